@@ -1,0 +1,125 @@
+"""``iotop-ai loader MODULE:FACTORY``: which number of workers a data loader needs, and which settings hang or crash."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+
+from iotop_ai.cli.options.common import settings_of
+from iotop_ai.cli.prompt import Progress
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.export.json.loader import render_loader_json
+from iotop_ai.export.text.loader import loader_text
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.parse import parse_duration_s
+from iotop_ai.model.preflight.loader.run import Run
+from iotop_ai.preflight.environment.python import child_environment
+from iotop_ai.preflight.loader.session import Request
+from iotop_ai.preflight.loader.sweep import Grid, sweep
+from iotop_ai.preflight.user_python import user_python
+from iotop_ai.present.preflight.loader import patch_text, progress_text
+from iotop_ai.present.screen.bounds import bounded
+
+STARTS = ("fork", "spawn", "forkserver")
+MOST_WORKERS, MOST_CONFIGURATIONS = 256, 100
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_WIDTH = 80
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``loader``."""
+    parser.add_argument(
+        "target", metavar="MODULE:FACTORY", help="a function or class that gives a Dataset, a DataLoader, a tf.data one"
+    )
+    parser.add_argument("--workers", metavar="LIST", type=_workers, default=[0, 2, 4, 8], help="default 0,2,4,8")
+    parser.add_argument("--batch-size", metavar="LIST", type=_positive, default=[32], help="default 32")
+    parser.add_argument("--prefetch", metavar="LIST", type=_positive, help="batches per worker (default: the loader's)")
+    parser.add_argument("--start", metavar="LIST", type=_starts, help="fork,spawn,forkserver (default: the Python's)")
+    parser.add_argument("--pin", action="store_true", help="with pin_memory=True")
+    parser.add_argument(
+        "--seconds", metavar="SEC", type=_seconds, default=5.0, help="of reading, per configuration (default 5)"
+    )
+    parser.add_argument(
+        "--timeout", metavar="SEC", type=_seconds, default=30.0, help="without a batch: it hangs (default 30)"
+    )
+    parser.add_argument("--cold", metavar="PATH", help="evict this dataset from the page cache before each")
+    parser.add_argument("--python", metavar="PATH", help="the Python that trains (default: the active environment's)")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    how.add_argument("--patch", action="store_true", help="print only the recommended keyword arguments")
+    parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 fine; 1 a configuration hangs or fails; 2 nothing could be measured."""
+    settings = settings_of(args)
+    module, colon, factory = args.target.partition(":")
+    if not (colon and _NAME.fullmatch(module) and _NAME.fullmatch(factory)):
+        raise UsageError(f"{clean(args.target)} is not MODULE:FACTORY; write data:make_dataset")
+    if args.cold and settings.readonly:
+        raise UsageError("--cold evicts files from the page cache, which --readonly forbids")
+    python = user_python(args.python)
+    if not python:
+        raise UnknownError("no Python of yours is found; --python names one")
+    clock, folder = Clock(), os.getcwd()
+    grid = Grid(args.workers, args.batch_size, args.prefetch or [None], args.start or [""], args.pin)
+    if (number := len(grid.configurations())) > MOST_CONFIGURATIONS:
+        raise UsageError(f"{number} configurations are more than {MOST_CONFIGURATIONS}")
+    environment = child_environment(os.environ, folder)
+    request = Request(python, module, factory, folder, environment, args.seconds, args.timeout, bool(args.cold))
+    with Progress(clock) as show:
+        report = sweep(request, grid, args.cold or "", clock, lambda *at: show(progress_text(*at)))
+    if args.json:
+        print(render_loader_json(report))
+    elif args.patch and report.choice is not None:
+        print(patch_text(report.choice.run))
+    elif not args.patch:
+        plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
+        width, _ = bounded(*shutil.get_terminal_size((_WIDTH, 24)))
+        print(loader_text(report, min(width, _WIDTH), plain))
+    if args.patch or report.exit_code == 2:
+        _explain(report.runs)
+    return report.exit_code
+
+
+def _explain(runs: tuple[Run, ...]) -> None:
+    """The first failure on standard error."""
+    failed = next((one.failure for one in runs if one.failure is not None), None)
+    if failed is not None:
+        print(f"unknown: {failed.text}", file=sys.stderr)
+
+
+def _numbers(text: str, least: int, most: int) -> list[int]:
+    words = text.split(",")
+    if not all(word.isascii() and word.isdecimal() and least <= int(word) <= most for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from {least} to {most}; write 2,4,8")
+    return list(dict.fromkeys(int(word) for word in words))
+
+
+def _workers(text: str) -> list[int]:
+    return _numbers(text, 0, MOST_WORKERS)
+
+
+def _positive(text: str) -> list[int]:
+    return _numbers(text, 1, 1 << 20)
+
+
+def _starts(text: str) -> list[str]:
+    found = list(dict.fromkeys(text.split(",")))
+    if unknown := [word for word in found if word not in STARTS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(STARTS)}")
+    return found
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_duration_s(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0.5 <= seconds <= 600:
+        raise argparse.ArgumentTypeError(f"{text} is outside 0.5 to 600 seconds")
+    return seconds

@@ -1,0 +1,81 @@
+"""A sweep of a data loader as text: a table, the curve over workers, the recommendation, what failed."""
+
+from __future__ import annotations
+
+from iotop_ai.export.text.charts import chart
+from iotop_ai.export.text.table import UNDEFINED, number, table
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.preflight.loader.report import Report
+from iotop_ai.model.preflight.loader.run import Configuration, Run, curve
+from iotop_ai.present.preflight.loader import failure_lines, findings_text
+from iotop_ai.present.text.units import amount, percent, size
+
+_HEIGHT = 10
+_LEAST_POINTS = 3
+
+
+def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
+    """All lines, without a final newline."""
+    kind = next((run.built.kind for run in report.runs if run.built), "")
+    lines = [f"{report.target}{f' ({kind})' if kind else ''}, by {report.python}"]
+    if report.cold:
+        lines.append(f"{report.cold} is evicted from the page cache before each")
+    refused = next((run.failure.text for run in report.runs if run.failure and run.failure.kind == "refused"), "")
+    if refused:
+        return "\n".join([*lines, refused])
+    shown = _shown(report.runs)
+    titles = (*shown, "samples/s", "first s", "CPU/worker", "disk-wait", "read", "memory", "shm", "")
+    lines += ["", *table(titles, [_row(run, shown) for run in report.runs])]
+    if curve := workers_curve(report, width, ascii_only):
+        lines += ["", curve]
+    failed = [line for run in report.runs for line in failure_lines(run)]
+    return "\n".join([*lines, "", *failed, *findings_text(report)])
+
+
+def _shown(runs: tuple[Run, ...]) -> tuple[str, ...]:
+    """Workers, and what else differs between the configurations."""
+    names = ("batch_size", "prefetch", "start")
+    differ = [name for name in names if len({getattr(run.configuration, name) for run in runs}) > 1]
+    return ("workers", *(name.replace("_size", "") for name in differ))
+
+
+def _cell(one: Configuration, name: str) -> str:
+    value = getattr(one, {"batch": "batch_size"}.get(name, name))
+    return UNDEFINED if value in (None, "") else str(value)
+
+
+def _row(run: Run, shown: tuple[str, ...]) -> tuple[str, ...]:
+    steady, used = run.steady, run.used
+    which = tuple(_cell(run.configuration, name) for name in shown)
+    if steady is None:
+        return (*which, *[UNDEFINED] * 7, f"FAILED: {run.failure.kind if run.failure else ''}")
+    rate, workers = run.samples_per_s, max(run.configuration.workers, 1)
+    cpu = None if used.worker_cores is None else used.worker_cores / workers
+    if run.built is not None and run.built.kind == "tensorflow":
+        cpu = used.main_cores
+    return (
+        *which,
+        number(rate, 0 if rate >= 100 else 1),
+        number(steady.first_batch_s, 2),
+        f"{percent(cpu)}%",
+        f"{percent(used.blocked_ratio)}%",
+        size(used.storage_bytes),
+        size(used.memory_bytes),
+        size(used.shm_bytes),
+        "" if used.growth_bytes is None else f"+{amount(used.growth_bytes)} a batch",
+    )
+
+
+def workers_curve(report: Report, width: int, ascii_only: bool = False) -> str:
+    """Samples per second over workers, other settings as recommended; "" with fewer than three points."""
+    if report.choice is None:
+        return ""
+    found = curve(report.runs, report.choice.run.configuration)
+    if len(found) < _LEAST_POINTS:
+        return ""
+    points = [(float(run.configuration.workers), run.samples_per_s) for run in found]
+    labels = [str(run.configuration.workers) for run in found]
+    try:
+        return chart("samples per second, by workers", points, width, _HEIGHT, ascii_only, labels)
+    except UnknownError:
+        return ""

@@ -1,0 +1,41 @@
+"""How a configuration that gave no figures ended: what its judgement is made of."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+
+class Stuck(NamedTuple):
+    """A process of the loader at the end. state: as in /proc/PID/stat. wchan: the kernel function it sleeps in.
+
+    frame: the user's line of Python. "" is unknown. exit_status: as of wait(2), of a process that ended; else None.
+    """
+
+    pid: int
+    worker: bool
+    state: str
+    wchan: str = ""
+    frame: str = ""
+    exit_status: int | None = None
+
+
+class Outcome(NamedTuple):
+    """phase: import, build, start, batches. silent_s: without a batch or a step; 0 when it did not hang.
+
+    returncode: of the loader's own process, None while it ran. error, text, trace: the exception. refused: why the
+    factory is nothing to sweep. stderr: the last of what was printed. shm_free_bytes: least that /dev/shm had free.
+    """
+
+    phase: str
+    start: str = ""
+    silent_s: float = 0.0
+    returncode: int | None = None
+    error: str = ""
+    text: str = ""
+    trace: str = ""
+    refused: str = ""
+    stderr: str = ""
+    stuck: tuple[Stuck, ...] = ()
+    busy_cores: float | None = None
+    shm_bytes: int | None = None
+    shm_free_bytes: int | None = None

@@ -1,0 +1,103 @@
+"""One configuration of a data loader, and what its run gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+TORCH, TENSORFLOW, ITERABLE = "torch", "tensorflow", "iterable"
+
+
+class Configuration(NamedTuple):
+    """prefetch: batches per worker, None for the loader's own default. start: "" for the Python's own."""
+
+    workers: int
+    batch_size: int
+    prefetch: int | None = None
+    pin: bool = False
+    start: str = ""
+
+
+class Built(NamedTuple):
+    """What the factory returned. kind: torch, tensorflow, iterable. start: the start method in use.
+
+    applied: the keyword arguments that reached the loader. cuda: CUDA was initialised before the workers started.
+    """
+
+    kind: str
+    start: str = ""
+    applied: tuple[str, ...] = ()
+    cuda: bool = False
+
+
+class Steady(NamedTuple):
+    """batches, samples, seconds: after each worker's first batch. first_batch_s: from the start of the iteration."""
+
+    batches: int
+    samples: int
+    seconds: float
+    first_batch_s: float
+
+    @property
+    def samples_per_s(self) -> float:
+        """0 where nothing was measured."""
+        return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+
+class Used(NamedTuple):
+    """What the processes used meanwhile; None unknown. Cores are CPU seconds per second.
+
+    worker_cores: of all workers together; of the loader's own process without workers. main_cores: of that process.
+    blocked_ratio, running_ratio: looks in which a worker waits for storage (state D), is on a CPU or waits for one.
+    memory_bytes: most PSS of all processes. growth_bytes: per batch, None unless it grows steadily. shm_bytes: most
+    taken of /dev/shm since the start. storage_bytes: read from disks; asked_bytes: read by system calls.
+    """
+
+    worker_cores: float | None = None
+    main_cores: float | None = None
+    blocked_ratio: float | None = None
+    running_ratio: float | None = None
+    memory_bytes: int | None = None
+    growth_bytes: float | None = None
+    shm_bytes: int | None = None
+    storage_bytes: int | None = None
+    asked_bytes: int | None = None
+
+
+class Failure(NamedTuple):
+    """Why a configuration gave no figures.
+
+    kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (the loader's own process), error (an exception), or
+    refused (the factory is nothing to sweep).
+    """
+
+    kind: str
+    text: str
+    remedy: str = ""
+
+
+class Run(NamedTuple):
+    """steady is None exactly when failure is not."""
+
+    configuration: Configuration
+    built: Built | None = None
+    steady: Steady | None = None
+    used: Used = Used()
+    failure: Failure | None = None
+
+    @property
+    def samples_per_s(self) -> float:
+        """0 where nothing was measured."""
+        return 0.0 if self.steady is None else self.steady.samples_per_s
+
+
+def curve(runs: Sequence[Run], of: Configuration) -> list[Run]:
+    """The measured runs that differ from this one in the number of workers alone, by that number."""
+    found = {}
+    for run in runs:
+        one = run.configuration
+        alone = not one.workers and (one.batch_size, one.pin) == (of.batch_size, of.pin)
+        if run.steady is not None and (alone or one._replace(workers=of.workers) == of):
+            found[one.workers] = run
+    return [found[workers] for workers in sorted(found)]

@@ -1,0 +1,28 @@
+"""Whether memory grows with each batch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LEAST_POINTS = 6
+LEAST_BYTES = 8 << 20
+"""Growth over the whole run; less is the noise of allocators."""
+STEADY = 0.5
+"""The second half must grow by at least this part of the first half's growth: filling buffers ends, a leak does not."""
+
+
+def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
+    """Bytes per batch from (batches, bytes) over time; None unless it grows steadily."""
+    third = len(points) // 3
+    if len(points) < LEAST_POINTS:
+        return None
+    first, middle, last = (_middle(part) for part in (points[:third], points[third:-third], points[-third:]))
+    if last[0] <= first[0] or last[1] - first[1] < LEAST_BYTES:
+        return None
+    before = (middle[1] - first[1]) / max(middle[0] - first[0], 1)
+    after = (last[1] - middle[1]) / max(last[0] - middle[0], 1)
+    return after if before > 0 and after >= STEADY * before else None
+
+
+def _middle(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    return sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points)

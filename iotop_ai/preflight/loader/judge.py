@@ -1,0 +1,187 @@
+"""Why a configuration failed, from how it ended. Pure: an Outcome in, a Failure out."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
+from iotop_ai.model.preflight.loader.run import Failure
+
+SHM_WORDS = ("out of shared memory", "insufficient shared memory", "allocate shared memory", "/torch_")
+"""Of torch's messages about /dev/shm, by several versions."""
+CUDA_WORDS = "Cannot re-initialize CUDA in forked subprocess"
+_PICKLE = re.compile(r"PicklingError|[Cc]annot pickle|Can't pickle|Can't get local object")
+_UNPICKLE = re.compile(r"Can't get attribute|UnpicklingError")
+_SIGNAL = re.compile(r"killed by signal: ([\w ]+?)\.\s")
+_PIPE = ("BrokenPipeError", "EOFError", "ConnectionResetError")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
+_FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
+_PHASES = {"import": "importing the module", "build": "the factory", "start": "starting the workers"}
+SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
+"""Free bytes of /dev/shm below which a bus error is put down to it, and above which it is not."""
+
+
+def failure_of(found: Outcome) -> Failure:
+    """The diagnosis. The more particular reasons come first."""
+    if found.refused:
+        return Failure("refused", clean(found.refused))
+    said = f"{found.error}: {found.text}\n{found.trace}\n{found.stderr}"
+    for judge in (_shared_memory, _cuda, _pickle, _killed, _broken_pipe, _crash, _hang):
+        failure = judge(found, said)
+        if failure is not None:
+            return failure
+    where = user_frame(found.trace + found.text)
+    # What torch passes on from a worker names its type itself.
+    what = "" if "Original Traceback" in found.text else f"{clean(found.error)}: "
+    return Failure("error", f"{what}{last_line(found.text)}{f' ({where})' if where else ''}")
+
+
+def _shared_memory(found: Outcome, said: str) -> Failure | None:
+    full = found.shm_free_bytes is not None and found.shm_free_bytes < SHM_FULL
+    room = found.shm_free_bytes is not None and found.shm_free_bytes > SHM_ROOM
+    bus = any(_signal_of(one) == signal.SIGBUS for one in found.stuck) or "Bus error" in said
+    # torch puts every bus error down to shared memory; a mapped file that was cut raises the same.
+    if (bus and not full and room) or not ((full and bus) or any(word in said for word in SHM_WORDS)):
+        return None
+    size = "" if found.shm_bytes is None else f" of {found.shm_bytes >> 20} MB"
+    text = f"/dev/shm{size} is full: workers pass batches through it"
+    remedy = "docker run --shm-size=8g (or --ipc=host); else fewer workers, a smaller prefetch_factor or batch"
+    return Failure("shm", text, remedy)
+
+
+def _cuda(found: Outcome, said: str) -> Failure | None:
+    if CUDA_WORDS not in said:
+        return None
+    return Failure(
+        "cuda",
+        "CUDA is used before the workers are forked, so they cannot use it",
+        'use no CUDA in the dataset, or multiprocessing_context="spawn"',
+    )
+
+
+def _pickle(found: Outcome, said: str) -> Failure | None:
+    if found.start not in ("spawn", "forkserver") or found.phase != "start":
+        return None
+    if _PICKLE.search(f"{found.error}: {found.text}"):
+        what = last_line(found.text)
+        text = f"{found.start} cannot send the dataset to a worker: {what}"
+        remedy = "define functions and classes at module level, open files in __getitem__ or worker_init_fn, or fork"
+        return Failure("pickle", text, remedy)
+    if lost := _UNPICKLE.search(said):
+        line = next((one for one in said.splitlines() if lost.group() in one), lost.group())
+        return Failure(
+            "pickle",
+            f"a worker cannot rebuild the dataset: {clean(line.strip(), 200)}",
+            "define functions and classes at the top level of an importable module, not in __main__",
+        )
+    return None
+
+
+def _killed(found: Outcome, said: str) -> Failure | None:
+    dead = [one for one in found.stuck if one.worker and one.exit_status]
+    named = _SIGNAL.search(f"{found.text} {found.trace} ")
+    name = named.group(1) if named else ""
+    if not name and "exited unexpectedly" not in found.text and not dead:
+        return None
+    if not name and dead and (number := _signal_of(dead[0])):
+        name = signal_name(number)
+    if name:
+        text = f"a worker was killed by a signal: {clean(name)}"
+    else:
+        code = f" with exit code {dead[0].exit_status >> 8}" if dead and dead[0].exit_status else ""
+        last = last_line(found.stderr)
+        text = f"a worker ended{code}{f': {last}' if last else ''}"
+    waits = f"; the loader waited {found.silent_s:.0f} s for it" if found.silent_s else ""
+    killed = name in ("Killed", "SIGKILL")
+    remedy = "memory is the usual reason: fewer workers, or see dmesg for the OOM killer" if killed else ""
+    return Failure("killed", text + waits, remedy)
+
+
+def _broken_pipe(found: Outcome, said: str) -> Failure | None:
+    if found.error not in _PIPE:
+        return None
+    lines = [line for line in found.stderr.splitlines() if line.strip()]
+    why = clean(lines[-1].strip(), 200) if lines else "it printed nothing"
+    text = f"{found.error}: a worker ended while it was {'started' if found.phase == 'start' else 'used'}: {why}"
+    return Failure("broken_pipe", text, 'the main module needs if __name__ == "__main__" around what starts the run')
+
+
+def _crash(found: Outcome, said: str) -> Failure | None:
+    if found.returncode is None or found.error:
+        return None
+    during = _PHASES.get(found.phase, "reading batches")
+    if found.returncode < 0:
+        name = signal_name(-found.returncode)
+        memory = "memory is the usual reason: see dmesg for the OOM killer" if name == "SIGKILL" else ""
+        return Failure("crash", f"the loader's own process was killed by {name} while {during}", memory)
+    last = last_line(found.stderr)
+    return Failure("crash", f"it ended with exit code {found.returncode} while {during}{f': {last}' if last else ''}")
+
+
+def _hang(found: Outcome, said: str) -> Failure | None:
+    if not found.silent_s:
+        return None
+    missing = "no batch" if found.phase in ("start", "batches") else f"{_PHASES[found.phase]} did not end"
+    spins = found.busy_cores is not None and found.busy_cores > 0.5
+    text = f"hangs: {missing} for {found.silent_s:.0f} s"
+    workers = [one for one in found.stuck if one.worker]
+    # A worker with a line of the user's code says more than one that waits for work.
+    shown = sorted(workers or found.stuck, key=lambda one: (one.state != "D", not one.frame))
+    if shown:
+        one = shown[0]
+        more = f"; {len(workers)} workers in all" if len(workers) > 1 else ""
+        text += f"; {'worker' if one.worker else 'process'} {one.pid} {waits_text(one)}{more}"
+    if spins:
+        text += f"; it uses {found.busy_cores:.1f} cores"
+    return Failure("hang", text, _hang_remedy(found, shown))
+
+
+def _hang_remedy(found: Outcome, shown: list[Stuck]) -> str:
+    if shown and shown[0].state == "D":
+        return "the storage does not answer: iotop-ai check PATH"
+    if found.start == "fork" and shown and shown[0].worker:
+        return "if it waits for a lock that a thread held at the fork: --start spawn shows that"
+    return ""
+
+
+def waits_text(one: Stuck) -> str:
+    """ "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
+    if one.exit_status is not None:
+        number = _signal_of(one)
+        return f"was killed by {signal_name(number)}" if number else f"ended with exit code {one.exit_status >> 8}"
+    word = {"D": "waits for storage", "R": "runs", "T": "is stopped"}.get(one.state, "sleeps")
+    kernel = f" ({one.wchan})" if one.wchan not in ("", "0") else ""
+    return f"{word}{f' in {one.frame}' if one.frame else ''}{kernel}"
+
+
+def user_frame(text: str, *, last: bool = True) -> str:
+    """ "data.py:12 in __getitem__": the innermost frame of the user's own code; "" without one.
+
+    last: the innermost is the last one, as in a traceback; else the first, as in a stack of faulthandler.
+    """
+    found = _FRAME.findall(text)
+    own = [frame for frame in found if not any(part in frame[0] for part in _FOREIGN)]
+    if not own:
+        return ""
+    path, line, name = own[-1 if last else 0]
+    return clean(f"{path.rpartition('/')[2]}:{line} in {name}", 120)
+
+
+def last_line(text: str) -> str:
+    """The last line with text, clean."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return clean(lines[-1], 200) if lines else ""
+
+
+def _signal_of(one: Stuck) -> int:
+    return 0 if one.exit_status is None else one.exit_status & 0x7F
+
+
+def signal_name(number: int) -> str:
+    """ "SIGKILL"."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

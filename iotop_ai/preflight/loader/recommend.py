@@ -1,0 +1,56 @@
+"""Which configuration of a sweep is the best to use, and what bounds it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.model.preflight.loader.report import NEAR_BEST, Choice
+from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, curve
+
+FULL_CORE = 0.85
+"""CPU seconds per second from which a process counts as using a whole core; and of all cores, their share."""
+OFTEN = 0.5
+"""Share of the looks at a worker from which a state bounds it."""
+
+
+def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
+    """The smallest configuration within 5 % of the best; None when none was measured."""
+    found = [run for run in runs if run.samples_per_s > 0]
+    if not found:
+        return None
+    best = max(found, key=lambda run: run.samples_per_s)
+    near = [run for run in found if run.samples_per_s >= NEAR_BEST * best.samples_per_s]
+    chosen = min(near, key=lambda run: size_of(run.configuration))
+    return Choice(chosen, best, bound_of(chosen, cores), _rising(found, chosen))
+
+
+def size_of(one: Configuration) -> tuple[int, int, int, bool]:
+    """Fewer processes, then less memory in queues, are smaller. The start method does not count."""
+    return one.workers, one.prefetch or 2, one.batch_size, one.pin
+
+
+def bound_of(run: Run, cores: float) -> str:
+    """What keeps this configuration from being faster: cpu, main, storage, waiting; "" unknown."""
+    used, workers = run.used, run.configuration.workers
+    threads = run.built is not None and run.built.kind == TENSORFLOW
+    if used.worker_cores is None or used.main_cores is None:
+        return ""
+    total = used.main_cores + (used.worker_cores if workers and not threads else 0.0)
+    if total >= FULL_CORE * cores or (used.worker_cores >= FULL_CORE * max(workers, 1)):
+        return "cpu"
+    if used.blocked_ratio is not None and used.blocked_ratio >= OFTEN:
+        return "storage"
+    if used.running_ratio is not None and used.running_ratio >= OFTEN:
+        return "cpu"  # also where other programs take the cores
+    if workers and not threads and used.main_cores >= FULL_CORE:
+        return "main"
+    if used.blocked_ratio is None or used.running_ratio is None:
+        return ""
+    return "waiting" if used.blocked_ratio + used.running_ratio < OFTEN else ""
+
+
+def _rising(found: Sequence[Run], chosen: Run) -> bool:
+    points = curve(found, chosen.configuration)
+    if len(points) < 2 or points[-1].configuration.workers != chosen.configuration.workers:
+        return False
+    return points[-2].samples_per_s < NEAR_BEST * points[-1].samples_per_s

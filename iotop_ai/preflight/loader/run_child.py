@@ -1,0 +1,236 @@
+"""Runs one configuration of the user's loader in the user's own Python (3.8 or newer).
+
+Run as ``python -c SOURCE REQUEST``; REQUEST is a JSON object. Writes a JSON object a line to the standard output it was
+started with; what the user's code prints goes to standard error. Ends when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import sys
+import time
+import traceback
+from typing import Any, Iterator
+
+REPORT_EVERY_S = 0.1
+LONGEST_TEXT = 8000
+
+
+class RefusedError(Exception):
+    """The factory is nothing that can be swept."""
+
+
+class News:
+    """Writes lines to the parent."""
+
+    def __init__(self) -> None:
+        self._out = os.dup(1)
+        os.dup2(2, 1)
+        self._pid = os.getpid()
+
+    def say(self, **fields: Any) -> None:
+        """One line; silent in a forked worker."""
+        if os.getpid() == self._pid:
+            os.write(self._out, json.dumps(fields).encode() + b"\n")
+
+
+def prepare(folder: str) -> None:
+    """Die with the parent, show a stack on SIGUSR1, search the user's folder."""
+    import ctypes
+    import faulthandler
+    import signal
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() == 1:
+        sys.exit(1)
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
+    # The empty entry is the folder that this was started in.
+    sys.path[:] = [folder, *(one for one in sys.path if one and one != folder)]
+    os.chdir(folder)
+
+
+def arguments(request: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of a DataLoader for this configuration."""
+    workers = request["workers"]
+    out: dict[str, Any] = {"num_workers": workers, "batch_size": request["batch_size"]}
+    if request["pin"]:
+        out["pin_memory"] = True
+    if workers:
+        out["persistent_workers"] = True
+        if request["prefetch"] is not None:
+            out["prefetch_factor"] = request["prefetch"]
+        if request["start"]:
+            out["multiprocessing_context"] = request["start"]
+    return out
+
+
+def call(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
+    """(what the factory returns, the names of the arguments that it took)."""
+    try:
+        parameters = list(inspect.signature(factory).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    given = {name: value for name, value in arguments(request).items() if takes_all or name in named}
+    if "num_parallel_calls" in named:
+        given["num_parallel_calls"] = request["workers"] or None
+    if "prefetch" in named and request["prefetch"] is not None:
+        given["prefetch"] = request["prefetch"]
+    missing = [
+        one.name
+        for one in parameters
+        if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) and one.name not in given
+    ]
+    if missing:
+        raise RefusedError("it needs the argument " + ", ".join(missing) + ", which this configuration does not give")
+    return factory(**given), sorted(given)
+
+
+def is_a(found: Any, module: str, *path: str) -> bool:
+    """Whether this is an instance of a class, without importing its library."""
+    kind: Any = sys.modules.get(module)
+    for name in path:
+        kind = getattr(kind, name, None)
+    return kind is not None and isinstance(found, kind)
+
+
+def loader_of(found: Any, taken: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
+    """(an iterable of batches, its kind, the names of the arguments in use). Raises RefusedError."""
+    if is_a(found, "torch.utils.data", "DataLoader"):
+        if "num_workers" not in taken:
+            raise RefusedError("it returns a DataLoader but takes no num_workers; return the Dataset, or take **kwargs")
+        return found, "torch", taken
+    if is_a(found, "tensorflow", "data", "Dataset"):
+        if "num_parallel_calls" not in taken:
+            raise RefusedError("it returns a tf.data.Dataset but takes no num_parallel_calls")
+        return found, "tensorflow", taken
+    mapped = hasattr(found, "__getitem__") and hasattr(found, "__len__")
+    if is_a(found, "torch.utils.data", "Dataset") or (mapped and "num_workers" not in taken):
+        try:
+            from torch.utils.data import DataLoader, IterableDataset  # type: ignore[import-not-found,unused-ignore]
+        except ImportError:
+            raise RefusedError("it returns a Dataset, but torch does not load in this Python") from None
+        given = {**arguments(request), "shuffle": not isinstance(found, IterableDataset)}
+        return DataLoader(found, **given), "torch", sorted(name for name in given if name != "shuffle")
+    if hasattr(found, "__iter__") and "num_workers" in taken:
+        return found, "iterable", taken
+    what = type(found).__name__
+    raise RefusedError("it returns " + what + ", neither a Dataset nor an iterable of a factory with num_workers")
+
+
+def samples_in(batch: Any, most: int) -> int:
+    """Samples of one batch: the first dimension of its first array, else the length of its list."""
+    for _ in range(4):
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            return min(int(shape[0]), most) if len(shape) else 1
+        if isinstance(batch, dict) and batch:
+            batch = next(iter(batch.values()))
+        elif isinstance(batch, (list, tuple)) and batch:
+            if not (hasattr(batch[0], "shape") or isinstance(batch[0], (list, tuple, dict))):
+                return min(len(batch), most)
+            batch = batch[0]
+        else:
+            break
+    return 1
+
+
+def batches_of(loader: Any, once: bool) -> Iterator[Any]:
+    """Epoch after epoch, to the end of a loader that can be read only once. Raises RefusedError without a batch.
+
+    once: only one, since the next reads from memory.
+    """
+    came = True
+    some = False
+    while came:
+        came = False
+        for batch in loader:
+            came = some = True
+            yield batch
+        if some and once:
+            return
+    if not some:
+        raise RefusedError("its loader gives no batch")
+
+
+def measure(loader: Any, request: dict[str, Any], news: News) -> None:
+    """Read batches for the time asked for; the figures begin when each worker has made one."""
+    lead = max(1, request["workers"])
+    single = getattr(loader, "batch_size", 0) is None
+    start = time.monotonic()
+    marks = []  # (time, batches, samples) at the first batch and at that of the last worker
+    count = total = 0
+    reported = now = start
+    for batch in batches_of(loader, request["once"]):
+        now = time.monotonic()
+        count += 1
+        total += 1 if single else samples_in(batch, request["batch_size"])
+        del batch
+        if count in (1, lead):
+            marks.append((now, count, total))
+            news.say(news="steady", first_batch_s=marks[0][0] - start, batches=count)
+        elif now - reported >= REPORT_EVERY_S:
+            reported = now
+            news.say(news="batch", batches=count, samples=total)
+        # Two batches at least, and not for ever where the workers' first ones take long.
+        if count > lead and now - marks[-1][0] >= request["seconds"]:
+            break
+        if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:
+            break
+    since = next((mark for mark in reversed(marks) if mark[1] < count), (start, 0, 0))
+    news.say(
+        news="done",
+        batches=count - since[1],
+        samples=total - since[2],
+        seconds=now - since[0],
+        first_batch_s=marks[0][0] - start,
+    )
+
+
+def run(request: dict[str, Any], news: News) -> None:
+    """Import, build, iterate; each step is announced, so that a hang can be placed."""
+    import multiprocessing
+
+    news.say(news="phase", phase="import")
+    factory: Any = importlib.import_module(request["module"])
+    for name in request["factory"].split("."):
+        if not hasattr(factory, name):
+            raise RefusedError(request["module"] + " has no " + request["factory"])
+        factory = getattr(factory, name)
+    if not callable(factory):
+        raise RefusedError(request["factory"] + " is not a function or class")
+    if request["start"]:
+        multiprocessing.set_start_method(request["start"], force=True)
+    news.say(news="phase", phase="build")
+    loader, kind, taken = loader_of(*call(factory, request), request)
+    cuda = False
+    if "torch" in sys.modules:
+        cuda = bool(sys.modules["torch"].cuda.is_initialized())
+    start = multiprocessing.get_start_method()
+    news.say(news="built", kind=kind, start=start, applied=taken, cuda=cuda)
+    news.say(news="phase", phase="start")
+    measure(loader, request, news)
+
+
+def main() -> None:
+    """The last line is done, refused or error."""
+    request = json.loads(sys.argv[1])
+    news = News()
+    prepare(request["folder"])
+    try:
+        run(request, news)
+    except RefusedError as why:
+        news.say(news="refused", text=str(why))
+    except BaseException as error:
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        text = str(error)[-LONGEST_TEXT:]
+        news.say(news="error", type=type(error).__name__, text=text, trace=trace[-LONGEST_TEXT:])
+    sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main()

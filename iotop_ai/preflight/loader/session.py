@@ -1,0 +1,225 @@
+"""Runs one configuration in a process of the user's Python, and ends it whatever it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.spawn import start
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
+from iotop_ai.model.preflight.loader.run import Built, Configuration, Run, Steady
+from iotop_ai.preflight.loader.judge import failure_of, user_frame
+from iotop_ai.preflight.loader.watch import TreeWatch
+
+LOOK_MS = 100
+GRACE_S, GONE_S = 3.0, 2.0
+"""For a loader that is done to end by itself; for a killed one to be gone."""
+BUSY_FACTOR = 4
+"""A loader that uses the CPU is given so many times the time limit: it may only be slow."""
+BUSY_CORES = 0.05
+STACK_S = 0.5
+MOST_STACKS = 4
+_KEPT_TEXT = 16 << 10
+_LONGEST_LINE = 1 << 17
+_SOURCE = Path(__file__).with_name("run_child.py")
+
+
+class Request(NamedTuple):
+    """module, factory: of MODULE:FACTORY. folder: the user's current one, searched first. seconds: of steady reading.
+
+    timeout_s: without a batch, after which a configuration hangs. once: only one epoch.
+    """
+
+    python: str
+    module: str
+    factory: str
+    folder: str
+    environment: Mapping[str, str]
+    seconds: float
+    timeout_s: float
+    once: bool = False
+
+
+class Session:
+    """``run`` once; it ends all processes before it returns, also after an exception."""
+
+    def __init__(self, request: Request, configuration: Configuration, root: Root, clock: Clock) -> None:
+        self._request, self._configuration, self._clock = request, configuration, clock
+        argument = {
+            **{name: getattr(request, name) for name in ("module", "factory", "folder", "seconds", "once")},
+            **configuration._asdict(),
+        }
+        self._child = start(
+            [request.python, "-c", _SOURCE.read_text(), json.dumps(argument)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**request.environment, "PYTHONSAFEPATH": "1"},
+            start_new_session=True,
+        )
+        assert self._child.stdout is not None
+        assert self._child.stderr is not None
+        self._out, self._err = self._child.stdout.fileno(), self._child.stderr.fileno()
+        self._poll = select.poll()
+        for handle in (self._out, self._err):
+            self._poll.register(handle, select.POLLIN)
+        self._watch = TreeWatch(root, self._child.pid, clock)
+        self._rest, self._stderr = b"", b""
+        self._phase, self._batches, self._started = "import", 0, False
+        self._built: Built | None = None
+        self._news_ns = clock.monotonic_ns()
+        self._news_cpu = 0.0
+
+    def run(self, show: Callable[[int], None]) -> Run:
+        """The figures, or the failure. show: called with the number of batches so far."""
+        try:
+            return self._run(show)
+        finally:
+            self._stop()
+
+    def _run(self, show: Callable[[int], None]) -> Run:
+        while True:
+            for news in self._receive(LOOK_MS):
+                kind = news["news"]
+                if kind == "done":
+                    used = self._watch.used(self._built)
+                    steady = Steady(*(news[name] for name in Steady._fields))
+                    return Run(self._configuration, self._built, steady, used)
+                if kind in ("error", "refused"):
+                    return self._failed(news)
+                self._take(kind, news)
+            ended = self._child.poll()
+            if ended is not None:
+                for news in self._receive(0):
+                    if news["news"] in ("error", "refused"):
+                        return self._failed(news)
+                return self._failed({}, returncode=ended)
+            self._watch.look()
+            self._watch.weigh(self._batches if self._started else 0)
+            if silent := self._silent_s():
+                return self._failed({}, silent_s=silent)
+            show(self._batches)
+
+    def _receive(self, wait_ms: int) -> list[dict[str, Any]]:
+        """The news that have come."""
+        for handle, _ in self._poll.poll(wait_ms):
+            raw = os.read(handle, 1 << 16)
+            if not raw:
+                self._poll.unregister(handle)
+            elif handle == self._err:
+                self._stderr = (self._stderr + raw)[-_KEPT_TEXT:]
+            else:
+                self._rest += raw
+        *lines, self._rest = self._rest.split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            self._rest = b""
+        if not lines:
+            return []
+        self._news_ns, self._news_cpu = self._clock.monotonic_ns(), self._watch.cpu_seconds()
+        return [found for line in lines if (found := parse_news(line))]
+
+    def _take(self, kind: str, news: dict[str, Any]) -> None:
+        if kind == "phase":
+            self._phase = str(news["phase"])
+        elif kind == "built":
+            self._built = Built(
+                clean(news["kind"]), clean(news["start"]), tuple(map(clean, news["applied"])), bool(news["cuda"])
+            )
+        elif kind == "steady":
+            self._phase, self._started = "batches", True
+            self._watch.begin()
+        if "batches" in news:
+            self._batches = int(news["batches"])
+
+    def _silent_s(self) -> float:
+        """Seconds without news when they are too many; else 0."""
+        silent = (self._clock.monotonic_ns() - self._news_ns) / 1e9
+        limit = self._request.timeout_s
+        if silent <= limit:
+            return 0.0
+        return 0.0 if self._busy(silent) > BUSY_CORES and silent <= BUSY_FACTOR * limit else silent
+
+    def _busy(self, seconds: float) -> float:
+        return (self._watch.cpu_seconds() - self._news_cpu) / seconds
+
+    def _failed(self, news: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
+        busy = self._busy(silent_s) if silent_s else None
+        stuck = tuple(self._watch.stuck())
+        printed = self._stderr.decode("utf-8", "replace")
+        if silent_s:
+            shown = sorted(stuck, key=lambda one: not one.worker)[:MOST_STACKS]
+            stuck = tuple(one._replace(frame=self._frame(one)) if one in shown else one for one in stuck)
+        self._receive(LOOK_MS)
+        outcome = Outcome(
+            self._phase,
+            self._built.start if self._built else self._configuration.start,
+            silent_s,
+            returncode,
+            error=str(news.get("type", "")),
+            text=str(news.get("text", "")),
+            trace=str(news.get("trace", "")),
+            refused=str(news.get("text", "")) if news.get("news") == "refused" else "",
+            stderr=printed if silent_s else self._stderr.decode("utf-8", "replace"),
+            stuck=stuck,
+            busy_cores=busy,
+            shm_bytes=self._watch.shm_bytes,
+            shm_free_bytes=self._watch.shm_free,
+        )
+        return Run(self._configuration, self._built, failure=failure_of(outcome))
+
+    def _frame(self, one: Stuck) -> str:
+        """The user's line of Python in a process that shows its stack on SIGUSR1; "" for another one."""
+        if one.exit_status is not None or not self._watch.catches(one.pid, signal.SIGUSR1):
+            return ""
+        self._stderr = b""
+        with suppress(OSError):
+            os.kill(one.pid, signal.SIGUSR1)
+        until = self._clock.monotonic_ns() + int(STACK_S * 1e9)
+        while self._clock.monotonic_ns() < until:
+            self._receive(LOOK_MS)
+            if frame := user_frame(self._stderr.decode("utf-8", "replace"), last=False):
+                return frame
+        return ""
+
+    def _stop(self) -> None:
+        """End every process: those that are done by themselves, all others at once."""
+        child = self._child
+        self._watch.find()
+        if child.stdin is not None:
+            with suppress(OSError):
+                child.stdin.close()
+        until = self._clock.monotonic_ns() + int(GRACE_S * 1e9)
+        while self._started and child.poll() is None and self._clock.monotonic_ns() < until:
+            self._receive(LOOK_MS)
+        # multiprocessing's tracker removes semaphores when the others are gone.
+        for pid in [*self._watch.workers, self._watch.pids[0]]:
+            if pid != child.pid or child.poll() is None:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(GONE_S)
+        self._receive(LOOK_MS)
+        with suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+        for stream in filter(None, (child.stdout, child.stderr)):
+            stream.close()
+
+
+def parse_news(line: bytes) -> dict[str, Any]:
+    """One line of the child; {} for what is none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("news"), str) else {}

@@ -1,0 +1,92 @@
+"""A sweep: one configuration after the other, then what to use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.cache.evict import evict
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.page_cache import PageCache, read_levels, read_memory_room, room_for_data
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.preflight.loader.report import Report
+from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run
+from iotop_ai.preflight.environment.host import read_shm
+from iotop_ai.preflight.loader.recommend import recommended
+from iotop_ai.preflight.loader.session import Request, Session
+from iotop_ai.preflight.storage.forecast import read_cores
+
+OVER = ("refused",)
+"""A failure that every other configuration shares."""
+
+
+class Grid(NamedTuple):
+    """The values of each dimension, in the order to try."""
+
+    workers: Sequence[int]
+    batch_sizes: Sequence[int]
+    prefetches: Sequence[int | None]
+    starts: Sequence[str]
+    pin: bool
+
+    def configurations(self) -> list[Configuration]:
+        """Every combination; without workers, prefetch and start method have no meaning."""
+        out: dict[Configuration, None] = {}
+        for start, batch, prefetch, workers in product(self.starts, self.batch_sizes, self.prefetches, self.workers):
+            one = Configuration(workers, batch, prefetch, self.pin, start)
+            out[one if workers else one._replace(prefetch=None, start="")] = None
+        return list(out)
+
+
+def sweep(request: Request, grid: Grid, cold: str, clock: Clock, show: Callable[[str, int], None]) -> Report:
+    """Run the grid. cold: evicted from the page cache before each; "" for none. show: position and batches.
+
+    Raises InputError when that path cannot be evicted.
+    """
+    root = Root("/")
+    cores, (shm, _, _) = read_cores(root), read_shm(root)
+    room = room_for_data(read_levels(root), read_memory_room(root))
+    runs = tuple(_runs(request, grid.configurations(), cold, root, clock, show))
+    return Report(
+        clean(f"{request.module}:{request.factory}"),
+        clean(request.python),
+        clock.wall_ns() // 10**9,
+        runs,
+        cores,
+        os.cpu_count(),
+        room,
+        shm,
+        clean(cold),
+        recommended(runs, cores),
+    )
+
+
+def _runs(
+    request: Request, wanted: list[Configuration], cold: str, root: Root, clock: Clock, show: Callable[[str, int], None]
+) -> Iterator[Run]:
+    threads = False
+    seen: set[Configuration] = set()
+    for at, one in enumerate(wanted, 1):
+        # A pipeline of tf.data runs in threads, which no start method starts.
+        if threads and one._replace(start="") in seen:
+            continue
+        seen.add(one._replace(start=""))
+        if cold:
+            _evict(cold, clock)
+        run = Session(request, one, root, clock).run(partial(show, f"{at}/{len(wanted)}"))
+        threads = threads or (run.built is not None and run.built.kind == TENSORFLOW)
+        yield run
+        if run.failure is not None and run.failure.kind in OVER:
+            return
+
+
+def _evict(top: str, clock: Clock) -> None:
+    outcome, _ = evict(top, Audit(clock), PageCache())
+    if not outcome.done:
+        raise InputError(f"--cold {clean(top)}: {outcome.text}")

@@ -1,0 +1,192 @@
+"""Watches the processes of a running loader: their states, CPU, memory and reads."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.parse import parse_io, parse_stat
+from iotop_ai.model.job.task_states import DISK, RUNNING, place_of
+from iotop_ai.model.preflight.loader.outcome import Stuck
+from iotop_ai.model.preflight.loader.run import Built, Used
+from iotop_ai.preflight.environment.host import read_shm
+from iotop_ai.preflight.loader.grow import growth_per_batch
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_HELPERS = (b"resource_tracker", b"semaphore_tracker")
+_SERVER = b"multiprocessing.forkserver"
+_LEAST_WEIGH_S, _WEIGH_SHARE = 0.25, 10
+"""Memory is read at most so often, and takes at most a tenth of the time."""
+_MOST_POINTS = 4000
+
+
+class TreeWatch:
+    """All descendants of one process. Read by one thread."""
+
+    def __init__(self, root: Root, pid: int, clock: Clock) -> None:
+        self._root, self._pid, self._clock = root, pid, clock
+        self.workers: list[int] = []
+        self.helpers: list[int] = []
+        self._ticks: dict[int, int] = {}
+        self._ticks_base: dict[int, int] = {}
+        self._reads: dict[int, tuple[int, int]] = {}
+        self._reads_base: dict[int, tuple[int, int]] = {}
+        self._looks = self._blocked = self._running = 0
+        self._points: list[tuple[int, int]] = []
+        self._most_memory: int | None = None
+        self.shm_bytes, self._shm_before, _ = read_shm(root)
+        self.shm_free = self._shm_before
+        self._base_ns = clock.monotonic_ns()
+        self._weigh_ns = 0
+
+    @property
+    def pids(self) -> list[int]:
+        """The loader's own process, its workers, and multiprocessing's helpers."""
+        return [self._pid, *self.workers, *self.helpers]
+
+    def find(self) -> None:
+        """Look for workers anew."""
+        self.workers, self.helpers = [], []
+        queue = [self._pid]
+        while queue:
+            parent = queue.pop()
+            for child in self._children(parent):
+                queue.append(child)
+                line = self._read(child, "cmdline")
+                server = _SERVER in line and parent == self._pid
+                (self.helpers if server or any(word in line for word in _HELPERS) else self.workers).append(child)
+
+    def _children(self, pid: int) -> list[int]:
+        found: list[int] = []
+        for thread in self._root.names(f"proc/{pid}/task"):
+            found += [int(word) for word in self._read(pid, f"task/{thread}/children").split()]
+        return found
+
+    def _read(self, pid: int, name: str) -> bytes:
+        try:
+            return self._root.read(f"proc/{pid}/{name}")
+        except OSError:
+            return b""
+
+    def look(self) -> None:
+        """State and CPU of each process now; the states of workers, or of all threads of a loader without any."""
+        for pid in self.pids:
+            with suppress(ValueError):
+                stat = parse_stat(self._read(pid, "stat")).record
+                self._ticks[pid] = stat.utime_ticks + stat.stime_ticks
+        if not self.workers:
+            self._count([self._place(self._pid, f"task/{one}/") for one in self._root.names(f"proc/{self._pid}/task")])
+        for pid in self.workers:
+            self._count([self._place(pid, "")])
+
+    def _place(self, pid: int, below: str) -> int | None:
+        try:
+            state = parse_stat(self._read(pid, f"{below}stat")).record.state
+        except ValueError:
+            return None
+        return place_of(state.encode(), self._read(pid, f"{below}wchan"))
+
+    def _count(self, places: list[int | None]) -> None:
+        self._looks += any(place is not None for place in places)
+        if DISK in places:
+            self._blocked += 1
+        elif RUNNING in places:
+            self._running += 1
+
+    def weigh(self, batches: int) -> None:
+        """Workers, memory and reads, unless they were read just now. batches: so far; 0 before the first."""
+        start = self._clock.monotonic_ns()
+        if start < self._weigh_ns:
+            return
+        self.find()
+        total = kept = 0
+        for pid in self.pids:
+            fields = dict(_sizes(self._read(pid, "smaps_rollup")))
+            total += fields.get(b"Pss:", 0)
+            kept += fields.get(b"Pss_Anon:", 0) + fields.get(b"Pss_Shmem:", 0)
+            self._read_io(pid)
+        if total:
+            self._most_memory = max(self._most_memory or 0, total)
+        if batches and kept and len(self._points) < _MOST_POINTS:
+            self._points.append((batches, kept))
+        _, free, _ = read_shm(self._root)
+        if free is not None and self.shm_free is not None:
+            self.shm_free = min(self.shm_free, free)
+        end = self._clock.monotonic_ns()
+        self._weigh_ns = end + max(int(_LEAST_WEIGH_S * 1e9), _WEIGH_SHARE * (end - start))
+
+    def _read_io(self, pid: int) -> None:
+        with suppress(ValueError, TypeError):
+            if raw := self._read(pid, "io"):
+                found = parse_io(raw)
+                self._reads[pid] = found.read_bytes, found.rchar
+
+    def begin(self) -> None:
+        """The steady part begins now."""
+        self._weigh_ns = 0
+        self.weigh(0)
+        self.look()
+        self._looks = self._blocked = self._running = 0
+        self._points.clear()
+        self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
+        self._base_ns = self._clock.monotonic_ns()
+
+    def used(self, built: Built | None) -> Used:
+        """Since ``begin``."""
+        self.look()
+        for pid in self.pids:
+            self._read_io(pid)
+        seconds = max((self._clock.monotonic_ns() - self._base_ns) / 1e9, 1e-3)
+        ticks = {pid: now - self._ticks_base.get(pid, 0) for pid, now in self._ticks.items()}
+        main = ticks.pop(self._pid, None)
+        for helper in self.helpers:
+            ticks.pop(helper, None)
+        main_cores = None if main is None else main / TICKS_PER_S / seconds
+        reads = [(now, self._reads_base.get(pid, (0, 0))) for pid, now in self._reads.items()]
+        shm = None
+        if self._shm_before is not None and self.shm_free is not None:
+            shm = self._shm_before - self.shm_free
+        return Used(
+            worker_cores=sum(ticks.values()) / TICKS_PER_S / seconds if ticks else main_cores,
+            main_cores=main_cores,
+            blocked_ratio=self._blocked / self._looks if self._looks else None,
+            running_ratio=self._running / self._looks if self._looks else None,
+            memory_bytes=self._most_memory,
+            growth_bytes=growth_per_batch(self._points),
+            shm_bytes=shm,
+            storage_bytes=sum(now[0] - base[0] for now, base in reads) if reads else None,
+            asked_bytes=sum(now[1] - base[1] for now, base in reads) if reads else None,
+        )
+
+    def cpu_seconds(self) -> float:
+        """Of all processes seen so far, since their start."""
+        return sum(self._ticks.values()) / TICKS_PER_S
+
+    def stuck(self) -> list[Stuck]:
+        """Each process now, without its line of Python."""
+        self.find()
+        out = []
+        for pid in [self._pid, *self.workers]:
+            try:
+                stat = parse_stat(self._read(pid, "stat"))
+            except ValueError:
+                continue
+            ended = stat.exit_status if stat.record.state in ("Z", "X") else None
+            wchan = self._root.text_or(f"proc/{pid}/wchan")
+            out.append(Stuck(pid, pid != self._pid, stat.record.state, wchan, exit_status=ended))
+        return out
+
+    def catches(self, pid: int, number: int) -> bool:
+        """Whether the process has a handler for this signal, so that it does not die of it."""
+        for line in self._read(pid, "status").splitlines():
+            if line.startswith(b"SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+        return False
+
+
+def _sizes(raw: bytes) -> list[tuple[bytes, int]]:
+    """``Pss:  1234 kB`` as (b"Pss:", bytes)."""
+    words = [line.split() for line in raw.splitlines()]
+    return [(one[0], int(one[1]) * 1024) for one in words if len(one) == 3 and one[2] == b"kB"]

@@ -1,0 +1,171 @@
+"""A sweep of a data loader in words: what each configuration gave, which one to use and why."""
+
+from __future__ import annotations
+
+from iotop_ai.model.preflight.loader.report import Choice, Report
+from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, Used
+from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.units import amount, brief, count, percent, plural
+
+MIXED = 0.3
+"""Difference of the shares from storage from which two configurations are not alike."""
+CROWDED = 0.8
+"""Part of the memory left here from which a configuration is named for it."""
+SLOW_FIRST_S = 10.0
+
+
+def configuration_text(one: Configuration) -> str:
+    """ "4 workers, batch 32, prefetch 4, spawn, pinned"."""
+    words = [plural(one.workers, "worker"), f"batch {one.batch_size}"]
+    words += [f"prefetch {one.prefetch}"] if one.prefetch is not None else []
+    words += [one.start] if one.start else []
+    return ", ".join([*words, "pinned"] if one.pin else words)
+
+
+def patch_text(run: Run) -> str:
+    """The keyword arguments as one line of Python: only those that reached the loader."""
+    one, taken = run.configuration, set(run.built.applied if run.built else ())
+    values: dict[str, object] = {
+        "batch_size": one.batch_size,
+        "num_workers": one.workers,
+        "num_parallel_calls": one.workers or None,
+        "prefetch": one.prefetch,
+        "prefetch_factor": one.prefetch,
+        "persistent_workers": True,
+        "pin_memory": True,
+        "multiprocessing_context": one.start,
+    }
+    words = []
+    for name, value in values.items():
+        if name in taken:
+            words.append(f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}")
+    return ", ".join(words)
+
+
+def reason_text(report: Report, choice: Choice) -> str:
+    """Why not more: "2 of 2 cores are in use"."""
+    used, one = choice.run.used, choice.run.configuration
+    who = "workers wait" if one.workers > 1 else "the worker waits" if one.workers else "the loader waits"
+    cores = f"{report.cores:g} {'core' if report.cores == 1 else 'cores'}"
+    limited = ""
+    if report.machine_cores is not None and report.cores < report.machine_cores:
+        limited = f" (affinity or quota: the machine has {report.machine_cores})"
+    if choice.bound == "cpu":
+        total = (used.main_cores or 0.0) + (0.0 if _in_main(choice.run) else used.worker_cores or 0.0)
+        if total < 0.85 * report.cores:
+            busy = f"{who} for a core or computes" if one.workers < 2 else f"{who} for a core or compute"
+            share = f"{percent(used.running_ratio)} % of the time, with {brief(total)} of {cores} in use"
+            return f"bound by the CPU: {busy} {share}{limited}"
+        return f"bound by the CPU: {brief(total)} of {cores} in use{limited}"
+    if choice.bound == "storage":
+        return f"bound by storage: {who} for it {percent(used.blocked_ratio)} % of the time"
+    if choice.bound == "main":
+        return "bound by the main process: it uses a whole core (unpickling, pinning), so workers wait for it"
+    if choice.bound == "waiting":
+        busy = percent((used.blocked_ratio or 0.0) + (used.running_ratio or 0.0))
+        return f"{who} for something else: busy {busy} % of the time (a network, a lock, sleep)"
+    return ""
+
+
+def findings_text(report: Report) -> list[str]:
+    """The recommendation and its reason, then what is wrong or noteworthy."""
+    out: list[str] = []
+    choice = report.choice
+    if choice is not None:
+        out.append(f"use: {patch_text(choice.run)}")
+        out += _why(report, choice)
+    out += _start_methods(report)
+    out += [text for run in report.runs if (text := _grows(run))][:1]
+    out += _crowded(report)
+    out += _mixed(report)
+    slow = [run for run in report.runs if run.steady is not None and run.steady.first_batch_s > SLOW_FIRST_S]
+    if slow and slow[-1].steady is not None:
+        text = f"the first batch takes {brief(slow[-1].steady.first_batch_s)} s"
+        where = configuration_text(slow[-1].configuration)
+        out.append(f"{text} ({where}): persistent_workers=True keeps that to the first epoch")
+    return out
+
+
+def _why(report: Report, choice: Choice) -> list[str]:
+    chosen, best = choice.run, choice.best
+    if chosen.steady is None or best.steady is None:
+        return []
+    text = f"it gives {count(chosen.steady.samples_per_s)} samples/s"
+    if chosen is not best:
+        part = percent(chosen.steady.samples_per_s / best.steady.samples_per_s)
+        text += f", {part} % of the best ({configuration_text(best.configuration)})"
+    out = [text]
+    if reason := reason_text(report, choice):
+        out.append(reason)
+    if choice.rising:
+        most = chosen.configuration.workers
+        out.append(f"the curve still rises at {plural(most, 'worker')}: try --workers {most},{2 * most},{4 * most}")
+    return out
+
+
+def _in_main(run: Run) -> bool:
+    """Whether the work is done in the loader's own process."""
+    return not run.configuration.workers or (run.built is not None and run.built.kind == TENSORFLOW)
+
+
+def _start_methods(report: Report) -> list[str]:
+    """Which start methods work, where one does not."""
+    states: dict[str, set[bool]] = {}
+    for run in report.runs:
+        start = run.built.start if run.built else run.configuration.start
+        if start and run.configuration.workers:
+            states.setdefault(start, set()).add(run.failure is None)
+    good = [name for name, found in states.items() if found == {True}]
+    bad = [name for name, found in states.items() if False in found]
+    return [f"start methods: {', '.join(good)} works, {', '.join(bad)} fails"] if good and bad else []
+
+
+def _grows(run: Run) -> str:
+    growth = run.used.growth_bytes
+    if growth is None:
+        return ""
+    text = f"memory grows by {amount(growth)} a batch ({configuration_text(run.configuration)})"
+    return f"{text}: what the dataset keeps, or Python objects that forked workers touch; numpy arrays are not copied"
+
+
+def _crowded(report: Report) -> list[str]:
+    room = report.room_bytes
+    big = [run for run in report.runs if room and (run.used.memory_bytes or 0) > CROWDED * room]
+    if not big:
+        return []
+    return [
+        f"{configuration_text(big[0].configuration)} takes {amount(big[0].used.memory_bytes)} of {amount(room)} left"
+    ]
+
+
+def from_storage(used: Used) -> float | None:
+    """Share of the bytes read that came from a disk; None unknown."""
+    if used.storage_bytes is None or not used.asked_bytes:
+        return None
+    return min(used.storage_bytes / used.asked_bytes, 1.0)
+
+
+def _mixed(report: Report) -> list[str]:
+    """Configurations of which some read from a disk and some from memory."""
+    shares = [(share, run) for run in report.runs if run.steady and (share := from_storage(run.used)) is not None]
+    if len(shares) < 2 or report.cold:
+        return []
+    (low, warm), (high, cold) = (pick(shares, key=lambda one: one[0]) for pick in (min, max))
+    if high - low < MIXED:
+        return []
+    text = f"{percent(high)} % of what {configuration_text(cold.configuration)} read came from a disk, "
+    text += f"{percent(low)} % with {configuration_text(warm.configuration)}: the page cache makes later runs faster"
+    return [f"{text}; --cold PATH of the dataset compares them alike"]
+
+
+def failure_lines(run: Run) -> list[str]:
+    """What failed, and what to do."""
+    if run.failure is None:
+        return []
+    lines = [f"{configuration_text(run.configuration)}: {plain(run.failure.text)}"]
+    return [*lines, f"  do {plain(run.failure.remedy)}"] if run.failure.remedy else lines
+
+
+def progress_text(place: str, batches: int) -> str:
+    """ "2/4, 120 batches"."""
+    return f"configuration {place}, {plural(batches, 'batch').replace('batchs', 'batches')}"

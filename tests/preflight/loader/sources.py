@@ -1,0 +1,120 @@
+"""Modules of a user with real loaders of the standard library, and the program run on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.cli.program import PLAIN
+
+TOP = str(Path(__file__).resolve().parents[3])
+LOADERS = '''
+import multiprocessing, os, signal, time
+
+def work(inbox, outbox):
+    for _ in iter(inbox.get, None):
+        time.sleep(0.02)
+        outbox.put([0] * 8)
+
+def hang(inbox, outbox):
+    lock = multiprocessing.Lock()
+    lock.acquire()
+    lock.acquire()  # for ever
+
+def die(inbox, outbox):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Loader:
+    """Batches of 8 in 20 ms each, by so many processes."""
+
+    def __init__(self, workers, target=work):
+        self.workers, self.target = workers, target
+
+    def __iter__(self):
+        if not self.workers:
+            while True:
+                time.sleep(0.02)
+                yield [0] * 8
+        inbox, outbox = multiprocessing.Queue(), multiprocessing.Queue()
+        for _ in range(self.workers):
+            multiprocessing.Process(target=self.target, args=(inbox, outbox), daemon=True).start()
+        for _ in range(2 * self.workers):
+            inbox.put(1)
+        while True:
+            yield outbox.get()
+            inbox.put(1)
+
+def make(num_workers):
+    print("a line of the user's own")
+    return Loader(num_workers)
+
+def hanging(num_workers):
+    return Loader(num_workers, hang)
+
+def dying(num_workers):
+    return Loader(num_workers, die)
+
+def local(num_workers):
+    def inner(inbox, outbox):
+        pass
+    return Loader(num_workers, inner)
+
+def crashing(num_workers):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def once(num_workers):
+    return iter([[0] * 8] * 20)
+
+def nothing(num_workers):
+    return []
+
+def number():
+    return 1
+
+def needs(path, num_workers):
+    return []
+'''
+
+
+def loader(
+    folder: Path, *arguments: str, before: Sequence[str] = (), **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """``iotop-ai loader`` in this folder, by this Python unless the arguments name another one."""
+    argv = [*before, sys.executable, "-P", "-m", "iotop_ai", "loader", "--python", sys.executable, *arguments]
+    return subprocess.run(
+        argv,
+        cwd=folder,
+        env={**PLAIN, "PYTHONPATH": TOP, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def swept(folder: Path, *arguments: str, **variables: str) -> dict[str, Any]:
+    """The JSON object of a sweep; its exit code is the program's."""
+    done = loader(folder, "--json", *arguments, **variables)
+    assert done.stdout, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["exit_code"] == done.returncode
+    return found
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Command lines of processes whose current folder this is."""
+    out = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                if os.readlink(entry / "cwd") == str(folder):
+                    out.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+    return out

@@ -1,0 +1,215 @@
+"""The real program on real torch datasets and tf.data pipelines, each with one fault or one bound."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.preflight.loader.sources import loader, processes_in, swept
+from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
+from tests.scenarios.stacks.install import python_of, why_no_stack
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+needs_torch = pytest.mark.skipif(bool(why_no_stack("torch")), reason=why_no_stack("torch") or "installed")
+needs_tensorflow = pytest.mark.skipif(
+    bool(why_no_stack("tensorflow")), reason=why_no_stack("tensorflow") or "installed"
+)
+DATASETS = """
+import os, threading, time
+import torch
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+torch.set_num_threads(1)
+
+class Cpu(Dataset):
+    def __len__(self): return 100_000
+    def __getitem__(self, number):
+        end = time.thread_time() + 0.002
+        while time.thread_time() < end: pass
+        return torch.full((16,), number)
+
+class Files(Dataset):
+    def __init__(self):
+        folder = os.environ["IMAGES"]
+        self.paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".bin")]
+    def __len__(self): return len(self.paths)
+    def __getitem__(self, number):
+        with open(self.paths[number], "rb") as file:
+            return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
+
+class Forked(Cpu):
+    def __init__(self):
+        self.lock = threading.Lock()
+        threading.Thread(target=self.hold, daemon=True).start()
+        time.sleep(0.1)
+    def hold(self):
+        with self.lock:
+            time.sleep(1000)
+    def __getitem__(self, number):
+        if get_worker_info() is None: return number
+        with self.lock: return number
+
+class Lambda(Cpu):
+    def __init__(self): self.transform = lambda sample: sample
+
+class Leaking(Cpu):
+    def __init__(self): self.kept = []
+    def __getitem__(self, number):
+        time.sleep(0.001)
+        self.kept.append(torch.rand(8192))
+        return number
+
+class Big(Cpu):
+    def __getitem__(self, number): return torch.rand(64, 64, 64)
+
+def loader(**kwargs): return DataLoader(Cpu(), **kwargs)
+def finished(): return DataLoader(Cpu())
+"""
+PIPELINES = """
+import tensorflow as tf
+
+def slow(number):
+    return tf.py_function(lambda one: wait(one), [number], tf.int64)
+
+def wait(number):
+    import time
+    time.sleep(0.01)
+    return number
+
+def make(num_parallel_calls, batch_size):
+    return tf.data.Dataset.range(100_000).map(slow, num_parallel_calls=num_parallel_calls).batch(batch_size)
+
+def finished():
+    return tf.data.Dataset.range(100)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sets.py").write_text(DATASETS)
+    (tmp_path / "pipes.py").write_text(PIPELINES)
+    return tmp_path
+
+
+def torch(target: str, *arguments: str) -> tuple[str, ...]:
+    return f"sets:{target}", "--python", str(python_of("torch")), *arguments
+
+
+@pytest.fixture
+def slow_images(tmp_path: Path) -> Iterator[Path]:
+    """1500 files of 32 KB on an ext4 whose disk answers each request in 10 ms, several at a time."""
+    if why := why_no_fuse_disk():
+        pytest.skip(why)
+    rig, mount = tmp_path / "rig", tmp_path / "set"
+    rig.mkdir()
+    mount.mkdir()
+    with FuseDisk(rig, 96) as disk:
+        subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], check=True)
+        subprocess.run(["mount", disk.node, str(mount)], check=True)
+        try:
+            for number in range(1500):
+                (mount / f"{number:04}.bin").write_bytes(os.urandom(32 << 10))
+            os.sync()
+            disk.set(delay_us=10_000)
+            yield mount
+        finally:
+            disk.set()
+            subprocess.run(["umount", str(mount)], check=True)
+
+
+@needs_torch
+def test_bound_by_storage(folder: Path, slow_images: Path) -> None:
+    arguments = torch("Files", "--workers", "0,2,4", "--batch-size", "8", "--cold", str(slow_images))
+    found = swept(folder, *arguments, "--seconds", "4", IMAGES=str(slow_images))
+    assert found["exit_code"] == 0
+    assert found["recommended"]["bound"] == "storage"
+    assert found["recommended"]["workers"] == 4
+    rates = [run["samples_per_s"] for run in found["runs"]]
+    assert rates[0] < rates[1] < rates[2]
+    assert all(run["blocked_ratio"] > 0.5 for run in found["runs"])
+    assert all(run["storage_bytes"] > 0.5 * run["samples"] * (32 << 10) for run in found["runs"])
+
+
+@needs_torch
+def test_bound_by_the_cpu(folder: Path) -> None:
+    found = swept(folder, *torch("Cpu", "--workers", "0,2", "--seconds", "3"))
+    assert found["exit_code"] == 0
+    assert found["recommended"]["bound"] == "cpu"
+    best = max(run["samples_per_s"] for run in found["runs"])
+    assert found["recommended"]["samples_per_s"] >= 0.95 * best
+
+
+@needs_torch
+def test_a_lock_that_a_thread_held_at_the_fork(folder: Path) -> None:
+    done = loader(folder, *torch("Forked", "--workers", "2,0", "--timeout", "5", "--seconds", "1"))
+    assert done.returncode == 1
+    assert "hangs: no batch for 5 s; worker" in done.stdout
+    assert re.search(r" sleeps in sets\.py:34 in __getitem__ \(futex", done.stdout)
+    assert "use: batch_size=32, num_workers=0" in done.stdout
+    assert processes_in(folder) == []
+
+
+@needs_torch
+def test_a_dataset_that_spawn_cannot_send(folder: Path) -> None:
+    found = swept(folder, *torch("Lambda", "--workers", "1", "--start", "fork,spawn,forkserver", "--seconds", "1"))
+    kinds = [run["failure"] and run["failure"]["kind"] for run in found["runs"]]
+    assert kinds == [None, "pickle", "pickle"]
+    assert 'multiprocessing_context="fork"' in found["recommended"]["patch"]
+    assert "start methods: fork works, spawn, forkserver fails" in found["findings"]
+
+
+@needs_torch
+def test_a_dataset_that_keeps_what_it_reads(folder: Path) -> None:
+    (run,) = swept(folder, *torch("Leaking", "--workers", "2", "--seconds", "8"))["runs"]
+    assert 0.7 < run["growth_bytes"] / (32 * 8192 * 4) < 1.3
+
+
+@needs_torch
+def test_healthy_memory_does_not_grow(folder: Path) -> None:
+    (run,) = swept(folder, *torch("Cpu", "--workers", "2", "--seconds", "8"))["runs"]
+    assert run["growth_bytes"] is None
+
+
+@needs_torch
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root to mount")
+def test_a_small_dev_shm(folder: Path) -> None:
+    mount = 'mount --make-rprivate / && mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"'
+    arguments = torch("Big", "--workers", "2,0", "--seconds", "1", "--timeout", "15")
+    done = loader(folder, *arguments, before=("unshare", "-m", "sh", "-c", mount, "sh"))
+    assert done.returncode == 1
+    assert "2 workers, batch 32: /dev/shm of 16 MB is full: workers pass batches through it" in done.stdout
+    assert "use: batch_size=32, num_workers=0" in done.stdout
+
+
+@needs_torch
+def test_a_function_of_the_keyword_arguments(folder: Path) -> None:
+    found = swept(folder, *torch("loader", "--workers", "1", "--prefetch", "3", "--pin", "--seconds", "1"))
+    assert found["recommended"]["patch"] == (
+        "batch_size=32, num_workers=1, prefetch_factor=3, persistent_workers=True, pin_memory=True"
+    )
+
+
+@needs_torch
+def test_a_finished_loader_is_refused(folder: Path) -> None:
+    done = loader(folder, *torch("finished", "--workers", "0,1"))
+    assert done.returncode == 2
+    assert "it returns a DataLoader but takes no num_workers" in done.stderr
+
+
+@needs_tensorflow
+def test_a_pipeline_of_tf_data(folder: Path) -> None:
+    python = str(python_of("tensorflow"))
+    found = swept(
+        folder, "pipes:make", "--python", python, "--workers", "0,2", "--start", "fork,spawn", "--seconds", "3"
+    )
+    assert [run["kind"] for run in found["runs"]] == ["tensorflow"] * 2
+    assert found["runs"][1]["samples_per_s"] > 1.4 * found["runs"][0]["samples_per_s"]
+    assert found["recommended"]["patch"] == "batch_size=32, num_parallel_calls=2"
+    done = loader(folder, "pipes:finished", "--python", python, "--workers", "0")
+    assert "it returns a tf.data.Dataset but takes no num_parallel_calls" in done.stderr

@@ -1,0 +1,144 @@
+"""Why a configuration failed, from how it ended: messages of Python 3.11 and torch 2.13."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
+from iotop_ai.preflight.loader.judge import failure_of, user_frame
+
+CHAINED = """Traceback (most recent call last):
+  File "/env/lib/python3.11/site-packages/torch/utils/data/_utils/signal_handling.py", line 73, in handler
+    _error_if_any_worker_fails()
+RuntimeError: DataLoader worker (pid 15229) is killed by signal: Killed.
+
+The above exception was the direct cause of the following exception:
+"""
+BUS = (
+    "DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's workers are out of "
+    "shared memory. Please try to raise your shared memory limit."
+)
+FROM_WORKER = """Caught KeyError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/env/lib/python3.11/site-packages/torch/utils/data/_utils/fetch.py", line 54, in <listcomp>
+    data = [self.dataset[idx] for idx in possibly_batched_index]
+  File "/home/me/data.py", line 43, in __getitem__
+    return {}["missing"]
+KeyError: 'missing'
+"""
+UNEXPECTED = "DataLoader worker (pid(s) 15229) exited unexpectedly"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "text"),
+    [
+        (
+            Outcome("start", error="RuntimeError", text=UNEXPECTED, trace=CHAINED),
+            "killed",
+            "a worker was killed by a signal: Killed",
+        ),
+        (
+            Outcome("start", error="RuntimeError", text=UNEXPECTED, stderr="Fatal Python error: x\n"),
+            "killed",
+            "a worker ended: Fatal Python error: x",
+        ),
+        (
+            Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=16 << 20, shm_free_bytes=4 << 20),
+            "shm",
+            "/dev/shm of 16 MB is full: workers pass batches through it",
+        ),
+        (  # torch puts a mapped file that was cut down to shared memory, too
+            Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=32 << 30, shm_free_bytes=31 << 30),
+            "killed",
+            "a worker was killed by a signal: Bus error",
+        ),
+        (
+            Outcome(
+                "batches",
+                error="RuntimeError",
+                text="unable to write to file </torch_7_1_0>: No space left on device (28)",
+                shm_bytes=None,
+            ),
+            "shm",
+            "/dev/shm is full: workers pass batches through it",
+        ),
+        (
+            Outcome("start", "spawn", error="AttributeError", text="Can't pickle local object 'f.<locals>.<lambda>'"),
+            "pickle",
+            "spawn cannot send the dataset to a worker: Can't pickle local object 'f.<locals>.<lambda>'",
+        ),
+        (
+            Outcome("start", "forkserver", error="TypeError", text="cannot pickle '_io.BufferedReader' object"),
+            "pickle",
+            "forkserver cannot send the dataset to a worker: cannot pickle '_io.BufferedReader' object",
+        ),
+        (
+            Outcome("batches", "fork", error="TypeError", text="cannot pickle 'generator' object"),
+            "error",
+            "TypeError: cannot pickle 'generator' object",
+        ),
+        (
+            Outcome(
+                "start",
+                "spawn",
+                error="EOFError",
+                stderr="AttributeError: Can't get attribute 'D' on <module '__main__'>\n",
+            ),
+            "pickle",
+            "a worker cannot rebuild the dataset: AttributeError: Can't get attribute 'D' on <module '__main__'>",
+        ),
+        (
+            Outcome(
+                "start", "spawn", error="BrokenPipeError", text="[Errno 32] Broken pipe", stderr="ImportError: no x\n"
+            ),
+            "broken_pipe",
+            "BrokenPipeError: a worker ended while it was started: ImportError: no x",
+        ),
+        (
+            Outcome(
+                "start",
+                "fork",
+                error="RuntimeError",
+                text="Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use",
+            ),
+            "cuda",
+            "CUDA is used before the workers are forked, so they cannot use it",
+        ),
+        (Outcome("batches", returncode=-9), "crash", "the loader's own process was killed by SIGKILL while reading"),
+        (Outcome("import", returncode=3, stderr="no licence\n"), "crash", "it ended with exit code 3 while importing"),
+        (Outcome("build", refused="it returns int"), "refused", "it returns int"),
+        (Outcome("start", error="RuntimeError", text=FROM_WORKER), "error", "KeyError: 'missing' (data.py:43 in"),
+        (
+            Outcome("batches", silent_s=30, stuck=(Stuck(1, False, "S"), Stuck(7, True, "Z", exit_status=9))),
+            "killed",
+            "a worker was killed by a signal: SIGKILL; the loader waited 30 s for it",
+        ),
+        (
+            Outcome("start", silent_s=30, stuck=(Stuck(7, True, "D", "folio_wait_bit", "data.py:3 in f"),)),
+            "hang",
+            "hangs: no batch for 30 s; worker 7 waits for storage in data.py:3 in f (folio_wait_bit)",
+        ),
+        (
+            Outcome("import", silent_s=120, stuck=(Stuck(1, False, "R"),), busy_cores=1.0),
+            "hang",
+            "hangs: importing the module did not end for 120 s; process 1 runs; it uses 1.0 cores",
+        ),
+        (Outcome("batches", silent_s=30), "hang", "hangs: no batch for 30 s"),
+    ],
+)
+def test_a_diagnosis(outcome: Outcome, kind: str, text: str) -> None:
+    found = failure_of(outcome)
+    assert found.kind == kind
+    assert found.text.startswith(text)
+
+
+def test_control_characters_of_a_message_do_not_survive() -> None:
+    found = failure_of(Outcome("start", error="ValueError", text="\x1b]0;owned\x07"))
+    assert found.text.isprintable()
+
+
+def test_the_innermost_frame_of_the_users_code() -> None:
+    assert user_frame(FROM_WORKER) == "data.py:43 in __getitem__"
+    assert user_frame('  File "/usr/lib/python3.11/queue.py", line 171 in get\n') == ""
+    stack = "".join(f'  File "{path}", line 2 in f\n' for path in ("/usr/lib/python3.11/queue.py", "/a.py", "/b.py"))
+    assert user_frame(stack, last=False) == "a.py:2 in f"

@@ -1,0 +1,99 @@
+"""The recommended configuration, what bounds it, and growing memory. Pure."""
+
+from __future__ import annotations
+
+from iotop_ai.model.preflight.loader.report import Report
+from iotop_ai.model.preflight.loader.run import Built, Configuration, Failure, Run, Steady, Used, curve
+from iotop_ai.preflight.loader.grow import growth_per_batch
+from iotop_ai.preflight.loader.recommend import bound_of, recommended
+from iotop_ai.preflight.loader.sweep import Grid
+from iotop_ai.present.preflight.loader import findings_text, patch_text
+
+MB = 1 << 20
+
+
+def run(workers: int, rate: float, used: Used = Used(), prefetch: int | None = None, start: str = "") -> Run:  # noqa: B008
+    built = Built("torch", start or "fork", ("batch_size", "num_workers"))
+    return Run(Configuration(workers, 32, prefetch, False, start), built, Steady(10, int(rate * 10), 10.0, 0.1), used)
+
+
+def test_the_smallest_within_five_percent() -> None:
+    choice = recommended([run(0, 50), run(2, 96), run(4, 100), run(8, 99)], 8)
+    assert choice is not None
+    assert (choice.run.configuration.workers, choice.best.configuration.workers) == (2, 4)
+    assert not choice.rising
+
+
+def test_just_below_five_percent_is_too_slow() -> None:
+    choice = recommended([run(2, 94.9), run(4, 100)], 8)
+    assert choice is not None
+    assert choice.run.configuration.workers == 4
+    assert choice.rising
+
+
+def test_fewer_prefetched_batches_are_smaller() -> None:
+    choice = recommended([run(2, 100, prefetch=8), run(2, 99)], 8)
+    assert choice is not None
+    assert choice.run.configuration.prefetch is None
+
+
+def test_nothing_measured_gives_no_choice() -> None:
+    failed = Run(Configuration(2, 32), failure=Failure("hang", "hangs"))
+    assert recommended([failed], 8) is None
+    assert Report("m:f", "python3", 0, (failed,), 8.0).exit_code == 1
+    assert Report("m:f", "python3", 0, (failed._replace(failure=Failure("refused", "")),), 8.0).exit_code == 2
+
+
+def test_a_failed_configuration_fails_a_sweep_with_a_choice() -> None:
+    runs = (run(0, 10), Run(Configuration(2, 32), failure=Failure("killed", "")))
+    assert Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8)).exit_code == 1
+    assert Report("m:f", "python3", 0, runs[:1], 8.0, choice=recommended(runs, 8)).exit_code == 0
+
+
+def test_what_bounds_it() -> None:
+    assert bound_of(run(4, 1, Used(1.8, 0.1, 0.0, 0.9)), 2) == "cpu"
+    assert bound_of(run(4, 1, Used(3.6, 0.1, 0.0, 0.9)), 16) == "cpu"
+    assert bound_of(run(4, 1, Used(0.5, 0.1, 0.0, 0.9)), 2) == "cpu"
+    assert bound_of(run(4, 1, Used(0.3, 0.1, 0.8, 0.1)), 2) == "storage"
+    assert bound_of(run(4, 1, Used(0.3, 0.95, 0.1, 0.1)), 8) == "main"
+    assert bound_of(run(4, 1, Used(0.1, 0.1, 0.1, 0.1)), 8) == "waiting"
+    assert bound_of(run(4, 1, Used()), 8) == ""
+
+
+def test_the_curve_begins_without_workers() -> None:
+    runs = [run(4, 3, prefetch=4), run(0, 1), run(2, 2, prefetch=4), run(2, 9, prefetch=2)]
+    assert [one.samples_per_s for one in curve(runs, runs[0].configuration)] == [1, 2, 3]
+
+
+def test_a_patch_names_only_what_reached_the_loader() -> None:
+    one = run(4, 1, prefetch=3, start="spawn")
+    assert patch_text(one) == "batch_size=32, num_workers=4"
+    names = ("num_workers", "prefetch_factor", "multiprocessing_context", "persistent_workers")
+    assert one.built is not None
+    whole = one._replace(built=one.built._replace(applied=names))
+    assert patch_text(whole) == (
+        'num_workers=4, prefetch_factor=3, persistent_workers=True, multiprocessing_context="spawn"'
+    )
+
+
+def test_a_grid_has_each_configuration_once() -> None:
+    found = Grid([0, 2], [32], [2, 4], ["fork", "spawn"], False).configurations()
+    assert [one.workers for one in found].count(0) == 1
+    assert len(found) == 5
+
+
+def test_memory_that_grows_with_each_batch() -> None:
+    assert growth_per_batch([(n, 100 * MB + n * MB) for n in range(0, 60, 5)]) == MB
+    filling = [(n, 100 * MB + min(n, 20) * MB) for n in range(0, 60, 5)]
+    assert growth_per_batch(filling) is None
+    assert growth_per_batch([(n, 100 * MB + n) for n in range(60)]) is None
+    assert growth_per_batch([(0, 0), (1, 100 * MB)]) is None
+    assert growth_per_batch([]) is None
+
+
+def test_a_warmer_cache_is_named() -> None:
+    runs = (run(2, 10, Used(storage_bytes=100, asked_bytes=100)), run(4, 90, Used(storage_bytes=0, asked_bytes=100)))
+    report = Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8))
+    text = "\n".join(findings_text(report))
+    assert "100 % of what 2 workers, batch 32 read came from a disk, 0 % with 4 workers" in text
+    assert text.endswith("--cold PATH of the dataset compares them alike")

@@ -1,0 +1,137 @@
+"""The real program on real multiprocessing loaders of the standard library."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import PLAIN
+from tests.preflight.loader.sources import LOADERS, TOP, loader, processes_in, swept
+
+QUICK = ("--seconds", "1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(LOADERS)
+    return tmp_path
+
+
+def test_more_workers_give_more(folder: Path) -> None:
+    found = swept(folder, "mine:make", "--workers", "0,1,4", *QUICK)
+    assert found["exit_code"] == 0
+    rates = [run["samples_per_s"] for run in found["runs"]]
+    assert 40 < rates[0] < 420  # 8 samples in 20 ms: 400
+    assert rates[2] > 2 * rates[0]
+    assert found["recommended"]["workers"] == 4
+    assert found["recommended"]["patch"] == "num_workers=4"
+    assert [run["kind"] for run in found["runs"]] == ["iterable"] * 3
+    assert all(run["memory_bytes"] > 1 << 20 for run in found["runs"])
+    assert processes_in(folder) == []
+
+
+def test_the_text_has_table_curve_and_reason(folder: Path) -> None:
+    done = loader(folder, "mine:make", "--workers", "0,1,2", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "samples/s first s CPU/worker disk-wait read memory" in done.stdout
+    assert "samples per second, by workers" in done.stdout
+    assert "use: num_workers=2" in done.stdout
+    assert "the user's own" not in done.stdout
+
+
+def test_the_patch_is_one_line_of_python(folder: Path) -> None:
+    done = loader(folder, "mine:make", "--workers", "2", "--patch", *QUICK)
+    assert done.stdout == "num_workers=2\n"
+
+
+def test_a_hang_is_ended_placed_and_the_sweep_goes_on(folder: Path) -> None:
+    found = swept(folder, "mine:hanging", "--workers", "2,0", "--timeout", "3", *QUICK)
+    assert found["exit_code"] == 1
+    hung, fine = found["runs"]
+    assert hung["failure"]["kind"] == "hang"
+    assert "mine.py:12 in hang" in hung["failure"]["text"]
+    assert fine["samples_per_s"] > 0
+    assert found["recommended"]["workers"] == 0
+    assert processes_in(folder) == []
+
+
+def test_a_worker_that_was_killed_is_named(folder: Path) -> None:
+    (run,) = swept(folder, "mine:dying", "--workers", "1", "--timeout", "3", *QUICK)["runs"]
+    assert run["failure"]["kind"] == "killed"
+    assert "SIGKILL" in run["failure"]["text"]
+
+
+def test_the_start_method_that_works_is_named(folder: Path) -> None:
+    found = swept(folder, "mine:local", "--workers", "1", "--start", "spawn,forkserver", "--timeout", "3", *QUICK)
+    assert [run["failure"]["kind"] for run in found["runs"]] == ["pickle", "pickle"]
+    found = swept(folder, "mine:make", "--workers", "1", "--start", "fork,spawn,forkserver", *QUICK)
+    assert found["exit_code"] == 0
+    assert [run["start"] for run in found["runs"]] == ["fork", "spawn", "forkserver"]
+
+
+def test_a_crash_of_the_loader_itself(folder: Path) -> None:
+    (run,) = swept(folder, "mine:crashing", "--workers", "1", *QUICK)["runs"]
+    assert run["failure"]["kind"] == "crash"
+    assert "SIGSEGV while the factory" in run["failure"]["text"]
+
+
+def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
+    (run,) = swept(folder, "mine:once", "--workers", "1", *QUICK)["runs"]
+    assert run["batches"] == 19
+    assert run["samples"] == 19 * 8
+
+
+@pytest.mark.parametrize(
+    ("factory", "text"),
+    [
+        ("number", "it returns int, neither a Dataset nor an iterable of a factory with num_workers"),
+        ("nothing", "its loader gives no batch"),
+        ("needs", "it needs the argument path, which this configuration does not give"),
+        ("missing", "mine has no missing"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(folder: Path, factory: str, text: str) -> None:
+    done = loader(folder, f"mine:{factory}", "--workers", "0,1", *QUICK)
+    assert done.returncode == 2
+    assert done.stderr == f"unknown: {text}\n"
+
+
+def test_a_module_that_does_not_import(folder: Path) -> None:
+    done = loader(folder, "nowhere:make", "--workers", "0", *QUICK)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError: No module named 'nowhere'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("mine",), ("mine:make", "--workers", "x"), ("mine:make", "--start", "thread"), ("../mine:make",)],
+)
+def test_a_wrong_use(folder: Path, arguments: tuple[str, ...]) -> None:
+    done = loader(folder, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage:")
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_leaves_no_process(folder: Path) -> None:
+    argv = [sys.executable, "-P", "-m", "iotop_ai", "loader", "--python", sys.executable, "mine:make"]
+    running = subprocess.Popen(
+        [*argv, "--workers", "2", "--seconds", "60"],
+        cwd=folder,
+        env={**PLAIN, "PYTHONPATH": TOP},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 30
+    while len(processes_in(folder)) < 4 and time.monotonic() < until:  # this program, the loader, two workers
+        time.sleep(0.05)
+    assert len(processes_in(folder)) >= 4
+    os.kill(running.pid, signal.SIGINT)
+    assert running.wait(20) == 130
+    assert processes_in(folder) == []
