@@ -91,7 +91,7 @@ SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
     "health": ill_snapshots,
     "jobs": recorded(HERE / "jobs.iotop.jsonl.gz"),
     "healthy": recorded(VERDICTS / "healthy_gpu.iotop.jsonl.gz"),
-    "starved": recorded(VERDICTS / "storage_read_torch.iotop.jsonl.gz"),
+    "starved": recorded(HERE / "jobs.iotop.jsonl.gz"),
 }
 """Machines of other hardware or load than this one's, a Snapshot a second."""
 
@@ -236,12 +236,14 @@ async def draw_replay(picture: Picture, shown: list[Frame], view: View, folder: 
             while recorder.state().snapshots + 60 < frame.snapshot.seq - shown[0].snapshot.seq:
                 await asyncio.sleep(0.01)
         recorder.close()
-        tape = FrameCursor([FileRecording(f"{place}/a.iotop.jsonl")])
-        first = tape.seek(0)
-        line = Timeline(tape.begin_wall_ns, tape.end_wall_ns(), tape.begin_wall_ns)
+        cursor = FrameCursor([FileRecording(f"{place}/a.iotop.jsonl")])
+        first = cursor.seek(0)
+        line = Timeline(cursor.begin_wall_ns, cursor.end_wall_ns(), cursor.begin_wall_ns)
         view = view._replace(mode="replay", timeline=line)
         source = MemoryRecording()
-        app = MonitorApp(first, (), source, view, picture.theme, deck=lambda app: PlaybackThread(tape, app, Clock()))
+        app = MonitorApp(
+            first, (), source, view, picture.theme, make_playback=lambda app: PlaybackThread(cursor, app, Clock())
+        )
         async with app.run_test(size=(picture.width, picture.height)) as pilot:
             for key in ("", *picture.keys):
                 if key:
