@@ -80,7 +80,8 @@ def recorded(file: Path) -> Callable[[int], list[Snapshot]]:
 
     def last(seconds: int) -> list[Snapshot]:
         items = list(ReplaySource(str(file), allow_root=True))
-        return [item.snapshot if isinstance(item, Keyframe) else item for item in items][-seconds:]
+        # The last one comes when the command ends, not after a whole interval.
+        return [item.snapshot if isinstance(item, Keyframe) else item for item in items][-seconds - 1 : -1]
 
     return last
 
@@ -89,9 +90,9 @@ SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
     "gpu-1": one_snapshots,
     "gpu-8": eight_snapshots,
     "health": ill_snapshots,
-    "jobs": recorded(HERE / "jobs.iotop.jsonl.gz"),
+    "jobs": recorded(HERE / "starved.iotop.jsonl.gz"),
     "healthy": recorded(VERDICTS / "healthy_gpu.iotop.jsonl.gz"),
-    "starved": recorded(HERE / "jobs.iotop.jsonl.gz"),
+    "starved": recorded(HERE / "starved.iotop.jsonl.gz"),
 }
 """Machines of other hardware or load than this one's, a Snapshot a second."""
 

@@ -55,12 +55,12 @@ COLUMNS = (
     Column("majflt", "majflt/s", 9, 95),
     Column("delay", "IO-wait%", 9, 5),
     Column("cpu", "cpu%", 6, 0),
-    Column("state", "state", 7, 4, 17, left=True, gap=2),
+    Column("state", "state", 6, 4, 17, left=True, gap=1),
     Column("threads", "thr", 5, 75),
     Column("rss", "mem", 7, 76),
     Column("wchan", "wait channel", 22, 80, left=True, gap=2),
     Column("disk", "disk", 8, 11, 10, left=True, gap=2),
-    Column("pid", "pid", 7, 6, 9, gap=0),
+    Column("pid", "pid", 8, 6, 10, gap=1),
     Column("command", "command", 28, 87, left=True, gap=2),
 )
 """Of a group: the sum of its bytes, the largest cpu% and IO-wait% of a member."""

@@ -241,7 +241,7 @@ def test_each_key_of_its_last_row_is_bound() -> None:
 
 
 def test_the_files_of_the_job_tie_its_processes_to_the_disk() -> None:
-    recording = Path(__file__).parents[3] / "screenshots" / "jobs.iotop.jsonl.gz"
+    recording = Path(__file__).parents[2] / "data" / "jobs.iotop.jsonl.gz"
     *_, made = frames(islice(ReplaySource(str(recording), allow_root=True), 60))
     slow = next(name for name in devices.infos(made) if name.startswith("loop"))
     device = device_or_selected(made, VIEW, slow)
