@@ -19,6 +19,8 @@ import iotop_ai
 from iotop_ai.export.tables.recording import Recording
 from tests.scenarios.stacks.install import python_of, why_no_stack
 
+pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+
 TOP = Path(iotop_ai.__file__).parent.parent
 
 

@@ -20,6 +20,8 @@ from iotop_ai.train import steps
 from iotop_ai.train.monitor import Monitor, MonitorWarning
 from iotop_ai.train.program import program
 
+pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+
 TOP = Path(iotop_ai.__file__).parent.parent
 
 

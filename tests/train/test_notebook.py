@@ -18,6 +18,8 @@ from iotop_ai.train.answers import Breakdown, Verdict
 from iotop_ai.train.picture import picture
 from tests.scenarios.stacks.install import python_of, why_no_stack
 
+pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+
 TOP = Path(iotop_ai.__file__).parent.parent
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
 

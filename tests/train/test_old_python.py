@@ -17,6 +17,8 @@ from iotop_ai.export.tables.recording import Recording
 from tests.test_structure import MODULES, import_graph, imports, reachable
 from tests.train.old_python import old_python
 
+pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+
 TOP = Path(iotop_ai.__file__).parent.parent
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
 OPTIONAL = {

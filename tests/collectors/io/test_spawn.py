@@ -29,6 +29,7 @@ STARTS = {
 }
 ALLOWED = {
     SPAWN: {"asyncio.create_subprocess_exec", "subprocess.Popen", "subprocess.run", "sys.executable"},
+    "cli/commands/assets.py": {"sys.executable"},  # named in Slurm's scripts
     "cli/commands/record/child.py": {"subprocess.Popen", "os.execvp"},  # the user's command after ``record --``
     "collectors/process/python_code.py": {"sys.executable"},  # py-spy is installed beside it
     "preflight/storage/reader.py": {"os.fork"},  # readers of its own code, without another program

@@ -16,6 +16,8 @@ from iotop_ai.train.callbacks import session
 from iotop_ai.train.callbacks.session import TrainingSession
 from iotop_ai.train.steps import StepCounter
 
+pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+
 
 @pytest.fixture(autouse=True)
 def own_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

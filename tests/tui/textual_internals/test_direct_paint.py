@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 
 import pytest
+from rich.style import Style
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 
@@ -126,9 +128,20 @@ async def cells_of_session(frames: list[Frame]) -> tuple[list[Cells], int]:
     return seen, terminal.bytes_written
 
 
+def without_cached_codes(render: Callable[..., str]) -> Callable[..., str]:
+    """Style.render; a Style keeps the codes of the first terminal, which another test may have given 256 colours."""
+
+    def rendered(style: Style, text: str = "", **options: object) -> str:
+        style._ansi = None
+        return render(style, text, **options)
+
+    return rendered
+
+
 async def test_its_cells_are_those_of_textual_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setattr(screen, "MESSAGE_S", 3600.0)  # else one session may be too slow to show it as long
+    monkeypatch.setattr(Style, "render", without_cached_codes(Style.render))
     frames = stalling(50, (10, 30))
     painted, few_bytes = await cells_of_session(frames)
     monkeypatch.setattr(direct_paint, "KNOWN_VERSIONS", ())

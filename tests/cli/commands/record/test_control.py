@@ -16,6 +16,8 @@ import pytest
 from iotop_ai.export.tables.recording import Recording
 from tests.cli.program import PLAIN, TOP, command, iotop
 
+pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+
 
 class Running:
     """A running ``record --control``."""
