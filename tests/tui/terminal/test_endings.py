@@ -68,7 +68,7 @@ def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, w
             assert "recorded: " not in terminal.text()  # it was said on the screen
     ended(child)
     recording = FileRecording(str(record))
-    assert [(event.kind, event.text) for event in recording.events() if event.kind == "mark"] == [("mark", "by key")]
+    assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1
     assert recording.closed()
 
 
@@ -141,7 +141,8 @@ def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
     assert away.sample.gap
     # A loaded machine may be late by more than three intervals of 0.5 s elsewhere, too.
     assert [f.sample.gap for f in whole[1:]] == [(f.sample.seconds or 0) > 1.5 for f in whole[1:]]
-    assert [event.text for event in recording.events() if event.kind == "mark"] == ["by key"]
+    # A mark of any program of the user is here too.
+    assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1
 
 
 @STOPS
