@@ -217,7 +217,7 @@ class GpuCollector:
         if self._sweeps % SLOW_EVERY == 0 or listed is not None:
             self._read_details(table)
         self._sweeps += 1
-        cards = {} if self._drm is None else self._drm.read()
+        cards = {} if self._drm is None else self._drm.read(len(table))
         if cards and self._drm is not None:
             self._details = self._details | self._drm.details
         self._newest = table | cards, self._clock.monotonic_ns()

@@ -32,12 +32,13 @@ class DrmSweep:
         self._smi_loaded = False
         self._sweeps = 0
         self._names: tuple[str, ...] = ()
+        self._amd_count = 0
         self._clients = DrmClients(root, clock)
         self._all = not root.live or os.geteuid() == 0
         self.details: dict[str, Reading[GpuDetail]] = {}
 
-    def read(self) -> dict[str, Reading[GpuState]]:
-        """Each card's Reading; {} without any."""
+    def read(self, first: int = 0) -> dict[str, Reading[GpuState]]:
+        """Each card's Reading; {} without any. first: the number of the first card, after those of other drivers."""
         if self._sweeps % LOOK_EVERY == 0:
             self._look()
         self._sweeps += 1
@@ -47,6 +48,10 @@ class DrmSweep:
         for card in self._names:
             start_ns = self._clock.monotonic_ns()
             state = self._of[card].state(card)
+            # Each driver counts from 0: two GPUs of a machine would have one name.
+            state = state._replace(
+                number=first + state.number + (self._amd_count if self._of[card] is self._intel else 0)
+            )
             state = with_use(state, used.get(state.bus_id), rocm.get(state.bus_id), self._clients.at_ns, all_=self._all)
             end_ns = self._clock.monotonic_ns()
             reason, remedy = ("", "") if self._all else (NOT_ALL, "run as root")
@@ -61,6 +66,7 @@ class DrmSweep:
             names = self._amd.cards()
         self._of = {**dict.fromkeys(names, self._amd), **dict.fromkeys(self._intel.cards(), self._intel)}
         self._names = tuple(self._of)
+        self._amd_count = len(names)
         self.details = {}
         for card, cards in self._of.items():
             start_ns = self._clock.monotonic_ns()

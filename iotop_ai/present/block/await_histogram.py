@@ -17,6 +17,8 @@ from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import percent, token_of
 
 _LABEL, _BIN = 9, 5
+_RULE = 11
+"""Columns of a rule around its title and note."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
@@ -29,7 +31,8 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
     reads, writes = sum(histogram.reads), sum(histogram.writes)
     if not reads and not writes:
         return []
-    out = [rule(width, f"latency, last {histogram.seconds:.0f} s", _note(frame, key, reads, writes, width - 26))]
+    title = f"latency, last {histogram.seconds:.0f} s"
+    out = [rule(width, title, _note(frame, key, reads, writes, width - cells(title) - _RULE))]
     bin_width = min(2 * _BIN, (width - _LABEL - 1) // (len(bounds) + 1))
     out += _bars(width, histogram, bin_width, bar_rows)
     names = [_ms(bound) for bound in bounds] + ["more"]
@@ -60,7 +63,7 @@ def _note(frame: Frame, key: BlockKey, reads: float, writes: float, room: int) -
         f"{names}: {short[0]}",
         f"p50/90/99: {short[0]}",
     )
-    return [Span(next((text for text in texts if cells(text) <= room), texts[-1]), "dim")]
+    return [Span(next((text for text in texts if cells(text) <= room), ""), "dim")]
 
 
 def _ms(bound: float) -> str:

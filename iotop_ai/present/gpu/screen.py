@@ -96,17 +96,17 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         word = "LOST"
     name = "" if gpu.state is None else short_model(gpu.state.name)
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
-    more = "" if gpu.state is None else f"  {gpu.state.bus_id}"
-    if width >= 100 and gpu.state is not None:
-        more += f"  {gpu.uuid}"
     at = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)
     left = [
         Span(f" {word}".ljust(_BLOCK), hue),
         Span(f" {number}", "strong"),
         Span(f"  {name}"),
-        Span(more, "dim"),
     ]
-    out = [row(width, left, [*mode_spans(view), Span(f"{at} of {len(every)}  b/n ", "dim")])]
+    right = [*mode_spans(view), Span(f"{at} of {len(every)}  b/n ", "dim")]
+    room = width - spans_cells(left) - spans_cells(right) - 1
+    whole = () if gpu.state is None else (f"  {gpu.state.bus_id}  {gpu.uuid}", f"  {gpu.state.bus_id}")
+    left.append(Span(next((one for one in whole if cells(one) <= room), ""), "dim"))
+    out = [row(width, left, right)]
     for i, sentence in enumerate(sentences[:_MOST_SENTENCES]):
         label = "because" if i == 0 else "and"
         remedy = [Span("  do ", "dim"), Span(sentence.remedy + " ", "strong")] if sentence.remedy else []

@@ -26,6 +26,7 @@ from iotop_ai.present.text.braille import AreaCache, SlidingSeries, series_spans
 from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.text.panel import reason_spans
+from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
 from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, percent, token_of
 from iotop_ai.present.verdict.culprit import culprit_of
@@ -56,13 +57,38 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if height - 1 >= len(every):
         groups = [(g,) for g in every]
     name = _NAME if width >= 72 else _NARROW_NAME
-    at = place_columns(fit_columns(_columns(height, every), width - name - 1), name, width - 1)
+    at = _placed(frame, view, width, name, _columns(height, every), groups)
     out = [head(width, _title(every), at, focus=view.focus == "gpu")]
     room = height - 1
     if len(groups) > room:
         groups = _most_important(groups, room)
     several = len({g.state.name for g in every if g.state is not None}) > 1
     return out + [_row(frame, view, width, group, at, several=several) for group in groups]
+
+
+def _placed(
+    frame: Frame, view: View, width: int, name: int, every: list[Column], groups: list[tuple[Gpu, ...]]
+) -> list[ColumnSlot]:
+    """The columns that fit; where a meaning would be cut, the others take no more than their texts need."""
+    columns = fit_columns(every, width - name - 1)
+    at = place_columns(columns, name, width - 1)
+    if not at or at[-1].column.id != "meaning":
+        return at
+    room = at[-1].last + 1 - at[-1].first
+    if all(cells(_meaning_text(frame, view, group[0])[0]) <= room for group in groups):
+        return at
+    narrow = [_narrowed(frame, view, column, groups)._replace(wide=0) for column in columns[:-1]]
+    return place_columns([*narrow, columns[-1]], name, width - 1)
+
+
+def _narrowed(frame: Frame, view: View, column: Column, groups: list[tuple[Gpu, ...]]) -> Column:
+    """The column of a user or process as wide as its longest text; any other column as it is."""
+    if column.id not in ("user", "process"):
+        return column
+    spot = ColumnSlot(column, 0, column.width - column.gap - 1)
+    texts = [_users(frame, view, group[0], spot)[0].text for group in groups]
+    longest = max((cells(text) for text in (column.title, *texts)), default=column.width)
+    return column._replace(width=min(column.width, longest + column.gap))
 
 
 def _columns(height: int, every: tuple[Gpu, ...]) -> list[Column]:
@@ -143,15 +169,21 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
     return [spot.cell(_range(group, _FIGURES[id_]))]
 
 
-def _meaning(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
-    """The gravest sentence, without the figures that the row shows already."""
+def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
+    """(the gravest sentence without the figures that the row shows already, its token); "-" without any."""
     first = next(iter(gpu_sentences(frame, view, gpu)), None)
     if first is None:
-        return spot.cell(UNDEFINED)
+        return UNDEFINED, "none"
     text = first.text
     if gpu.rates is not None and text.startswith(figures(gpu.rates)):
         text = text.partition(": ")[2] or "busy in part"
-    return spot.cell(text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(first.token, "dim"))
+    return text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(first.token, "dim")
+
+
+def _meaning(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
+    """The meaning, without its last clauses where they do not fit."""
+    text, token = _meaning_text(frame, view, gpu)
+    return spot.cell(whole_clauses(text, spot.last + 1 - spot.first), token)
 
 
 def _throttle(group: tuple[Gpu, ...], spot: ColumnSlot) -> Cell:

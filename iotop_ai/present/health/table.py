@@ -9,6 +9,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
 from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut_spans, place, row
+from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration
 
@@ -51,7 +52,9 @@ def hue_of(rows: Sequence[DiskRow]) -> str:
 def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
     """At most ``height`` rows."""
     rows = disk_rows(frame)
-    out = [top(width, hue_of(rows), [Span(_sentence(rows), "strong")], _asked(frame, rows))]
+    asked = _asked(frame, rows)
+    sentence = whole_clauses(_sentence(rows), width - BLOCK - 3 - cells(asked))
+    out = [top(width, hue_of(rows), [Span(sentence, "strong")], asked)]
     selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
     room = max(1, height - len(out) - 1 - min(len(reasons) + 2, max(3, height // 2)))

@@ -19,6 +19,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
 from iotop_ai.present.text.panel import panel, reason_row
+from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, size, token_of
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
@@ -266,7 +267,7 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
         reading = frame.snapshot.pressure
         if reading.value is None and reading.reason:
             reason = reading.reason + (f" ({reading.remedy})" if reading.remedy else "")
-            return place(width, *out, Cell(34, reason, "dim"))
+            return place(width, *out, Cell(34, whole_clauses(reason, width - 35), "dim"))
         return place(width, *out, Cell(34, "stalled on disk", "dim"), Cell(52, UNKNOWN, "unsure"))
     x = 34
     for name, word in (("io", "stalled on disk"), ("cpu", "CPU"), ("memory", "memory")):

@@ -22,6 +22,12 @@ _STEPS_FROM = 100
 _STEPS_CELLS = 14
 """Width from which the job's steps have a place at the right, and that place's width: fixed, too."""
 _SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
+LETTERS = {
+    "compute": "c", "collective": "l", "transfer": "t", "data_disk": "d", "data_network": "n", "data_cpu": "u",
+    "data_other": "o", "host": "h", "checkpoint": "k", "startup": "s", "compile": "m", "stopped": "p", "hung": "g",
+    "unexplained": "?",
+}  # fmt: skip
+"""A part without room for its word has one letter of it, which no other part has."""
 _GLYPHS = {"compute": "─", "unexplained": "╌"}
 """As in the line of states: without colour, too, lost time is heavier than the rest."""
 
@@ -104,7 +110,7 @@ def share_token(share: str, worst: bool, state: State) -> str:
 def _part(share: str, size: int, token: str) -> list[Span]:
     glyph, word = _GLYPHS.get(share, "━"), f" {_SHORT.get(share, share)} "
     if size < len(word) + 2:
-        word = word.strip()[0]
+        word = LETTERS[share]
     if size < len(word) + 2:
         return [Span(glyph * size, token)] if size else []
     before = (size - len(word)) // 2

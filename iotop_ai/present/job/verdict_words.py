@@ -422,7 +422,7 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
         name, shares = "trainer", (task.disk_ratio, task.cpu_ratio, task.cpu_wait_ratio, task.idle_ratio)
     blocked = shares[0]
     high = blocked is not None and blocked >= _BLOCKED
-    room = max(0, min(40, width - 57))
+    room = max(0, min(40, width - 60))
     out = [Cell(1, name, "dim"), Cell(10, "BLOCKED" if high else "blocked", "bad" if high else "dim")]
     if room and blocked is not None:
         filled = min(room, round(room * blocked))
@@ -433,10 +433,12 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
     x += 5
     for label, value in zip(("run", "cpu-wait", "idle"), shares[1:], strict=True):
         text, end = units.percent(value), x + len(label) + 3
-        if end >= width:
+        if end >= width - 1:
             break
         named = label == culprit.worker_state
         out.append(Cell(x, label.upper() if named else label, culprit.hue if named else "dim"))
         out.append(Cell(end, text, "strong" if named else token_of(text), right=True))
         x = end + 3
+    if x - 1 < width:
+        out.append(Cell(x - 1, "%", "dim"))
     return place(width, *out)

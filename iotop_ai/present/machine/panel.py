@@ -29,7 +29,7 @@ from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _FULL, _LATE_S = 0.9, 0.5
 LINKS = (
-    Column("link", "link", 8, 0),
+    Column("link", "speed", 8, 0),
     Column("rx", "rx MB/s", 11, 0),
     Column("tx", "tx MB/s", 9, 0),
     Column("busy", "busy%", 9, 0),
@@ -111,8 +111,8 @@ def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> 
     reading = frame.snapshot.filesystems
     if reading.value is None:
         return row(width, [Span(" used ", "dim"), *reason_spans(reading)], right)
-    out = [Span(" used", "dim")]
     mounts = sorted(reading.value.items(), key=_urgency)
+    out = [Span(" used", "dim")] if mounts else []
     for path, usage in mounts:
         spans = _mount(path, usage, culprit)
         if spans_cells(out) + spans_cells(spans) > room:

@@ -60,12 +60,12 @@ COLUMNS = (
     Column("rss", "mem", 7, 76),
     Column("wchan", "wait channel", 22, 80, left=True, gap=2),
     Column("disk", "disk", 8, 11, 10, left=True, gap=2),
-    Column("pid", "pid", 8, 6, 10, gap=1),
+    Column("pid", "pid", 9, 6, 10, gap=1),
     Column("command", "command", 28, 87, left=True, gap=2),
 )
 """Of a group: the sum of its bytes, the largest cpu% and IO-wait% of a member."""
 
-_NAME = 26
+_NAME = 25
 _ALWAYS = ("read", "write", "pid")
 """Columns that cannot be left out."""
 _BYTES: dict[str, Callable[[Group], float | None]] = {
@@ -116,7 +116,7 @@ def _left_out(table: ProcessTable | None, chosen: frozenset[str]) -> frozenset[s
 @lru_cache(maxsize=8)
 def _columns(width: int, without: frozenset[str]) -> tuple[ColumnSlot, ...]:
     wanted = [column for column in COLUMNS if column.id not in without]
-    return tuple(place_columns(fit_columns(wanted, width - _name_room(width)), _name_room(width), width - 1))
+    return tuple(place_columns(fit_columns(wanted, width - 1 - _name_room(width)), _name_room(width), width - 1))
 
 
 def optional_columns() -> tuple[Column, ...]:
@@ -278,7 +278,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
     if id_ == "pid":
         pid = str(group.keys[0].pid)
         room = spot.last + 1 - spot.first
-        others = (f" +{facts.members - 1}", f"+{facts.members - 1}", "+") if facts.members > 1 else ()
+        others = (f" +{facts.members - 1}", f"+{facts.members - 1}") if facts.members > 1 else ()
         return pid + next((one for one in others if len(pid + one) <= room), ""), "dim", ""
     if id_ == "command":
         return facts.command, "dim", ""

@@ -7,6 +7,7 @@ Entries = tuple[tuple[str, str], ...]
 
 VERDICT: Entries = (
     ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
+    ("c l t d n u o h k s m p g ?", "narrow parts of its bar: the letter stands in the word, as k in checkpoint"),
     ("0 - ?", "zero, nothing to measure, unknown"),
 )
 DISKS: Entries = (
@@ -55,7 +56,7 @@ PROCESSES: Entries = (
     ("user pid command", "of the first of xN"),
 )
 NETWORK: Entries = (
-    ("link", "network interface or InfiniBand port"),
+    ("speed", "of the interface or InfiniBand port, in bits per second"),
     ("rx tx MB/s", "received, sent"),
     ("busy%", "the larger of both against its speed"),
     ("errors drops", "per second"),

@@ -79,7 +79,8 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     where = room(width)
     if where.cells < 10:
         return []
-    rows = max(1, (height - 1) // _GRAPHS)
+    number = _GRAPHS if devices.selected_device(frame, view) is not None else 1
+    rows = max(1, (height - 1) // number)
     out = [axis(frame, view, width, where)]
     for graph in graphs(frame, view, 2 * where.cells, apart=rows > 1):
         # Of a pair that shares an odd number of rows the first has one more.

@@ -150,7 +150,8 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     # The bar belongs to the banner.
     time = counted(frame) and "banner" not in view.hidden
     timeline = view.timeline is not None
-    return _planned(width, height, view.hidden, time, timeline, disks, parts, every, folded, links, listed)
+    graphs = _GRAPHS if devices.selected_device(frame, view) is not None else 1
+    return _planned(width, height, view.hidden, time, timeline, graphs, disks, parts, every, folded, links, listed)
 
 
 @lru_cache(maxsize=32)
@@ -160,6 +161,7 @@ def _planned(
     hidden: frozenset[str],
     time: bool,
     timeline: bool,
+    graphs: int,
     disks: int,
     parts: int,
     every: int,
@@ -167,8 +169,8 @@ def _planned(
     links: int,
     listed: int,
 ) -> tuple[Slot, ...]:
-    """``plan`` by numbers: disks, partitions of the selected one, GPUs, rows of equal GPUs, links, rows of the list of
-    processes with its title and last row (0 on a low screen).
+    """``plan`` by numbers: graphs, disks, partitions of the selected one, GPUs, rows of equal GPUs, links, rows of
+    the list of processes with its title and last row (0 on a low screen).
     """
     tall = tall_enough(height)
     first_disks = min(max(disks, 1), _LEAST_DISKS)
@@ -177,7 +179,7 @@ def _planned(
         time=int(time),
         timeline=int(timeline),
         path=3,
-        graphs=(7 if tall else 4) if width >= 60 else 0,
+        graphs=1 + graphs * (2 if tall else 1) if width >= 60 else 0,
         gpu=1 + every if every else 1,
         disk=1 + first_disks,
         process=6,
@@ -190,7 +192,7 @@ def _planned(
     shrinking = [
         {"system": 2},
         {"gaps": 0},
-        {"graphs": 4 if heights.graphs else 0},
+        {"graphs": 1 + graphs if heights.graphs else 0},
         {"gpu": 1 + min(folded, 4) if every else 1},
         {"process": 5},
         {"process": 4},
@@ -211,7 +213,7 @@ def _planned(
             break
         lower = {name: min(value, getattr(heights, name)) for name, value in change.items()}
         heights = heights._replace(**lower)
-    return _slots(_spread(heights, height, hidden, disks + parts, listed), height, hidden)
+    return _slots(_spread(heights, height, hidden, graphs, disks + parts, listed), height, hidden)
 
 
 def tall_enough(height: int) -> bool:
@@ -224,9 +226,9 @@ def _parts(frame: Frame, view: View) -> int:
     return 0 if device is None else len(devices.nested_devices(devices.top_row_of(device.name, frame), frame, view))
 
 
-def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:
+def _spread(heights: _Heights, height: int, hidden: frozenset[str], graphs: int, disks: int, listed: int) -> _Heights:
     """Spare rows go to disks without a row, up to a third of the screen, then to processes; on a tall screen those that
-    the list does not need to the graphs, the same number to each of the three.
+    the list does not need to the graphs, the same number to each of them.
     """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
@@ -239,7 +241,7 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, 
     if spare > 0 and listed and heights.graphs and "graphs" not in hidden:
         # Two rows of a graph at least, up to half of the screen for all.
         unneeded = spare if "process" in hidden else spare - max(0, listed - heights.process)
-        more = max(0, min(unneeded, height // 2 - heights.graphs)) // _GRAPHS * _GRAPHS
+        more = max(0, min(unneeded, height // 2 - heights.graphs)) // graphs * graphs
         heights = heights._replace(graphs=heights.graphs + more)
         spare -= more
     if spare > 0:

@@ -19,6 +19,12 @@ class Field(NamedTuple):
     token: str = "text"
 
 
+def _row(spans: list[Span], width: int) -> Line:
+    """The row without the gap behind its last field."""
+    *first, last = spans
+    return row(width, cut_spans([*first, last._replace(text=last.text.removesuffix(_GAP))], width))
+
+
 def field_rows(fields: Iterable[Field], width: int) -> list[Line]:
     """Fields side by side, whole ones only."""
     out: list[Line] = []
@@ -26,9 +32,9 @@ def field_rows(fields: Iterable[Field], width: int) -> list[Line]:
     for field in fields:
         more = [Span(f"{field.label} ", "dim"), Span(field.value, field.token), Span(f"{field.tail}{_GAP}", "dim")]
         if spans_cells(spans) + spans_cells(more) - len(_GAP) > width - 1 and len(spans) > 1:
-            out.append(row(width, cut_spans(spans, width)))
+            out.append(_row(spans, width))
             spans = [Span(" ")]
         spans += more
     if len(spans) > 1:
-        out.append(row(width, cut_spans(spans, width)))
+        out.append(_row(spans, width))
     return out

@@ -8,7 +8,7 @@ from iotop_ai.collectors.gpu.drm import DrmSweep
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.gpu.state import GpuProcess, GpuState, gpu_rates
 from iotop_ai.model.reading import Reading
-from tests.machines import Entries, build
+from tests.machines import Entries, build, parse
 
 S = 1_000_000_000
 SLOT, CARD = "0000:03:00.0", "Intel-0000:03:00.0"
@@ -98,3 +98,11 @@ def test_its_busy_time_comes_from_its_clients(tmp_path: Path) -> None:
 
     rates = gpu_rates(at(1, 0, 0), at(2, S // 2, S // 4), None)[CARD]
     assert (rates.busy_ratio, rates.compute_ratio) == (0.5, 0.25)
+
+
+def test_cards_of_two_makers_have_numbers_of_their_own(tmp_path: Path) -> None:
+    amd = parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text())
+    intel = {name.replace("drm/card1/", "drm/card7/"): what for name, what in machine("xe").items()}
+    table = DrmSweep(build(amd | intel, tmp_path), Clock()).read(first=2)
+    numbers = {uuid.partition("-")[0]: one.value.number for uuid, one in table.items() if one.value is not None}
+    assert numbers == {"AMD": 2, "Intel": 3}  # behind two GPUs of the NVIDIA driver

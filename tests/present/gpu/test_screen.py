@@ -38,7 +38,7 @@ def test_at_160_each_gpu_has_a_sentence() -> None:
     assert "thermal slowdown 12 %" in lines[3]
     assert "PCIe x8 of x16 under load" in lines[6]
     assert "spinning in a collective" in lines[8]
-    assert "alice       python" in lines[1]
+    assert "alice  python " in lines[1]
 
 
 @pytest.mark.parametrize("uuid", [f"GPU-000{n}" for n in range(8)])

@@ -9,7 +9,7 @@ from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.verdict_class import State
 from iotop_ai.pipeline import frames
 from iotop_ai.present.job.screen import jobs_screen_rows
-from iotop_ai.present.job.time_bar import bar_spans, time_rows
+from iotop_ai.present.job.time_bar import LETTERS, bar_spans, time_rows
 from iotop_ai.present.job.time_words import counted, parts_of, table_of, time_sentence
 from iotop_ai.present.screen.layout import plan, screen_rows
 from iotop_ai.present.screen.view import View
@@ -48,7 +48,7 @@ def test_the_bar_at_160_columns() -> None:
     assert text.startswith(" time     data: disk 52 %     compute 41 %        ──")
     assert text.count("─") + len(" compute ") == pytest.approx(0.41 * 109, abs=1)
     assert text.count("━") + len(" disk ") == pytest.approx(0.52 * 109, abs=1)
-    assert text.endswith("╌╌╌u╌╌╌╌")
+    assert text.endswith("╌╌╌?╌╌╌╌")
 
 
 def test_the_bar_in_ascii_and_narrow() -> None:
@@ -64,6 +64,13 @@ def test_a_part_that_has_no_room_for_its_word_has_its_letter() -> None:
     assert texts == ["─" * 10, " compute ", "─" * 11, "━", "d", "━━"]
     assert bar_spans([0] * 14, 10, State.OK) == []
     assert sum(len(span.text) for span in bar_spans([1] * 14, 29, State.OK)) == 29
+
+
+def test_each_letter_is_of_its_word_and_of_no_other_part() -> None:
+    assert tuple(LETTERS) == SHARES
+    assert len(set(LETTERS.values())) == len(SHARES)
+    words = [{"data_cpu": "cpu"}.get(share, share.removeprefix("data_")) for share in SHARES]
+    assert [word for word, letter in zip(words, LETTERS.values(), strict=True) if letter not in word] == ["unexplained"]
 
 
 def test_the_largest_loss_has_the_colour_of_the_state() -> None:

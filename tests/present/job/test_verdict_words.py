@@ -171,7 +171,7 @@ def test_the_path_of_a_job_is_its_own_while_others_are_busy() -> None:
 
 def test_the_wait_line_shows_the_workers_in_fixed_order() -> None:
     assert text(last(JOB_ALONE), 2) == (
-        " workers  BLOCKED ━━━━━━━━━━━━━━━━━━━━━━─  97 %  run   1  cpu-wait   0  idle   2"
+        " workers  BLOCKED ━━━━━━━━━━━━━━━━━━━─  97 %  run   1  cpu-wait   0  idle   2 %"
     )
     assert text(last(SCENES["cpu_prep"]), 2).startswith(" workers  blocked ")
     assert text(last(SCENES["single_thread"]), 2).startswith(" trainer  blocked ")

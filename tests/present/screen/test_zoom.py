@@ -8,7 +8,7 @@ from iotop_ai.present.screen.layout import ZOOMABLE, plan, screen_rows
 from iotop_ai.present.screen.view import Timeline, View
 from iotop_ai.present.text.line import cells
 from tests.present import gpu_scenes, scenes
-from tests.present.make import NS, Machine, Proc, frame, snapshots
+from tests.present.make import NS, Disk, Machine, Proc, disk, frame, snapshots
 
 UTC = View(utc_offset_s=0)
 
@@ -55,7 +55,7 @@ def test_the_zoomed_system_panel_has_every_core() -> None:
 
 
 def few(count: int) -> Machine:
-    return Machine(procs=tuple(Proc(100 + n, f"p{n}", cpu=0.01) for n in range(count)))
+    return Machine((Disk(disk("sda")),), procs=tuple(Proc(100 + n, f"p{n}", cpu=0.01) for n in range(count)))
 
 
 @pytest.mark.parametrize(("count", "least"), [(5, 20), (60, 7)])

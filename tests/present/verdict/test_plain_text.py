@@ -17,7 +17,7 @@ def test_every_line_of_a_starved_job() -> None:
         " the network: /data is local; GPU-bound: GPU 22 % busy",
         "do        the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
         "path      alice train.py > 8 workers > /data ext4 > sda",
-        "workers   BLOCKED 97 % run 1 cpu-wait 0 idle 2",
+        "workers   BLOCKED 97 % run 1 cpu-wait 0 idle 2 %",
         "seen      h, job 50 of alice, 1970-01-01 00:00:14, watched 14 s, confidence high",
     ]
 
