@@ -103,6 +103,8 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
         self._alerts = make_alerts(self) if make_alerts is not None else None
         takers = (keeper, self._alerts)
         self.follower = SourceThread(frames, source, self, [one.put for one in takers if one is not None])
+        self.signal_before_start: Callable[[], int | None] = lambda: None
+        """The ending signal that came before the app handled signals itself. cli sets it."""
         self.ended_by: signal.Signals | None = None
         self.took_s = 0.0
         """How long closing the source and ending the recording took."""
@@ -125,6 +127,8 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
             loop = asyncio.get_running_loop()
             for number in ENDING_SIGNALS:
                 loop.add_signal_handler(number, partial(self._end, number))
+            if (before := self.signal_before_start()) is not None:
+                self._end(signal.Signals(before))
 
     def on_mount(self) -> None:
         """Start the thread of the source, or of the recording."""

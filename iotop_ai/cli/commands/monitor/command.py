@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.cli.commands.monitor.remembered_view import (
@@ -20,6 +19,7 @@ from iotop_ai.cli.commands.monitor.remembered_view import (
     write_view,
 )
 from iotop_ai.cli.options.job import check_job
+from iotop_ai.cli.start.ending_signals import EndingSignals, SignalledError
 from iotop_ai.cli.start.first_frame import FirstFrame
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.start.terminal import Terminal, terminal
@@ -36,8 +36,6 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import FrameCache
 
 if TYPE_CHECKING:
-    import signal
-
     from iotop_ai.alerts.config import AlertConfig
     from iotop_ai.playback.session_recording import SessionRecorder
     from iotop_ai.sources.live.source import LiveSource
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
     from iotop_ai.tui.threads.alerts import LiveAlerts
     from iotop_ai.tui.threads.playback import PlaybackThread
     from iotop_ai.tui.threads.source import MessageReceiver
-else:
-    import _signal as signal  # the C module: building signal's enumerations costs each start a millisecond
 
 NO_TERMINAL = 2
 EXIT_S, LEAST_STATE_S = 0.8, 0.1
@@ -203,11 +199,12 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
     here = terminal(settings, os.environ)
     if in_browser():
         here = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _raise_signalled)
+    screen = None if in_browser() else FirstFrame(here)
+    signals = EndingSignals(screen.restore if screen is not None else lambda: None)
+    signals.install()
     try:
-        app = _run_app(settings, opening, close, here)
-    except _SignalledError as error:
+        app = _run_app(settings, opening, close, here, screen, signals)
+    except SignalledError as error:
         return _ended_by(error.number)
     if app.keeper is not None and app.keeper.stuck:
         from iotop_ai.cli.start.abandon import abandon_files
@@ -227,18 +224,27 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
 
 
 def _run_app(
-    settings: Settings, opening: Callable[[], Opening], close: Callable[[], None], here: Terminal
+    settings: Settings,
+    opening: Callable[[], Opening],
+    close: Callable[[], None],
+    here: Terminal,
+    screen: FirstFrame | None,
+    signals: EndingSignals,
 ) -> MonitorApp:
-    """Paint the first frame, then run the app until it ends; always restores the terminal."""
+    """Paint the first frame, then run the app until it ends; always restores the terminal.
+
+    Raises SignalledError for a signal that comes before the app runs.
+    """
     gc.disable()  # the start creates no garbage
-    screen = None if in_browser() else FirstFrame(here)
     try:
         start = opening()
+        signals.check()
         view = _view(settings, here)._replace(**start.changes)
         if screen is not None:
             screen.show(start.first, view)
         if start.on_paint is not None:
             start.on_paint()
+        signals.check()
 
         with ssl_hidden():
             from iotop_ai.tui.app import MonitorApp
@@ -256,6 +262,8 @@ def _run_app(
         on_exit = start.on_exit
         del start, first  # each holds a whole machine
         gc.enable()
+        app.signal_before_start = signals.take
+        signals.check()
         app.run(mouse=settings.mouse)
         if app.failure is None and on_exit is not None:
             limit_s = max(LEAST_STATE_S, EXIT_S - app.took_s)
@@ -297,15 +305,3 @@ def _ended_by(number: int) -> int:
 
     _say(f"ended by {Signals(number).name}")
     return 128 + number
-
-
-class _SignalledError(SystemExit):
-    """A signal before the app runs. asyncio keeps every other exception of a callback to itself."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
-def _raise_signalled(number: int, _frame: FrameType | None) -> None:
-    """Unwind, so that the terminal is restored."""
-    raise _SignalledError(number)

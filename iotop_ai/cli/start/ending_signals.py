@@ -1,0 +1,65 @@
+"""SIGTERM and SIGHUP while the live screen starts, before its app handles them itself.
+
+The handler only notes the signal, and the start looks at it between its steps. An exception raised from the handler may
+strike anywhere: Python 3.11 wraps one from a descriptor's __set_name__ into a RuntimeError, and Textual's tasks swallow
+one, so that the screen stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # the C module: building signal's enumerations costs each start a millisecond
+
+FORCE_S = 2.0
+"""How long the start may take to its next look at the signal before the process ends by force."""
+
+
+class SignalledError(Exception):
+    """The start is over: signal ``number`` has come."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class EndingSignals:
+    """Notes the first SIGTERM or SIGHUP; for the main thread. give_back: returns the terminal to the shell."""
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back = give_back
+        self._number: int | None = None
+
+    def install(self) -> None:
+        """Replace the handlers."""
+        signal.signal(signal.SIGALRM, self._end_by_force)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def check(self) -> None:
+        """Raise SignalledError if a signal has come."""
+        number = self.take()
+        if number is not None:
+            raise SignalledError(number)
+
+    def take(self) -> int | None:
+        """The signal, for a caller that ends now; None if none has come."""
+        if self._number is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return self._number
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self._number is None:
+            self._number = number
+            signal.setitimer(signal.ITIMER_REAL, FORCE_S)
+
+    def _end_by_force(self, _alarm: int, _frame: FrameType | None) -> None:
+        """A step of the start does not end. The kernel closes what the source holds."""
+        assert self._number is not None
+        self._give_back()
+        os._exit(128 + self._number)
