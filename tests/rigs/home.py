@@ -12,6 +12,9 @@ from pathlib import Path
 from types import TracebackType
 
 
+_FUSECTL = "mount -t fusectl none /sys/fs/fuse/connections"
+
+
 def why_no_home() -> str:
     """Why this rig cannot run here; "" when it can."""
     for program, package in (("bindfs", "bindfs"), ("fusermount3", "fuse3")):
@@ -42,6 +45,7 @@ class Home:
             if self._server.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("bindfs does not mount")
             time.sleep(0.02)
+        self._number = os.minor(self.path.stat().st_dev)
         return self
 
     @property
@@ -51,11 +55,28 @@ class Home:
         return {"HOME": str(self.path), **{name: str(self.path / part) for name, part in below.items()}}
 
     def hang(self) -> None:
-        """Stop answering."""
+        """Stop answering, between two requests.
+
+        The kernel lets no process leave a request that the server has already read, not even by SIGKILL; NFS does.
+        """
         assert self._server is not None
-        os.kill(self._server.pid, signal.SIGSTOP)
-        while Path(f"/proc/{self._server.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-            time.sleep(0.01)
+        for _ in range(50):
+            os.kill(self._server.pid, signal.SIGSTOP)
+            while Path(f"/proc/{self._server.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+                time.sleep(0.01)
+            if not self._requests():
+                return
+            os.kill(self._server.pid, signal.SIGCONT)
+            time.sleep(0.02)
+        raise RuntimeError("bindfs is never idle")
+
+    def _requests(self) -> int:
+        """Requests without an answer, by fusectl; 0 where it cannot be mounted."""
+        looked = subprocess.run(
+            ["unshare", "-m", "sh", "-c", f"{_FUSECTL} && cat /sys/fs/fuse/connections/{self._number}/waiting"],
+            capture_output=True,
+        )
+        return int(looked.stdout or 0)
 
     def release(self) -> None:
         """Answer again, waiting requests too."""
