@@ -20,9 +20,9 @@ def test_parts_take_no_more_instructions_than_recorded() -> None:
         pytest.skip(f"recorded with Python {recorded['python']}: `python -m tests.bench.callgrind --record` makes them")
     found = instructions()
     assert found.keys() == recorded["instructions"].keys()
-    dearer = {
+    costlier = {
         name: f"{cost:,.0f} instead of {recorded['instructions'][name]:,}"
         for name, cost in found.items()
         if cost > SLACK * recorded["instructions"][name]
     }
-    assert not dearer
+    assert not costlier

@@ -89,7 +89,7 @@ def test_only_an_alarm_about_another_class_is_false() -> None:
 
 
 def record(name: str, label: str, number: int, kind: str, rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    usual = {"label": label, "negative": False, "also": [], "captured": False, "window_s": 10.0, "told": "--batch 4"}
+    usual = {"label": label, "negative": False, "also": [], "captured": False, "window_s": 10.0, "setting": "--batch 4"}
     run = Run(name, number, kind, "1", 40)._asdict()
     return {**run, **usual, "started": 0.0, "exit": None, "steps": 40, "rows": rows, **more}
 
@@ -140,7 +140,7 @@ def test_parameters_are_drawn_by_the_seed_of_the_run() -> None:
     cause = Cause("healthy", plain, draw=lambda c, chance: with_options(c, "--batch", chance.randint(1, 1000)))
     one, other = (Run("x", i, PLAIN, f"1/x/{i}", 40).cause({"x": cause}) for i in range(2))
     assert one.options != other.options
-    assert one.told == " ".join(one.options)
+    assert one.setting == " ".join(one.options)
     assert one == Run("x", 0, PLAIN, "1/x/0", 40).cause({"x": cause})
 
 
@@ -150,7 +150,7 @@ def test_every_drawn_trainer_can_be_started(name: str) -> None:
     for seed in range(20):
         drawn = cause.drawn(random.Random(seed))
         assert (drawn.label, drawn.negative) == (cause.label, cause.negative)
-        assert bool(drawn.told) == (cause.draw is not None)
+        assert bool(drawn.setting) == (cause.draw is not None)
         if cause.program == TRAINER:
             a = options([".", *drawn.options])
             assert a.step > 0

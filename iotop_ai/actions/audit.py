@@ -87,7 +87,7 @@ def _append(handle: int, line: bytes) -> None:
 
 
 def user_name(uid: int) -> str:
-    """The login name; the number where there is none."""
+    """The login name; the number if missing."""
     try:
         return clean(pwd.getpwuid(uid).pw_name)
     except KeyError:

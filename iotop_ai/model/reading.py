@@ -32,7 +32,7 @@ class Reading(NamedTuple, Generic[T]):
     reason: str = ""
     """Why the value, or which part of it, is missing: one clause for people."""
     remedy: str = ""
-    """The exact command or step that fixes it; "" when there is none."""
+    """The exact command or step that fixes it; "" if missing."""
     at_ns: int | None = None
     """Monotonic, taken just after the read; None before the first."""
     took_ns: int = 0

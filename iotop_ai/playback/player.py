@@ -71,7 +71,7 @@ def never() -> bool:
 class FrameCursor:
     """A position in the Frames of one or several parts. Positions are wall times, as users and rotated files have them.
 
-    follow: called at the end for the part after the last one (a rotation); None while there is none. shown_from_ns:
+    follow: called at the end for the part after the last one (a rotation); None if missing. shown_from_ns:
     monotonic; earlier blocks of the first session only build history. Raises InputError where a part does, or when
     there is nothing to show.
     """
@@ -152,7 +152,7 @@ class FrameCursor:
         early: Callable[[Frame], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Frame:
-        """Go to the last Frame at or before a wall time; to the first when there is none.
+        """Go to the last Frame at or before a wall time; to the first if missing.
 
         early: gets the keyframe before it with its recorded rates, at once, where there is more to decode. Raises
         Cancelled.

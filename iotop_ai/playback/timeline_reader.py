@@ -59,7 +59,7 @@ class TimelineReader:
         )
 
     def next_change(self, wall_ns: int, step: int) -> int | None:
-        """Wall time of the next (+1) or previous (-1) change of the verdict; None when there is none so far."""
+        """Wall time of the next (+1) or previous (-1) change of the verdict; None if unknown so far."""
         return _next(self._keys, wall_ns, step)
 
     def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:

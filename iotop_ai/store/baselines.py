@@ -54,7 +54,7 @@ class Baselines:
         return out
 
     def keep(self, learned: Known, infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
-        """Write the baselines of these disks, and keep those of others; False where there are none. Raises OSError."""
+        """Write the baselines of these disks, and keep those of others; False without any. Raises OSError."""
         serials = {info.serial for info in infos.values() if info.serial}
         own = {
             serial: (wall_s, [_kept(size, at_ns // PART_NS, wall_s) for size in one.sizes])

@@ -30,7 +30,7 @@ class StepCounter:
     loop waited for data; None until something measures it.
     """
 
-    __slots__ = ("_told", "batches", "data_ns", "due_ns", "listeners", "own_sockets", "steps")
+    __slots__ = ("_sent", "batches", "data_ns", "due_ns", "listeners", "own_sockets", "steps")
 
     def __init__(self) -> None:
         self.batches = 0
@@ -41,14 +41,14 @@ class StepCounter:
         """Called with each message, beside the sockets of all monitors."""
         self.own_sockets: set[str] = set()
         """Names of the sockets of monitors that are listeners already."""
-        self._told: Totals = (0, None, None)
+        self._sent: Totals = (0, None, None)
 
     def reset(self) -> None:
         """Start from zero, as in a forked child: its parent's steps are not its own."""
         self.batches = 0
         self.steps = None if self.steps is None else 0
         self.data_ns = None if self.data_ns is None else 0
-        self._told = (0, self.steps, self.data_ns)
+        self._sent = (0, self.steps, self.data_ns)
         self.listeners = []
 
     def step(self) -> None:
@@ -71,9 +71,9 @@ class StepCounter:
         at_ns = time.monotonic_ns() if now_ns is None else now_ns
         self.due_ns = at_ns + EVERY_NS
         totals = (self.batches, self.steps, self.data_ns)
-        if totals == self._told:
+        if totals == self._sent:
             return
-        self._told = totals
+        self._sent = totals
         batches, steps, data_ns = totals
         self.broadcast(
             {"kind": "steps", "at_ns": at_ns, "steps": steps, "batches": batches, "data_ns": data_ns}, ranks(os.environ)

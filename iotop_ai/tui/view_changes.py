@@ -73,7 +73,7 @@ def typed(pattern: str, key: str, character: str | None) -> str:
 def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
     """The newest ``keep`` Samples that are older than the history of ``now``, without their processes.
 
-    Only graphs reach back further than a minute, and processes are the bulk of a Sample. After a reboot there are none.
+    Only graphs reach back further than a minute, and processes are the bulk of a Sample. A reboot empties them.
     Returns the same object if no Sample was added.
     """
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:

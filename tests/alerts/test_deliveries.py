@@ -47,17 +47,17 @@ def script(folder: Path, body: str) -> str:
 
 def test_one_mail_and_one_message_for_a_condition_that_flaps() -> None:
     with web_server() as (url, bodies), mail_server() as (smtp, mails):
-        said: list[str] = []
+        messages: list[str] = []
         deliveries: list[Delivery] = [
             WebhookDelivery("web", url, "json", 10.0, 12),
             MailDelivery("mail", "ops@localhost", "iotop-ai@localhost", smtp, 10.0, 12),
         ]
-        outbox, rules = Outbox(deliveries, said.append), AlertRules([HOT])
+        outbox, rules = Outbox(deliveries, messages.append), AlertRules([HOT])
         for second in range(180):
             for _, one in rules.add(at(second, 90.0 if second // 7 % 2 else 80.0)):
                 outbox.put(one)
         outbox.close(60.0)
-        assert said == []
+        assert messages == []
         assert [json.loads(body)["rule"] for body in bodies] == ["hot"]
         assert len(mails) == 1
         assert "Subject: [warning] dgx-07: hot firing" in mails[0]
@@ -98,13 +98,13 @@ def test_a_hanging_command_ends_with_the_monitor(tmp_path: Path) -> None:
 
 def test_messages_an_hour_are_limited() -> None:
     with web_server() as (url, bodies):
-        said: list[str] = []
-        outbox = Outbox([WebhookDelivery("web", url, "json", 10.0, 2)], said.append)
+        messages: list[str] = []
+        outbox = Outbox([WebhookDelivery("web", url, "json", 10.0, 2)], messages.append)
         for _ in range(4):
             outbox.put(alert())
         outbox.close(60.0)
     assert len(bodies) == 2
-    assert said == ["alert disk is not sent to web: 2 an hour were sent"] * 2
+    assert messages == ["alert disk is not sent to web: 2 an hour were sent"] * 2
 
 
 def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Which NVML calls this driver answers, what each costs, and how steady the rates are; one JSON object on stdout.
 
 ``python -m tests.bench.gpu_real [--seconds 20]`` on a machine with an NVIDIA GPU. It needs pynvml and nothing else of
-the environment; ``tests/rigs/nvml``'s library stands for a driver where there is none.
+the environment; ``tests/rigs/nvml``'s library stands in for a missing driver.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ GPU_ASIDE = {
     ),
     "gpu_bound imbalance": replace(FED, gpus=(0.6, *(0.99,) * 7), gpu_only_rates={0: {"power_watts": 400.0}}),
 }  # fmt: skip
-"""What costs nothing now: told beside the verdict, which is the first word."""
+"""What costs nothing now: shown beside the verdict, which is the first word."""
 SPINNING_TRAINER = replace(
     one(FED, workers=(), stall=0.0, main_running=1.0), gpus=(0.98,),
     tasks=(Task(50, "python", 1, cpu=1.0, start=-100_000),),

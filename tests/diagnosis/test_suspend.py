@@ -50,7 +50,7 @@ def test_without_the_figure_it_is_judged_as_it_was_recorded() -> None:
 
 
 class Slept(Clock):
-    """A machine that sleeps when it is told to."""
+    """A machine that sleeps on request."""
 
     slept_ns = 0
 

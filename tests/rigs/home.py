@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-
 _FUSECTL = "mount -t fusectl none /sys/fs/fuse/connections"
 
 

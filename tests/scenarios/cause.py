@@ -39,7 +39,7 @@ class Cause(NamedTuple):
     negative: nothing is wrong; an alarm is false. also: further classes that are not false alarms.
     window_s: seconds that the verdict may take. seconds: shortest time to watch.
     background: whether one of the repeats runs beside a busy core. draw: returns the cause with other parameters;
-    told: these as text. captured: made from a captured tree. why_not: why this machine cannot make it, "" when it can.
+    setting: these as text. captured: made from a captured tree. why_not: why this machine cannot make it, "" when it can.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Cause(NamedTuple):
     seconds: int = 0
     background: bool = True
     draw: Callable[[Cause, random.Random], Cause] | None = None
-    told: str = ""
+    setting: str = ""
     captured: bool = False
     why_not: Callable[[], str] | None = None
 
@@ -75,7 +75,7 @@ class Cause(NamedTuple):
         return self if self.draw is None else self.draw(self, chance)
 
 
-def with_options(cause: Cause, *options: object, told: str = "") -> Cause:
+def with_options(cause: Cause, *options: object, setting: str = "") -> Cause:
     """The cause with more options; the last of equal options applies."""
     words = tuple(str(option) for option in options)
-    return cause._replace(options=(*cause.options, *words), told=told or " ".join(words))
+    return cause._replace(options=(*cause.options, *words), setting=setting or " ".join(words))

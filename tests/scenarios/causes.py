@@ -26,7 +26,7 @@ def _serial_disk(cause: Cause, chance: random.Random) -> Cause:
     step = round(loaded_s * chance.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=scene), "--workers", workers, "--batch", batch, "--size", size * KIB, "--step", step,
-        told=f"{delay} ms a request, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+        setting=f"{delay} ms a request, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def _stack(cause: Cause, chance: random.Random) -> Cause:
     workers = chance.randrange(2, 5)
     return with_options(
         cause._replace(scene=stacked(rate << 20)), "--workers", workers, "--batch", batch, "--size", size * KIB,
-        "--step", step, told=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+        "--step", step, setting=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def _small(cause: Cause, chance: random.Random) -> Cause:
     return with_options(
         cause._replace(scene=slow(delay * 1000, serial=True)), "--workers", workers, "--batch", batch,
         "--size", size * KIB, "--step", step,
-        told=f"{delay} ms a request, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+        setting=f"{delay} ms a request, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def _small_stack(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch / rate * chance.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=stacked(0, rate)), "--batch", batch, "--size", size * KIB, "--step", step,
-        told=f"{rate} requests/s, batch {batch}, {size} KiB, step {step} s",
+        setting=f"{rate} requests/s, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def _fast_disk(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * size / 128 * delay / 1000 * chance.uniform(0.2, 0.5), 4)
     return with_options(
         cause._replace(scene=slow(delay * 1000)), "--batch", batch, "--size", size * KIB, "--step", step,
-        told=f"{delay} ms a request, any number at once, batch {batch}, {size} KiB, step {step} s",
+        setting=f"{delay} ms a request, any number at once, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def _first_epoch(cause: Cause, chance: random.Random) -> Cause:
     files = (10, 44)
     return with_options(
         cause._replace(scene=slow(0, rate << 20, files=files, mebibytes=512)), "--batch", 8, "--size", size * KIB,
-        "--step", step, told=f"{rate} MiB/s, {size} KiB, step {step} s",
+        "--step", step, setting=f"{rate} MiB/s, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def _limit(cause: Cause, chance: random.Random) -> Cause:
     workers = chance.randrange(2, 5)
     return with_options(
         cause._replace(scene=limited(rate << 20)), "--workers", workers, "--batch", batch, "--size", size * KIB,
-        "--step", step, told=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+        "--step", step, setting=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _computing(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * cpu / 1000 / workers * chance.uniform(0.1, 0.4), 3)
     return with_options(
         cause, "--cpu-ms", cpu, "--batch", batch, "--workers", workers, "--step", step,
-        told=f"{cpu} ms a sample, {workers} workers, batch {batch}, step {step} s",
+        setting=f"{cpu} ms a sample, {workers} workers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def _alone(cause: Cause, chance: random.Random) -> Cause:
         batch,
         "--step",
         step,
-        told=f"{cpu} ms a sample, batch {batch}, step {step} s",
+        setting=f"{cpu} ms a sample, batch {batch}, step {step} s",
     )
 
 
@@ -117,7 +117,7 @@ def _fed(cause: Cause, chance: random.Random) -> Cause:
     batch, workers, step = chance.randrange(2, 9), chance.randrange(2, 5), round(chance.uniform(0.08, 0.25), 3)
     return with_options(
         cause, "--batch", batch, "--workers", workers, "--step", step,
-        told=f"{workers} workers, batch {batch}, step {step} s",
+        setting=f"{workers} workers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def _saving(cause: Cause, chance: random.Random) -> Cause:
     size, every = rate * chance.randrange(3, 7), chance.randrange(40, 80)
     return with_options(
         cause._replace(scene=slow(0, rate * 1_000_000)), "--save-bytes", size * 1_000_000, "--save-every", every,
-        told=f"{rate} MB/s, {size} MB every {every} steps",
+        setting=f"{rate} MB/s, {size} MB every {every} steps",
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _rank_saves(cause: Cause, chance: random.Random) -> Cause:
     size = round(rate * seconds)
     return with_options(
         cause._replace(scene=slow(0, rate * 1_000_000)), "--save-bytes", size * 1_000_000, "--save-every", 500,
-        told=f"{size} MB at {rate} MB/s once a minute",
+        setting=f"{size} MB at {rate} MB/s once a minute",
     )  # fmt: skip
 
 

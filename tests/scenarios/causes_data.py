@@ -16,7 +16,7 @@ def _mount(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * size / 128 * delay / 1000 / 2 * chance.uniform(0.1, 0.4), 3)
     return with_options(
         cause._replace(scene=far(delay * 1000)), "--batch", batch, "--size", size << 10, "--step", step,
-        told=f"{delay} ms a request, batch {batch}, {size} KiB, step {step} s",
+        setting=f"{delay} ms a request, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def _store(cause: Cause, chance: random.Random) -> Cause:
     return with_options(
         cause._replace(scene=object_store(delay, rate << 20)), "--workers", workers, "--batch", batch,
         "--size", size << 10, "--step", step,
-        told=f"{delay} ms, {rate} MiB/s a connection, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+        setting=f"{delay} ms, {rate} MiB/s a connection, {workers} workers, batch {batch}, {size} KiB, step {step} s",
     )  # fmt: skip
 
 

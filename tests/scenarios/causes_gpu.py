@@ -28,12 +28,12 @@ def _step(chance: random.Random) -> float:
 
 def _steps(cause: Cause, chance: random.Random) -> Cause:
     step, batch = _step(chance), chance.randrange(2, 9)
-    return with_options(cause, "--step", step, "--batch", batch, told=f"step {step} s, batch {batch}")
+    return with_options(cause, "--step", step, "--batch", batch, setting=f"step {step} s, batch {batch}")
 
 
 def _amount(cause: Cause, chance: random.Random, low: float, high: float, unit: str = "") -> Cause:
     step, amount = _step(chance), round(chance.uniform(low, high), 3)
-    return with_options(cause, "--step", step, "--amount", amount, told=f"step {step} s, {amount}{unit}")
+    return with_options(cause, "--step", step, "--amount", amount, setting=f"step {step} s, {amount}{unit}")
 
 
 def _throttled(cause: Cause, chance: random.Random) -> Cause:
@@ -45,7 +45,7 @@ def _copies(cause: Cause, chance: random.Random) -> Cause:
     step = _step(chance)
     copy = round(step * chance.uniform(9, 12), 3)
     step = round(step * 0.6, 3)
-    return with_options(cause, "--step", step, "--amount", copy, told=f"step {step} s, copy {copy} s")
+    return with_options(cause, "--step", step, "--amount", copy, setting=f"step {step} s, copy {copy} s")
 
 
 def _late_data(cause: Cause, chance: random.Random) -> Cause:
@@ -60,7 +60,7 @@ def _late_data(cause: Cause, chance: random.Random) -> Cause:
         batch,
         "--amount",
         cpu,
-        told=f"step {step} s, batch {batch}, {cpu} ms a sample",
+        setting=f"step {step} s, batch {batch}, {cpu} ms a sample",
     )
 
 
@@ -72,12 +72,12 @@ def _network(cause: Cause, chance: random.Random) -> Cause:
     """The exchange takes eight to twenty times the computing."""
     step = round(chance.uniform(0.02, 0.05), 3)
     exchange = round(step * chance.uniform(8, 20), 3)
-    return with_options(cause, "--step", step, "--amount", exchange, told=f"step {step} s, exchange {exchange} s")
+    return with_options(cause, "--step", step, "--amount", exchange, setting=f"step {step} s, exchange {exchange} s")
 
 
 def _cores(cause: Cause, chance: random.Random) -> Cause:
     step, workers = _step(chance), chance.randrange(1, 4)
-    return with_options(cause, "--step", step, "--workers", workers, told=f"step {step} s, {workers} workers")
+    return with_options(cause, "--step", step, "--workers", workers, setting=f"step {step} s, {workers} workers")
 
 
 def ranks(label: str, gpus: int, *trouble: object, **more: Any) -> Cause:

@@ -54,7 +54,7 @@ def _shared_disk(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch / 8 * chance.uniform(0.02, 0.06), 3)
     return with_options(
         cause._replace(scene=beside(slow(0, rate << 20), "read", readers)), "--batch", batch, "--step", step,
-        told=f"{rate} MiB/s, {readers} other readers, batch {batch}, step {step} s",
+        setting=f"{rate} MiB/s, {readers} other readers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def _shared_cores(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * cpu / 1000 * chance.uniform(0.5, 0.9), 3)
     return with_options(
         cause._replace(scene=beside(plain, "spin", others)), "--cpu-ms", cpu, "--batch", batch, "--step", step,
-        told=f"{others} other programs, {cpu} ms a sample, batch {batch}, step {step} s",
+        setting=f"{others} other programs, {cpu} ms a sample, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
@@ -71,20 +71,20 @@ def _epochs(cause: Cause, chance: random.Random) -> Cause:
     step, epoch, imports = round(chance.uniform(0.03, 0.08), 3), chance.randrange(100, 180), chance.uniform(1.5, 3.0)
     return with_options(
         cause, "--step", step, "--epoch", epoch, "--import-s", round(imports, 2),
-        told=f"epochs of {epoch} steps of {step} s, {imports:.1f} s of imports",
+        setting=f"epochs of {epoch} steps of {step} s, {imports:.1f} s of imports",
     )  # fmt: skip
 
 
 def _dies(cause: Cause, chance: random.Random) -> Cause:
     after = round(chance.uniform(8, 12), 1)
-    return with_options(cause, "--after", after, told=f"after {after} s")
+    return with_options(cause, "--after", after, setting=f"after {after} s")
 
 
 def _fed(cause: Cause, chance: random.Random) -> Cause:
     batch, workers, step = chance.randrange(2, 6), chance.randrange(1, 4), round(chance.uniform(0.1, 0.25), 3)
     return with_options(
         cause, "--batch", batch, "--workers", workers, "--step", step,
-        told=f"{workers} workers, batch {batch}, step {step} s",
+        setting=f"{workers} workers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def _thrash(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=short_of_cache(limit, 0, rate << 20, (8, each))), "--batch", batch, "--size", size << 10,
-        "--step", step, told=f"{8 * each} MiB of data in {limit} MiB, {rate} MiB/s, batch {batch}, {size} KiB",
+        "--step", step, setting=f"{8 * each} MiB of data in {limit} MiB, {rate} MiB/s, batch {batch}, {size} KiB",
     )  # fmt: skip
 
 
@@ -32,14 +32,14 @@ def _swapping(cause: Cause, chance: random.Random) -> Cause:
     limit, anon = chance.randrange(120, 180), chance.randrange(120, 200)
     return with_options(
         cause._replace(scene=short_of_memory(limit)), "--anon-mb", anon, "--batch", chance.randrange(8, 33),
-        told=f"2 x {anon} MiB in {limit} MiB",
+        setting=f"2 x {anon} MiB in {limit} MiB",
     )  # fmt: skip
 
 
 def _shm(cause: Cause, chance: random.Random) -> Cause:
     size = chance.randrange(12, 64)
     used = size - max(1, round(size * chance.uniform(0.02, 0.07)))
-    return with_options(cause._replace(scene=small_shm(size)), "--shm-mb", used, told=f"{used} of {size} MiB")
+    return with_options(cause._replace(scene=small_shm(size)), "--shm-mb", used, setting=f"{used} of {size} MiB")
 
 
 @contextlib.contextmanager

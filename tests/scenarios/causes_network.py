@@ -50,7 +50,7 @@ def _gradients(cause: Cause, chance: random.Random) -> Cause:
     """The exchange of four ranks takes eight to twenty times the computing."""
     step = round(chance.uniform(0.015, 0.03), 3)
     size = round(step * chance.uniform(8, 20) * MBIT / 8 / 4, 2)
-    return with_options(cause, "--step", step, "--amount", size, told=f"step {step} s, {size} MB a rank")
+    return with_options(cause, "--step", step, "--amount", size, setting=f"step {step} s, {size} MB a rank")
 
 
 CAUSES: dict[str, Cause] = {

@@ -65,7 +65,7 @@ def beside_reader(scene: Scene) -> Scene:
 
 def _after(cause: Cause, chance: random.Random) -> Cause:
     after, workers = round(chance.uniform(5, 8), 1), chance.randrange(1, 4)
-    return with_options(cause, "--after", after, "--workers", workers, told=f"after {after} s, {workers} workers")
+    return with_options(cause, "--after", after, "--workers", workers, setting=f"after {after} s, {workers} workers")
 
 
 def _simulating(cause: Cause, chance: random.Random) -> Cause:
@@ -73,7 +73,7 @@ def _simulating(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * cpu / 1000 * chance.uniform(0.4, 0.8), 3)
     return with_options(
         cause, "--workers", count, "--cpu-ms", cpu, "--batch", batch, "--step", step,
-        told=f"{count} environments, {cpu} ms an action, {batch} actions, step {step} s",
+        setting=f"{count} environments, {cpu} ms an action, {batch} actions, step {step} s",
     )  # fmt: skip
 
 
@@ -83,14 +83,14 @@ def _shared_slow_disk(cause: Cause, chance: random.Random) -> Cause:
     return with_options(
         cause._replace(scene=beside_full(slow(delay * 1000, serial=True))),
         "--workers", workers, "--batch", batch, "--step", step,
-        told=f"{delay} ms a request, {workers} workers, batch {batch}, step {step} s",
+        setting=f"{delay} ms a request, {workers} workers, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
 def _saving_aside(cause: Cause, chance: random.Random) -> Cause:
     every, size = chance.randrange(30, 60), chance.randrange(20, 50)
     return with_options(
-        cause, "--save-every", every, "--save-bytes", size * 1_000_000, told=f"{size} MB every {every} steps"
+        cause, "--save-every", every, "--save-bytes", size * 1_000_000, setting=f"{size} MB every {every} steps"
     )
 
 
@@ -100,7 +100,7 @@ def _ahead(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * delay / 1000 / 2 / chance.uniform(0.4, 0.6), 3)
     return with_options(
         cause._replace(scene=slow(delay * 1000)), "--batch", batch, "--step", step,
-        told=f"{delay} ms a request, any number at once, batch {batch}, step {step} s",
+        setting=f"{delay} ms a request, any number at once, batch {batch}, step {step} s",
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def _ioctl_disk(cause: Cause, chance: random.Random) -> Cause:
     step = round(batch * delay / 1000 * chance.uniform(0.2, 0.5), 3)
     return with_options(
         cause._replace(scene=slow(delay * 1000, serial=True)), "--batch", batch, "--step", step,
-        told=f"{delay} ms a request, batch {batch}, step {step} s",
+        setting=f"{delay} ms a request, batch {batch}, step {step} s",
     )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def best(runs: Iterable[Scored]) -> Iterator[Scored]:
 def entry(run: Scored, file: str) -> dict[str, Any]:
     """The index entry of a kept recording."""
     r = run.record
-    taken = ("label", "negative", "also", "captured", "window_s", "told", "started", "kind")
+    taken = ("label", "negative", "also", "captured", "window_s", "setting", "started", "kind")
     return {"file": file, **{key: r[key] for key in taken}}
 
 

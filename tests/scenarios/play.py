@@ -80,7 +80,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
         "also": list(cause.also),
         "captured": cause.captured,
         "window_s": cause.window_s,
-        "told": cause.told,
+        "setting": cause.setting,
         "started": started,
         "exit": ended,
         "pid": pid,

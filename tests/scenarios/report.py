@@ -72,7 +72,7 @@ NAMES = (
 )
 
 
-def told(run: Scored) -> str:
+def run_line(run: Scored) -> str:
     """One line about a run, and one with the text of the screen."""
     s, r = run.score, run.record
     late = "never" if s.late_s is None else f"+{s.late_s:.0f} s"
@@ -84,7 +84,7 @@ def told(run: Scored) -> str:
     costs = [row["cost"] for row in r["rows"] if row["cost"]]
     cost = sum(costs) / len(costs) if costs else 0.0
     return (
-        f"{'ok   ' if run.right else 'WRONG'} {r['name']} #{r['number']} ({r['kind']}) {r['told']}\n"
+        f"{'ok   ' if run.right else 'WRONG'} {r['name']} #{r['number']} ({r['kind']}) {r['setting']}\n"
         f"      label {run.label}, got {s.got} {late} right {s.right:.0%} top3 {s.top3} flaps {s.flaps}"
         f" alarms {s.alarms}/{s.decided if r['negative'] else '-'} stall {last['stall']} truth {last['truth']}"
         f" error {error} cost {cost:.2%}\n"
@@ -175,5 +175,5 @@ def wrong_runs(runs: Sequence[Scored]) -> list[str]:
     for run in sorted(wrong, key=lambda r: (r.record["name"], r.record["number"])):
         r, s = run.record, run.score
         late = "never" if s.late_s is None else f"{s.late_s:.0f} s"
-        lines.append(f"| {r['name']} | {r['kind']} | {r['told']} | {run.label} | {s.got or 'nothing'} | {late} |")
+        lines.append(f"| {r['name']} | {r['kind']} | {r['setting']} | {run.label} | {s.got or 'nothing'} | {late} |")
     return lines

@@ -25,7 +25,7 @@ from tests.scenarios.place import clear_dead
 from tests.scenarios.plan import AROUND_S, Run, estimate_s, plan
 from tests.scenarios.play import REPO, play
 from tests.scenarios.registry import all_causes, why_not
-from tests.scenarios.report import document, summary, told
+from tests.scenarios.report import document, run_line, summary
 from tests.scenarios.results import OtherPlanError, Results
 
 RESULTS = REPO / "tests/scenarios/results"
@@ -78,7 +78,7 @@ def play_all(
             os.replace(results.file(run, "iotop.jsonl.new"), results.file(run, "iotop.jsonl"))
             results.add(run, record)
             for one in scored([record]):
-                print(f"[{count}/{len(runs)}] {told(one)}", flush=True)
+                print(f"[{count}/{len(runs)}] {run_line(one)}", flush=True)
     return True
 
 

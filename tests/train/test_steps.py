@@ -147,8 +147,8 @@ def test_a_forked_child_counts_its_own_steps(listener: Listener) -> None:
         finally:
             os._exit(status)
     assert os.waitpid(pid, 0)[1] == 0
-    (told,) = listener.messages()
-    assert (told["steps"], told["batches"], told["data_ns"]) == (1, 0, 0)
+    (message,) = listener.messages()
+    assert (message["steps"], message["batches"], message["data_ns"]) == (1, 0, 0)
 
 
 def test_the_place_among_ranks_comes_from_the_launcher() -> None:

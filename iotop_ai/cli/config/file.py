@@ -43,7 +43,7 @@ class ConfigFile(NamedTuple):
 
 
 def read_config(path: Path, *, required: bool) -> ConfigFile | None:
-    """The parsed file; None when there is none.
+    """The parsed file; None if missing.
 
     required: the user named it, so a missing file is an error. Raises UsageError for a file that cannot be read or is
     not trusted (another user's, or writable by all users), and TimeoutError when a file that is not required does not

@@ -160,7 +160,7 @@ class AmdCards:
         return (junction, "junction") if junction else ("temp1", None)
 
     def _labelled(self, hwmon: str, kind: str, label: str) -> str:
-        """The sensor with this label; "" when there is none.
+        """The sensor with this label; "" if missing.
 
         temp1_label = edge, temp2 = junction, temp3 = mem; freq1 = sclk, freq2 = mclk.
         """

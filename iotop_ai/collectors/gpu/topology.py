@@ -42,7 +42,7 @@ def parse_generation(speed: str) -> int | None:
 
 
 def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
-    """(the port of the card that sits in the slot, the bridge above it) by PCI address; "" where there is none.
+    """(the port of the card that sits in the slot, the bridge above it) by PCI address; "" if missing.
 
     The port is the GPU itself, or the upper end of the card's own switch: the link below that has the speed of the
     card's inside, whatever the slot gives.

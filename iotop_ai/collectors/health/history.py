@@ -105,7 +105,7 @@ class HealthHistory:
             os.close(handle)
 
     def serials(self) -> tuple[str, ...]:
-        """The serial numbers with a history, sorted; () when there is none."""
+        """The serial numbers with a history, sorted; () without any."""
         try:
             names = sorted(os.listdir(self._place))
         except OSError:

@@ -97,7 +97,7 @@ def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
 
 
 def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
-    """A file of our own, opened with O_APPEND; created where there is none.
+    """A file of our own, opened with O_APPEND; created if missing.
 
     Raises OSError, and InputError for one that another user owns, may write, or has given a second name.
     """

@@ -56,7 +56,7 @@ class DeviceFacts(NamedTuple):
 
     @property
     def mount(self) -> str:
-        """The first mount of the device or of a device on it; "" when there is none."""
+        """The first mount of the device or of a device on it; "" if missing."""
         return self.info.mounts[0].path if self.info.mounts else ""
 
 

@@ -112,7 +112,7 @@ class Facts(NamedTuple):
         return self.lazy.once("feeding", lambda: self._tasks(pids))
 
     def mount(self, device: DeviceFacts) -> str:
-        """The nearest mount point that a device carries; "" when there is none."""
+        """The nearest mount point that a device carries; "" if missing."""
         infos = self.snapshot.disks.value or {}
         return self.lazy.once(f"mount {device.name}", lambda: mount_on(device.name, infos))
 
@@ -193,7 +193,7 @@ def confidence(base: float, families: int, *caps: float) -> float:
 
 
 def gpu_evidence(facts: Facts, threshold: float | None) -> tuple[Evidence, ...]:
-    """The GPUs' mean utilisation, () when there is none."""
+    """The GPUs' mean utilisation, () if missing."""
     if facts.gpu.busy_ratio is None:
         return ()
     return (Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", threshold),)

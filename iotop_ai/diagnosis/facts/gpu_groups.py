@@ -146,7 +146,7 @@ def metric(gpu: OneGpu, field: str) -> str:
 
 
 def most_of(values: Iterable[float | None]) -> float | None:
-    """The largest; None when one is unknown or there is none."""
+    """The largest; None with one unknown, or without any."""
     known = list(values)
     numbers = [value for value in known if value is not None]
     return max(numbers) if numbers and len(numbers) == len(known) else None

@@ -9,5 +9,5 @@ from iotop_ai.model.block.tree import mounts_on
 
 
 def mount_on(name: str, infos: Mapping[str, BlockInfo]) -> str:
-    """The nearest mount point that the device carries; "" when there is none."""
+    """The nearest mount point that the device carries; "" if missing."""
     return next((mount.path for mount in mounts_on(name, infos)), "")

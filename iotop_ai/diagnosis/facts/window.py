@@ -154,7 +154,7 @@ def below(values: Sequence[float | None], limit: float) -> Flags:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None when there is none."""
+    """The mean of the known values; None without any."""
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
 

@@ -23,7 +23,7 @@ LEAST_POINTS = 0.03
 LEAST_CHANGE = 0.05
 """The same for any other figure, as a part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
-"""Between common marks that lie closer, nothing could be told: unasked, the runs are not aligned by them."""
+"""Common marks that lie closer say too little, so runs are aligned by them only on request."""
 SHOWN_SHARE = 0.005
 _DEVICES = 4
 _BEGIN_SHARES = ("startup", "compile")
@@ -47,7 +47,7 @@ class Window(NamedTuple):
 class Change(NamedTuple):
     """One figure. name: as in conditions. before, after: means; None: unknown, or undefined (no request).
 
-    interval: of after - before, 95 %; None where it cannot be told.
+    interval: of after - before, 95 %; None if unknown.
     """
 
     name: str
@@ -133,7 +133,7 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
 
 
 def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
-    """From the first to the last mark that both runs have; None where there are no two."""
+    """From the first to the last mark that both runs have; None with fewer than two."""
     found = []
     for story in (before, after):
         marks: dict[str, int] = {}

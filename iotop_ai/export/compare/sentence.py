@@ -127,7 +127,7 @@ def _cause(found: Comparison, share: Change) -> str:
 
 
 def _disk_cause(found: Comparison, better: bool) -> str:
-    """The disk with the job's data: it answers in another time, it is another one, or there is none."""
+    """The disk with the job's data: its await has changed, or the job reads from another disk or from memory."""
     first, second = found.job_disks
     await_ms, read = found.change(f"{JOB_DISK}.read_await_ms"), found.change(f"{JOB_DISK}.read_bytes_per_s")
     if read is None:

@@ -44,14 +44,14 @@ def changes_table(found: Comparison) -> ReportTable:
 
 
 def change_text(one: Change) -> str:
-    """The change: "+210 %", of a share "-62 points"; "-" where there is none to name."""
+    """The change: "+210 %", of a share "-62 points"; "-" if it is missing."""
     if one.relative is None:
         return "-"
     return f"{100 * one.relative:+.0f}{' points' if one.unit == 'ratio' else ' %'}"
 
 
 def clear_text(one: Change) -> str:
-    """ "yes", "no", "?" where it cannot be told."""
+    """ "yes", "no", "?" if unknown."""
     if one.difference is None or one.interval is None:
         return "?"
     return "yes" if one.clear else "no"

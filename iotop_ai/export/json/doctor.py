@@ -15,7 +15,7 @@ _PLAIN = ("version", "implementation", "machine", "libc", "executable", "prefix"
 
 
 def doctor_object(found: Diagnosis) -> Object:
-    """null is unknown; bytes and cores; a limit of null is none."""
+    """null is unknown, for a limit also unlimited; in bytes and cores."""
     host = found.host
     machine = {**found.machine._asdict(), "gpus": list(found.machine.gpus)}
     for key in ("cores", "machine_cores", "quota_cores", "memory_limit_bytes", "cgroup", "shm_bytes", "clock_source"):

@@ -13,7 +13,7 @@ from iotop_ai.sources.imports.step_log import StepLog, StepPoint
 
 _SECOND = 1_000_000_000
 _PAUSE_FACTOR = 20
-"""A pause between two logged steps that is so many times longer than usual is no training: evaluation, a restart."""
+"""A pause between two logged steps that is so many times longer than usual is an evaluation or a restart."""
 
 
 def with_steps(story: Story, log: StepLog) -> Story:

@@ -186,7 +186,7 @@ class _Tree:
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """The mount that holds an absolute path: the longest mount point that is a prefix; None when there is none.
+    """The mount that holds an absolute path: the longest mount point that is a prefix; None if missing.
 
     The path is compared as it is: the caller resolves links.
     """

@@ -62,7 +62,7 @@ def point_of(state: SmartState, wall_s: int) -> HealthPoint:
 
 
 def nearest(points: tuple[HealthPoint, ...], wall_s: int, ago_s: int = DAY_S) -> HealthPoint | None:
-    """The point before ``wall_s`` that is nearest to ``ago_s`` before it; None when there is none."""
+    """The point before ``wall_s`` that is nearest to ``ago_s`` before it; None if missing."""
     before = [point for point in points if point.wall_s < wall_s]
     return min(before, key=lambda point: abs(wall_s - ago_s - point.wall_s), default=None)
 

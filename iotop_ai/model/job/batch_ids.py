@@ -19,7 +19,7 @@ class JobIds(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The most telling of them in a few words; "" when there is none."""
+        """The most telling of them in a few words; "" if missing."""
         if self.slurm:
             return f"slurm {self.slurm}"
         if self.pod:

@@ -56,7 +56,7 @@ def find_jobs(
     work: Work = NO_WORK,
     kept: Iterable[ProcessKey] = (),
 ) -> dict[ProcessKey, Job]:
-    """The jobs by key, the most important first, at most ``MOST_JOBS``. {} when there is none.
+    """The jobs by key, the most important first, at most ``MOST_JOBS``. {} without a job.
 
     candidates: processes by ``is_candidate`` and those on a GPU. on_gpu: UUIDs by pid of a compute process. kept: keys
     of jobs that stay rather than give way to an equal one.

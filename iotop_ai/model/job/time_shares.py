@@ -80,7 +80,7 @@ class TimeShares(NamedTuple):
 
 
 def shares_of(counts: Sequence[int]) -> TimeShares | None:
-    """The shares of counted milliseconds; None when there are none."""
+    """The shares of counted milliseconds; None without any."""
     whole = sum(counts)
     return TimeShares._make((*(count / whole for count in counts), whole)) if whole > 0 else None
 

@@ -68,7 +68,7 @@ class TrackedDictBuilder(Generic[K, V]):
                 now.flagged.pop(key, None)
 
     def drop(self, key: K) -> V | None:
-        """Take a key out; its value, None where there is none."""
+        """Take a key out; its value, None if missing."""
         if key not in self.now:
             return None
         now = self._own()

@@ -27,9 +27,9 @@ def failure_of(found: Outcome) -> Failure:
     """The diagnosis. The more particular reasons come first."""
     if found.refused:
         return Failure("refused", clean(found.refused))
-    said = f"{found.error}: {found.text}\n{found.trace}\n{found.stderr}"
+    output = f"{found.error}: {found.text}\n{found.trace}\n{found.stderr}"
     for judge in (_shared_memory, _cuda, _pickle, _killed, _broken_pipe, _crash, _hang):
-        failure = judge(found, said)
+        failure = judge(found, output)
         if failure is not None:
             return failure
     where = user_frame(found.trace + found.text)
@@ -38,12 +38,12 @@ def failure_of(found: Outcome) -> Failure:
     return Failure("error", f"{what}{last_line(found.text)}{f' ({where})' if where else ''}")
 
 
-def _shared_memory(found: Outcome, said: str) -> Failure | None:
+def _shared_memory(found: Outcome, output: str) -> Failure | None:
     full = found.shm_free_bytes is not None and found.shm_free_bytes < SHM_FULL
     room = found.shm_free_bytes is not None and found.shm_free_bytes > SHM_ROOM
-    bus = any(_signal_of(one) == signal.SIGBUS for one in found.stuck) or "Bus error" in said
+    bus = any(_signal_of(one) == signal.SIGBUS for one in found.stuck) or "Bus error" in output
     # torch puts every bus error down to shared memory; a mapped file that was cut raises the same.
-    if (bus and not full and room) or not ((full and bus) or any(word in said for word in SHM_WORDS)):
+    if (bus and not full and room) or not ((full and bus) or any(word in output for word in SHM_WORDS)):
         return None
     size = "" if found.shm_bytes is None else f" of {found.shm_bytes >> 20} MB"
     text = f"/dev/shm{size} is full: workers pass batches through it"
@@ -51,8 +51,8 @@ def _shared_memory(found: Outcome, said: str) -> Failure | None:
     return Failure("shm", text, remedy)
 
 
-def _cuda(found: Outcome, said: str) -> Failure | None:
-    if CUDA_WORDS not in said:
+def _cuda(found: Outcome, output: str) -> Failure | None:
+    if CUDA_WORDS not in output:
         return None
     return Failure(
         "cuda",
@@ -61,7 +61,7 @@ def _cuda(found: Outcome, said: str) -> Failure | None:
     )
 
 
-def _pickle(found: Outcome, said: str) -> Failure | None:
+def _pickle(found: Outcome, output: str) -> Failure | None:
     if found.start not in ("spawn", "forkserver") or found.phase != "start":
         return None
     if _PICKLE.search(f"{found.error}: {found.text}"):
@@ -69,8 +69,8 @@ def _pickle(found: Outcome, said: str) -> Failure | None:
         text = f"{found.start} cannot send the dataset to a worker: {what}"
         remedy = "define functions and classes at module level, open files in __getitem__ or worker_init_fn, or fork"
         return Failure("pickle", text, remedy)
-    if lost := _UNPICKLE.search(said):
-        line = next((one for one in said.splitlines() if lost.group() in one), lost.group())
+    if lost := _UNPICKLE.search(output):
+        line = next((one for one in output.splitlines() if lost.group() in one), lost.group())
         return Failure(
             "pickle",
             f"a worker cannot rebuild the dataset: {clean(line.strip(), 200)}",
@@ -79,7 +79,7 @@ def _pickle(found: Outcome, said: str) -> Failure | None:
     return None
 
 
-def _killed(found: Outcome, said: str) -> Failure | None:
+def _killed(found: Outcome, output: str) -> Failure | None:
     dead = [one for one in found.stuck if one.worker and one.exit_status]
     named = _SIGNAL.search(f"{found.text} {found.trace} ")
     name = named.group(1) if named else ""
@@ -99,7 +99,7 @@ def _killed(found: Outcome, said: str) -> Failure | None:
     return Failure("killed", text + waits, remedy)
 
 
-def _broken_pipe(found: Outcome, said: str) -> Failure | None:
+def _broken_pipe(found: Outcome, output: str) -> Failure | None:
     if found.error not in _PIPE:
         return None
     lines = [line for line in found.stderr.splitlines() if line.strip()]
@@ -108,7 +108,7 @@ def _broken_pipe(found: Outcome, said: str) -> Failure | None:
     return Failure("broken_pipe", text, 'the main module needs if __name__ == "__main__" around what starts the run')
 
 
-def _crash(found: Outcome, said: str) -> Failure | None:
+def _crash(found: Outcome, output: str) -> Failure | None:
     if found.returncode is None or found.error:
         return None
     during = _PHASES.get(found.phase, "reading batches")
@@ -120,7 +120,7 @@ def _crash(found: Outcome, said: str) -> Failure | None:
     return Failure("crash", f"it ended with exit code {found.returncode} while {during}{f': {last}' if last else ''}")
 
 
-def _hang(found: Outcome, said: str) -> Failure | None:
+def _hang(found: Outcome, output: str) -> Failure | None:
     if not found.silent_s:
         return None
     missing = "no batch" if found.phase in ("start", "batches") else f"{_PHASES[found.phase]} did not end"

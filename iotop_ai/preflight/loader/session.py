@@ -217,7 +217,7 @@ class Session:
 
 
 def parse_news(line: bytes) -> dict[str, Any]:
-    """One line of the child; {} for what is none."""
+    """The news in one line of the child; {} for a line that is not news."""
     try:
         found = json.loads(line)
     except ValueError:

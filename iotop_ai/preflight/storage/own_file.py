@@ -86,7 +86,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
 
 
 def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
-    """(our own new file, bytes that it may take, ""), or (-1, 0, why there is none). Raises OSError."""
+    """(our own new file, bytes that it may take, ""), or (-1, 0, why it is missing). Raises OSError."""
     room = os.fstatvfs(folder)
     free = room.f_bavail * (room.f_frsize or room.f_bsize) if room.f_blocks else most_bytes / ROOM_SHARE
     most = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB

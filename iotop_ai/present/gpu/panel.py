@@ -1,4 +1,4 @@
-"""The GPU panel: a row per GPU, or why there is none."""
+"""The GPU panel: a row per GPU, or why it is empty."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
 
 
 def why_rows(one: DiskRow, width: int) -> list[Line]:
-    """The judgements of one disk with their rules, else the reason why there is none; then the remedy."""
+    """The judgements of one disk with their rules, else the reason why it is missing; then the remedy."""
     state, reading = one.state, one.reading
     out: list[Line] = []
     if state is not None and state.judgements:

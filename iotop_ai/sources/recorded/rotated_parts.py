@@ -65,7 +65,7 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 
 
 def next_part(path: str, done: FileRecording) -> FileRecording | None:
-    """The part after ``done``: the oldest with a later header, the live file last. None where there is none."""
+    """The part after ``done``: the oldest with a later header, the live file last. None if missing."""
     for name in (*parts_of(path), path):
         part = _opened(name, done.allow_root)
         if part is not None:

@@ -83,7 +83,7 @@ def _start_at(fd: int, offset: int, end: int) -> BlockStart | None:
 
 
 def _last(fd: int, end: int) -> BlockStart | None:
-    """The start of the last block before ``end``, which is a line's end; None where there is none nearby."""
+    """The start of the last block before ``end``, which is a line's end; None if none is near."""
     high = end
     while high > 0 and end - high < _FARTHEST:
         low = max(0, high - _STEP)

@@ -1,7 +1,7 @@
 """The callbacks of Keras 3 and of TensorFlow's own: ``model.fit(..., callbacks=[KerasCallback("run.iotop.jsonl")])``.
 
-Only the back end torch fetches a batch between two steps. TensorFlow and JAX fetch within the step, so that the wait
-cannot be told from it ("not separable"): watch a generator or a PyDataset with ``iotop_ai.watch``, or see the wait from
+Only the back end torch fetches a batch between two steps. TensorFlow and JAX fetch within the step, so the wait cannot
+be separated from it ("not separable"): watch a generator or a PyDataset with ``iotop_ai.watch``, or see the wait from
 outside. Source: keras/src/backend/*/trainer.py (fit), keras/src/trainers/epoch_iterator.py, 3.x.
 """
 

@@ -50,7 +50,7 @@ class TrainingSession:
         self._own_batches = 0
         self._look_ns = self._metrics_ns = 0
         self._before = (0, 0, 0)
-        self._told: tuple[str, str] | None = None
+        self._written_verdict: tuple[str, str] | None = None
 
     @property
     def data_wait(self) -> str:
@@ -138,9 +138,9 @@ class TrainingSession:
         verdict = None if self.monitor is None else self.monitor.verdict(wait=wait)
         if verdict is None or verdict.measuring or (ranks(os.environ)["rank"] or 0) > 0:
             return
-        told = (verdict.state, verdict.class_id)
-        if told != self._told:
-            self._told = told
+        current = (verdict.state, verdict.class_id)
+        if current != self._written_verdict:
+            self._written_verdict = current
             line = f"iotop-ai: {verdict}"
             self._log(line if self.data_wait != NOT_SEPARABLE else f"{line}; data wait of a step: {NOT_SEPARABLE}")
 

@@ -182,7 +182,7 @@ def test_a_used_pid_is_another_process(collector: ProcessCollector) -> None:
     old = key_of(collector.read(), child.pid)
     child.kill()
     child.wait()
-    time.sleep(0.03)  # two that start in one clock tick of 10 ms cannot be told apart
+    time.sleep(0.03)  # two that start in one clock tick of 10 ms cannot be distinguished
     for _ in range(50):
         last_pid.write_text(str(child.pid - 1))
         other = subprocess.Popen(["sleep", "60"])

@@ -47,7 +47,7 @@ def test_an_ordinary_user_sees_their_own_job_first() -> None:
     theirs = two(JOB_STARVED, other, euid=1001).verdict
     assert about(theirs) == 500
     assert theirs.state is State.OK
-    assert "storage_read" in classes(theirs)  # what the other loses is still told, behind one's own
+    assert "storage_read" in classes(theirs)  # what the other loses still stands, behind one's own
 
 
 def test_a_job_that_loses_something_leads_before_one_that_does_not() -> None:

@@ -126,9 +126,9 @@ def test_a_real_device_that_stops(tmp_path: Path) -> None:
             disk.set()
             reader.wait(20)
         assert any(disk.name in known for known, _ in found)
-        told = [one for _, each in found for one in each if dict(one.args).get("hung_s")]
-        assert told
-        assert dict(told[-1].args)["in_flight"] == 1.0
+        hung = [one for _, each in found for one in each if dict(one.args).get("hung_s")]
+        assert hung
+        assert dict(hung[-1].args)["in_flight"] == 1.0
         for _, frame in zip(range(4), stream, strict=False):
             last = frame
         assert disk.name not in last.carry.hung

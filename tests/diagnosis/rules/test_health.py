@@ -75,7 +75,7 @@ def test_near_misses(machine: Machine) -> None:
 
 
 def erring(lines: int, what: str, at_s: float, name: str = "sda", kind: str = "disk") -> Machine:
-    """A machine whose kernel told of errors of a device at a second of the scene."""
+    """A machine whose kernel reported errors of a device at a second of the scene."""
     return Machine(
         disks=(Disk(name=name, kind=kind),), cpu=0.5, errors={"sda": DeviceErrors(lines, int(at_s * S), what)}
     )

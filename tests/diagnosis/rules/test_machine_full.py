@@ -215,7 +215,7 @@ NO_DEATHS = {
     "Ctrl-C caught": (ended("trainer", 130),),
     "unknown": (ended("trainer", None),),
     "a worker that is done": (ended("worker", 0, "pt_data_worker", 101),),
-    "a worker that was told to end": (ended("worker", -15, "pt_data_worker", 101),),
+    "a worker that was asked to end": (ended("worker", -15, "pt_data_worker", 101),),
     "a kill elsewhere": (OOM,),
     "a member of no job": (ended("", 1),),
 }

@@ -77,9 +77,9 @@ def test_a_large_count_is_not_worse_for_how_it_is_written() -> None:
 def test_events_tell_and_take_back() -> None:
     none: dict[str, str] = {}
     assert apply_ack_events(none, (Event(0, 0, "mark", "x"),)) is none
-    told = apply_ack_events(none, (ack("a:1", "critical x=1"), ack("b:2", "warning")))
-    assert told == {"a:1": "critical x=1", "b:2": "warning"}
-    assert apply_ack_events(told, (Event(0, 0, UNDONE, "a:1"),)) == {"b:2": "warning"}
+    acked = apply_ack_events(none, (ack("a:1", "critical x=1"), ack("b:2", "warning")))
+    assert acked == {"a:1": "critical x=1", "b:2": "warning"}
+    assert apply_ack_events(acked, (Event(0, 0, UNDONE, "a:1"),)) == {"b:2": "warning"}
 
 
 def test_what_is_acknowledged_is_left_out() -> None:

@@ -82,8 +82,8 @@ def test_a_job_is_recorded_from_prolog_to_epilog(folder: Path) -> None:
     wait(lambda: (data / f"job-{JOB}.txt").exists(), "the line")
     assert not Path(f"/proc/{pid}").exists()
     assert not (data / f"job-{JOB}.pid").exists()
-    said = (data / f"job-{JOB}.txt").read_text()  # another training of this machine may be in it
-    assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", said), said
+    text = (data / f"job-{JOB}.txt").read_text()  # another training of this machine may be in it
+    assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", line), text
 
 
 def test_the_line_of_a_trainer_on_a_slow_disk(folder: Path) -> None:
@@ -97,15 +97,15 @@ def test_the_line_of_a_trainer_on_a_slow_disk(folder: Path) -> None:
     more = {"IOTOP_AI_SLURM_SHARED": str(shared), "IOTOP_AI_SLURM_COMMENT": "1"}
     done = run(folder, "slurm-epilog.sh", "now", PATH=f"{folder}:/usr/bin:/bin", **more)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    said = (shared / f"job-{JOB}.txt").read_text().strip()
+    text = (shared / f"job-{JOB}.txt").read_text().strip()
     report = json.loads(next(shared.glob(f"job-{JOB}.*.json")).read_text())
     (job,) = report["jobs"]
     seconds = job["time_s"]
     lost = sum(value for name, value in seconds.items() if name not in ("compute", "unexplained"))
     share = round(100 * seconds["data_disk"] / lost)
     assert share > 50
-    assert said.endswith(f": {share} % disk {job['disk']} on {report['machine']['host']}")
-    assert (folder / "scontrol.words").read_text() == f"update\nJobId={JOB}\nAdminComment={said}\n"
+    assert text.endswith(f": {share} % disk {job['disk']} on {report['machine']['host']}")
+    assert (folder / "scontrol.words").read_text() == f"update\nJobId={JOB}\nAdminComment={text}\n"
     assert not list(shared.glob("*.part"))
 
 

@@ -14,7 +14,7 @@ from tests.scenarios.stacks.install import folder
 
 
 def fill_from_cache(target: Path, key: str, write: Callable[[Path], None]) -> None:
-    """Copy the data set of that name into the folder; ``write`` makes it where there is none."""
+    """Copy the data set of that name into the folder; ``write`` makes it if missing."""
     kept = folder() / "data" / key
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)

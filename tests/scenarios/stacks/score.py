@@ -44,7 +44,7 @@ def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str, others: float 
 
 
 def false_alarm(cause: Cause, truth: Mapping[str, Any], verdict: str) -> bool:
-    """A trouble is named where there is none."""
+    """A problem is named that does not exist."""
     return lost_share(cause, truth) < LITTLE and outcome(cause, truth, verdict) == WRONG and _state(verdict) in LOSING
 
 

@@ -109,10 +109,10 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "killed", "told"), [(0, False, False), (1, False, False), (-15, False, False), (-9, False, False),
+    ("code", "killed", "reported"), [(0, False, False), (1, False, False), (-15, False, False), (-9, False, False),
                                  (-9, True, True), (1, True, False), (-11, False, True), (-7, False, True)]
 )  # fmt: skip
-def test_of_a_program_that_may_be_no_training_only_faults_are_reported(code: int, killed: bool, told: bool) -> None:
+def test_of_a_program_that_may_be_no_training_only_faults_are_reported(code: int, killed: bool, reported: bool) -> None:
     before, after = pair()
     top, worker = sorted(before.processes.value.stat)[:2]  # type: ignore[union-attr]
     job = Job(top, "prepare.py", "alice", 1000, (Rank(top, (worker,)),), evidence=("children",))
@@ -121,7 +121,7 @@ def test_of_a_program_that_may_be_no_training_only_faults_are_reported(code: int
     memory = after.memory.value._replace(oom_kills=3 + killed)
     after = ended(after._replace(memory=after.memory._replace(value=memory)), worker, code)
     events = [(event.role, event.code) for event in derive_events(with_job(before, job), after) if event.role]
-    assert events == ([("worker", code)] if told else [])
+    assert events == ([("worker", code)] if reported else [])
 
 
 def test_a_zombie_has_ended_once() -> None:

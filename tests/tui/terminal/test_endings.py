@@ -65,7 +65,7 @@ def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, w
         if way in ("q", "SIGTERM"):
             assert "recorded: " in terminal.text()
         elif way == "R":
-            assert "recorded: " not in terminal.text()  # it was said on the screen
+            assert "recorded: " not in terminal.text()  # the screen has shown it
     ended(child)
     recording = FileRecording(str(record))
     assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1

@@ -143,8 +143,8 @@ def test_commands_work_while_the_home_hangs(home: Home, tmp_path: Path, words: t
         assert hung.stdout.count("total") == usual.stdout.count("total")
         assert abs(len(hung.stdout.splitlines()) - len(usual.stdout.splitlines())) < len(usual.stdout.splitlines()) / 2
     if words[0] == "snapshot":
-        told = json.loads(hung.stdout)
-        assert told.keys() == json.loads(usual.stdout).keys()
+        current = json.loads(hung.stdout)
+        assert current.keys() == json.loads(usual.stdout).keys()
     if words[0] == "record":
         assert (tmp_path / "hung").read_text().count('"k":"snap"') >= 3
 

@@ -73,7 +73,7 @@ def stall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
 def test_stepped_to_the_stall(stall: tuple[str, str]) -> None:
     path, device = stall
     size, changed = os.path.getsize(path), os.stat(path).st_mtime_ns
-    loud = [told for told in FileRecording(path).verdicts() if told.verdict.primary.subject == device]
+    loud = [one for one in FileRecording(path).verdicts() if one.verdict.primary.subject == device]
     assert loud, "the rules saw no stall"
     with Terminal(80, 24) as terminal:
         program = shlex.join([sys.executable, "-m", "iotop_ai", "replay", "--allow-root", path])

@@ -38,7 +38,7 @@ SLOW_DISK = pytest.mark.xdist_group("a slow disk")
 
 @pytest.fixture(scope="module")
 def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The kernel name of a second disk that somebody reads all the time, 20 ms a read."""
+    """The kernel name of a second disk that a program reads all the time, 20 ms a read."""
     if why := why_no_fuse_disk():
         pytest.skip(why)
     with FuseDisk(tmp_path_factory.mktemp("disk"), 16) as disk:
@@ -52,7 +52,7 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def own_disks() -> list[str]:
-    """Names of the machine's disks. A screen of these alone gets no row when somebody attaches a loop meanwhile."""
+    """Names of the machine's disks. A screen of these alone gets no row when another program attaches a loop meanwhile."""
     return sorted(path.name for path in Path("/sys/block").iterdir() if (path / "device").exists())
 
 
@@ -71,7 +71,7 @@ def has_job(text: str) -> bool:
 
 
 def rows_of(text: str, title: str) -> list[str]:
-    """The rows under a section rule, up to the next rule; [] while there is none."""
+    """The rows under a section rule, up to the next rule; [] if missing."""
     lines = text.splitlines()
     at = sections(text)
     if title not in at:

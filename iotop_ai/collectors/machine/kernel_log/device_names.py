@@ -48,7 +48,7 @@ class AtaDisks:
 
 
 def nvme_at(root: Root, address: str) -> str:
-    """The NVMe controller at a PCI address; "" when there is none."""
+    """The NVMe controller at a PCI address; "" if missing."""
     return next((name for name in root.names(f"sys/bus/pci/devices/{address}/nvme") if name.startswith("nvme")), "")
 
 

@@ -66,7 +66,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
 
 
 def child_compiles(facts: Facts, job: JobFacts) -> str:
-    """The name of a compiler below the job; "" when there is none."""
+    """The name of a compiler below the job; "" if missing."""
     table = facts.snapshot.processes.value
     if table is None:
         return ""

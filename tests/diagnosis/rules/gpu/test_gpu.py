@@ -186,8 +186,8 @@ def test_gpus_that_draw_far_less_than_their_own_most_wait_for_each_other() -> No
 
 def test_what_crosses_the_network_is_told_whether_its_speed_is_known_or_not() -> None:
     def network(**links: float | None) -> dict[str, float | None]:
-        told = replace(FEW_KERNELS, links=links, sent={"eth0": 25 * MB, "eth1": 3 * MB})
-        found = verdict_of(told).primary
+        known = replace(FEW_KERNELS, links=links, sent={"eth0": 25 * MB, "eth1": 3 * MB})
+        found = verdict_of(known).primary
         assert found.class_id == "comm_wait"
         return {one.metric: one.value for one in found.evidence if one.metric.startswith("network.")}
 
