@@ -80,8 +80,8 @@ def cleaned(text: str) -> str:
 
     Milliseconds and characters as they are make it a third smaller.
     """
-    told, *events = (json.loads(line) for line in text.splitlines())
-    kept = {"version": 2, "width": told["width"], "height": told["height"], "title": TITLE}
+    header, *events = (json.loads(line) for line in text.splitlines())
+    kept = {"version": 2, "width": header["width"], "height": header["height"], "title": TITLE}
     lines = [kept, *([round(at, 3), kind, data] for at, kind, data in events)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 

@@ -46,7 +46,7 @@ def truth(log: Path, start: float, end: float) -> dict[str, float]:
 
 
 def play(model: str, cause: str, seconds: int, device: str) -> dict[str, Any]:
-    """Train, record, diagnose; what was true and what was said."""
+    """Train, record, diagnose; the truth and the verdict."""
     with tempfile.TemporaryDirectory(prefix="iotop-gpu-") as name:
         folder = Path(name)
         log, recording = folder / "steps.jsonl", folder / "run.iotop.jsonl"

@@ -48,8 +48,8 @@ state = SmartState("/dev/sda", "ata", "Model", "SN1", "F", "PASS", "ok", ())
 first, step, count = (int(word) for word in sys.argv[2:5])
 print("ready", flush=True)
 for n in range(count):
-    state = history.beside(state._replace(pending=first + step * n))
-    assert not state.history_note, state.history_note
+    kept = history.beside(state._replace(pending=first + step * n))
+    assert not kept.history_note, kept.history_note
 """
 
 

@@ -30,11 +30,11 @@ def test_a_reader_keeps_the_old_file_during_a_replacement(tmp_path: Path) -> Non
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     folder, other = tmp_path / "state", tmp_path / "other"
-    other.write_text("somebody's")
+    other.write_text("another's")
     folder.mkdir()
     (folder / "a.json").symlink_to(other)
     keep_file(folder, "a.json", b"ours")
-    assert other.read_text() == "somebody's"
+    assert other.read_text() == "another's"
     assert not (folder / "a.json").is_symlink()
 
 

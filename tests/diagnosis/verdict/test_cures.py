@@ -186,20 +186,21 @@ def test_its_facts_allow_it_and_other_facts_forbid_it(template: str) -> None:
     assert template not in forbidden
 
 
-def said(template: str, machine: Machine) -> str:
+def cure_text(template: str, machine: Machine) -> str:
     return advice_text(cures(machine)[template])
 
 
 def test_all_cores_are_used_only_where_none_is_idle() -> None:
     half = replace(one(JOB_PREPARING, cores=None), cores=2, cpu=0.65)
-    assert said("cheaper_transforms", replace(JOB_PREPARING, cpu=0.99)) == "cheaper transforms: all 40 cores are used"
-    assert said("cheaper_transforms", half) == "cheaper transforms: 0.7 of 2 cores idle"
+    every_core = cure_text("cheaper_transforms", replace(JOB_PREPARING, cpu=0.99))
+    assert every_core == "cheaper transforms: all 40 cores are used"
+    assert cure_text("cheaper_transforms", half) == "cheaper transforms: 0.7 of 2 cores idle"
 
 
 def test_decoding_on_the_gpu_needs_one() -> None:
     full = replace(JOB_PREPARING, cpu=0.99)
-    assert "GPU" not in said("cheaper_transforms", full)
-    assert said("cheaper_transforms", replace(full, gpus=(0.2,), gpu_pids=(50,))).endswith("; decode on the GPU")
+    assert "GPU" not in cure_text("cheaper_transforms", full)
+    assert cure_text("cheaper_transforms", replace(full, gpus=(0.2,), gpu_pids=(50,))).endswith("; decode on the GPU")
 
 
 @pytest.mark.parametrize(
@@ -216,18 +217,18 @@ def test_decoding_on_the_gpu_needs_one() -> None:
     ],
 )
 def test_a_jax_job_gets_no_words_of_torch(template: str, machine: Machine) -> None:
-    torch, jax = said(template, one(machine, framework="torch")), said(template, gpu_job("jax", machine))
+    torch, jax = cure_text(template, one(machine, framework="torch")), cure_text(template, gpu_job("jax", machine))
     for word in ("torch", "pin_memory", "DataLoader", "num_workers", ".item()"):
         assert word not in jax
     assert torch != jax
 
 
 def test_the_size_of_a_copy_is_the_most_that_it_can_be() -> None:
-    assert said("copy_data", COPY).startswith("copy /data (at most 1 TB, ~")
+    assert cure_text("copy_data", COPY).startswith("copy /data (at most 1 TB, ~")
     shared = replace(
         COPY, disks=(replace(SLOW_SSD, mount="/home"), NVME), usage={**USED_1TB, "/home": USED_1TB["/data"]}
     )
-    assert said("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB free)"
+    assert cure_text("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB free)"
 
 
 def test_a_copy_goes_to_no_slow_disk_and_to_none_that_is_read_only() -> None:
@@ -239,44 +240,44 @@ def test_a_copy_goes_to_no_slow_disk_and_to_none_that_is_read_only() -> None:
 
 def test_room_is_made_by_what_fills_the_mount() -> None:
     full = replace(JOB_HEALTHY, usage=FULL)
-    assert said("make_room", full) == "delete old checkpoints and logs on /data"
+    assert cure_text("make_room", full) == "delete old checkpoints and logs on /data"
     for mount, cure in (
         ("/boot", "remove old kernels from /boot with the package manager"),
         ("/boot/efi", "remove old kernels from /boot/efi with the package manager"),
         ("/", "du -xh / | sort -h | tail shows what fills it"),
         ("/var/log", "du -xh /var/log | sort -h | tail shows what fills it"),
     ):
-        assert said("make_room", replace(JOB_HEALTHY, usage={mount: FULL["/data"]})) == cure
+        assert cure_text("make_room", replace(JOB_HEALTHY, usage={mount: FULL["/data"]})) == cure
 
 
 def test_another_users_process_is_left_to_its_owner() -> None:
     shared = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO))
-    assert said("ask_owner", shared) == (
+    assert cure_text("ask_owner", shared) == (
         "ask bob to run fio (pid 702) later, at low priority, or on another disk than sda"
     )
-    assert said("ask_owner", STOPPED) == "ask alice to continue it: kill -CONT 50, or thaw its cgroup"
+    assert cure_text("ask_owner", STOPPED) == "ask alice to continue it: kill -CONT 50, or thaw its cgroup"
 
 
 def test_a_memory_limit_is_named_where_it_is_the_cause() -> None:
     machine = one(STATE_SCENES["mem_pressure"], memory_limit=10 * GIB, memory_used=int(9.9 * GIB))
-    assert said("less_memory", machine).startswith("raise the memory limit of 10 GB, fewer workers")
+    assert cure_text("less_memory", machine).startswith("raise the memory limit of 10 GB, fewer workers")
     roomy = one(machine, memory_used=3 * GIB)
-    assert said("less_memory", roomy).startswith("fewer workers")
+    assert cure_text("less_memory", roomy).startswith("fewer workers")
 
 
 def test_shm_grows_only_where_half_of_memory_is_more() -> None:
-    assert "remount" in said("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=64 * GIB))
-    assert "remount" not in said("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=2 * GIB))
-    assert "--shm-size" in said("larger_shm", IN_CONTAINER)
+    assert "remount" in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=64 * GIB))
+    assert "remount" not in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=2 * GIB))
+    assert "--shm-size" in cure_text("larger_shm", IN_CONTAINER)
 
 
 def test_remote_data_goes_to_the_fast_disk_that_is_there() -> None:
     remote = one(JOB_ALONE, mounts=NFS)
-    assert said("stage_local", replace(remote, disks=(Disk(),))).endswith("to a local disk before the run")
+    assert cure_text("stage_local", replace(remote, disks=(Disk(),))).endswith("to a local disk before the run")
     local = replace(remote, disks=(Disk(), NVME), usage=USED_1TB)
-    assert said("stage_local", local) == "copy its dataset on /nfs to /raid (nvme0n1, 11 TB free) before the run"
+    assert cure_text("stage_local", local) == "copy its dataset on /nfs to /raid (nvme0n1, 11 TB free) before the run"
 
 
 def test_a_link_at_its_full_width_is_not_told_to_be_wider() -> None:
-    assert said("reseat", GPU_SCENES["pcie narrow"]).endswith("its link can do gen 5 x16")
-    assert said("reseat", GPU_SCENES["pcie replays"]).endswith("its link repeats packets")
+    assert cure_text("reseat", GPU_SCENES["pcie narrow"]).endswith("its link can do gen 5 x16")
+    assert cure_text("reseat", GPU_SCENES["pcie replays"]).endswith("its link repeats packets")

@@ -52,7 +52,7 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def own_disks() -> list[str]:
-    """Names of the machine's disks. A screen of these alone gets no row when another program attaches a loop meanwhile."""
+    """Names of the real disks. A screen of these alone gets no row for a loop device of another program."""
     return sorted(path.name for path in Path("/sys/block").iterdir() if (path / "device").exists())
 
 

@@ -216,8 +216,8 @@ def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:
 
 
 def test_what_is_known_not_to_be_the_cause_is_said() -> None:
-    said = {reason.class_id for reason in verdict_of(FED).primary.ruled_out}
-    assert {"gpu_throttle", "comm_wait"} <= said
+    ruled_out = {reason.class_id for reason in verdict_of(FED).primary.ruled_out}
+    assert {"gpu_throttle", "comm_wait"} <= ruled_out
     hot = {reason.class_id for reason in verdict_of(rates(FED, sw_thermal_ratio=0.03)).primary.ruled_out}
     assert "gpu_throttle" not in hot
     blank = rates(FED, sw_thermal_ratio=None, hw_thermal_ratio=None, power_brake_ratio=None)
