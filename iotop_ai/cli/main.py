@@ -52,6 +52,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("record", _FOLDER + "record.command", "record the whole machine's counters, or while a command runs"),
     Command("service", _FOLDER + "service", "print a systemd unit that records continuously"),
     Command("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; record them where wanted"),
+    Command(
+        "fleet", _FOLDER + "fleet.command", "every machine that a Prometheus knows, worst first; exits 1 on trouble"
+    ),
     Command("alerts", _FOLDER + "alerts", "list the rules of alerts, and send a test message"),
     Command("assets", _FOLDER + "assets", "files for Grafana, Prometheus, systemd, Slurm, Kubernetes"),
     Command("replay", _FOLDER + "replay", "show a recording on this screen, or from a pipe another machine live"),

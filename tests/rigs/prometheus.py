@@ -80,14 +80,23 @@ class Prometheus:
 @contextlib.contextmanager
 def prometheus(folder: Path, target: str, *, rules: tuple[Path, ...] = (), token: str = "") -> Iterator[Prometheus]:
     """It scrapes ``target`` ("127.0.0.1:1234") each second. rules: files of rules, evaluated each second."""
-    need_prometheus()
     scrape: dict[str, Any] = {"job_name": "iotop-ai", "static_configs": [{"targets": [target]}]}
     if token:
         scrape["authorization"] = {"credentials": token}
+    with prometheus_of(folder, [scrape], rules=rules) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def prometheus_of(
+    folder: Path, scrape_configs: list[dict[str, Any]], *, rules: tuple[Path, ...] = (), interval_s: int = 1
+) -> Iterator[Prometheus]:
+    """With any configuration of scrapes. rules: files of rules."""
+    need_prometheus()
     config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"},
         "rule_files": [str(path) for path in rules],
-        "scrape_configs": [scrape],
+        "scrape_configs": scrape_configs,
     }
     (folder / "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
     port = free_port()

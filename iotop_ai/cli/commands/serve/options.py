@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import os
-import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from iotop_ai.cli.commands.record.options import RecordOptions, record_options
 from iotop_ai.cli.options.alerts import add_alerts_flag
 from iotop_ai.cli.options.common import add_source_flags, count
+from iotop_ai.cli.options.secrets import read_secret
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.settings import CMDLINE_LEVELS
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     import ssl
 
 LISTEN = "127.0.0.1:9743"
-_LONGEST_TOKEN = 4096
 
 
 class ServeOptions(NamedTuple):
@@ -70,7 +68,7 @@ def serve_options(args: argparse.Namespace) -> ServeOptions:
     return ServeOptions(
         listen,
         args.textfile or "",
-        read_token(args.token_file) if args.token_file else "",
+        read_secret(args.token_file, "--token-file") if args.token_file else "",
         tls_context(args.tls_cert, args.tls_key) if args.tls_cert else None,
         tuple(args.allow_host),
         record_options(args),
@@ -96,26 +94,6 @@ def parse_listen(text: str) -> tuple[str, int]:
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches the address."""
     return ipaddress.ip_address(host).is_loopback
-
-
-def read_token(path: str) -> str:
-    """The token in a file that only its owner may change. Raises InputError."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise InputError(f"--token-file {clean(path)} is not a regular file")
-            if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
-                raise InputError(f"--token-file {clean(path)}: other users may read or write it (chmod 600)")
-            token = file.read(_LONGEST_TOKEN).decode("ascii").strip()
-    except OSError as error:
-        raise InputError(f"--token-file {clean(path)}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--token-file {clean(path)}: a token is ASCII text") from None
-    if not token or not token.isprintable() or " " in token:
-        raise InputError(f"--token-file {clean(path)}: write one token on one line")
-    return token
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:

@@ -1,0 +1,1 @@
+"""``iotop-ai fleet``."""

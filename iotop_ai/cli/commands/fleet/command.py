@@ -1,0 +1,44 @@
+"""``iotop-ai fleet``: every machine that a Prometheus server knows, worst first."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from iotop_ai.cli.commands.fleet.options import FleetOptions, add_fleet_flags, fleet_options
+from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.fleet.refresh import ask_fleet
+from iotop_ai.present.fleet.words import in_order, matches
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``fleet``."""
+    add_fleet_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the machines: 0 nothing is wrong, 1 something is, 2 no machine is known."""
+    options = fleet_options(args)
+    quiet_log()
+    return _print_once(options)
+
+
+def _print_once(options: FleetOptions) -> int:
+    try:
+        fleet = ask_fleet(options.server, options.window_s)
+    finally:
+        options.server.close()
+    machines = [one for one in in_order(fleet.machines, options.sort) if matches(one, options.pattern)]
+    if options.json:
+        from iotop_ai.export.json.fleet import render_fleet_json
+
+        sys.stdout.write(f"{render_fleet_json(fleet, machines)}\n")
+    else:
+        from iotop_ai.export.text.fleet import fleet_lines
+
+        sys.stdout.write("".join(f"{line}\n" for line in fleet_lines(fleet, machines)))
+    if fleet.partial:
+        print(f"unknown: not answered: {', '.join(fleet.partial)}", file=sys.stderr)
+    if any(one.troubled for one in machines) or (fleet.alerts and not options.pattern):
+        return 1
+    return 2 if not machines or fleet.partial else 0

@@ -1,0 +1,32 @@
+"""Secrets from files: a token, or a name with its password; never from a command line, which every user can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
+
+_LONGEST = 4096
+
+
+def read_secret(path: str, flag: str, what: str = "a token") -> str:
+    """The one word in a file that only its owner may read and change. Raises InputError."""
+    named = f"{flag} {clean(path)}"
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"{named} is not a regular file")
+            if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
+                raise InputError(f"{named}: other users may read or write it (chmod 600)")
+            word = file.read(_LONGEST).decode("ascii").strip()
+    except OSError as error:
+        raise InputError(f"{named}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{named}: {what} is ASCII text") from None
+    if not word or not word.isprintable() or " " in word:
+        raise InputError(f"{named}: write {what} on one line")
+    return word

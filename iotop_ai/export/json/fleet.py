@@ -1,0 +1,109 @@
+"""A fleet as one JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from iotop_ai.export.json.diagnosis import Object
+from iotop_ai.export.json.snapshot import rfc3339
+from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetFinding, FleetJob, FleetMachine, JobPart
+from iotop_ai.model.job.time_shares import SHARES
+
+_SEVERITIES = ("ok", "warning", "critical")
+
+
+def render_fleet_json(fleet: Fleet, machines: Sequence[FleetMachine]) -> str:
+    """One line. machines: in this order."""
+    return json.dumps(fleet_object(fleet, machines), allow_nan=False)
+
+
+def fleet_object(fleet: Fleet, machines: Sequence[FleetMachine]) -> Object:
+    """Ratios 0..1, null where unknown."""
+    return {
+        "time": rfc3339(int(fleet.at_s * 1e9)),
+        "window_s": fleet.window_s,
+        "machines": [_machine(one) for one in machines],
+        "jobs": [_job(job) for job in fleet.jobs],
+        "alerts": [_alert(one) for one in fleet.alerts],
+        "not_answered": list(fleet.partial),
+    }
+
+
+def _machine(one: FleetMachine) -> Object:
+    disk, health = one.disk, one.health
+    return {
+        "machine": one.name,
+        "instance": one.instance,
+        "sources": list(one.sources),
+        "trouble": one.troubled,
+        "silent": one.silent,
+        "age_s": one.age_s,
+        "state": one.state or None,
+        "findings": [_finding(finding) for finding in one.findings],
+        "gpu_hours_lost": one.lost_gpu_h,
+        "lost_ratio": one.lost_ratio,
+        "time": _time(one.seconds),
+        "gpus": one.gpus,
+        "gpu_busy_ratio": one.gpu_busy,
+        "disk": None
+        if disk is None
+        else {"device": disk.name, "busy_ratio": disk.busy_ratio, "await_ms": disk.await_ms},
+        "health": None if health is None else {"device": health.device, "severity": _SEVERITIES[health.severity]},
+        "alerts": [_alert(alert) for alert in one.alerts],
+    }
+
+
+def _finding(one: FleetFinding) -> Object:
+    return {
+        "class": one.class_id,
+        "state": one.state,
+        "subject": one.subject,
+        "severity": one.severity or None,
+        "primary": one.primary,
+        "lost_ratio": one.lost_ratio,
+    }
+
+
+def _alert(one: FleetAlert) -> Object:
+    return {"name": one.name, "severity": one.severity or None}
+
+
+def _time(seconds: Sequence[float] | None) -> Object | None:
+    """Shares that add up to 1."""
+    whole = sum(seconds or ())
+    return dict(zip(SHARES, (value / whole for value in seconds), strict=True)) if seconds and whole else None
+
+
+def _job(job: FleetJob) -> Object:
+    late = job.straggler
+    return {
+        "job": job.name,
+        "script": job.script,
+        "machines": [_part(part) for part in job.parts],
+        "gpus": job.gpus,
+        "ranks": job.ranks,
+        "gpu_hours_lost": job.lost_gpu_h,
+        "time": _time(job.seconds),
+        "straggler": None
+        if late is None
+        else {
+            "machine": late.machine,
+            "cause": late.cause,
+            "ratio": late.ratio,
+            "others_ratio": late.others,
+            "waited_ratio": late.waited,
+            "finding": None if late.finding is None else _finding(late.finding),
+        },
+    }
+
+
+def _part(part: JobPart) -> Object:
+    return {
+        "machine": part.machine,
+        "pid": int(part.pid) if part.pid.isascii() and part.pid.isdecimal() else None,
+        "gpus": part.gpus,
+        "ranks": part.ranks,
+        "gpu_hours_lost": part.lost_gpu_h,
+        "time": _time(part.seconds),
+    }

@@ -1,0 +1,45 @@
+"""A fleet as plain text: the summary, a row a machine, the jobs that wait for one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.export.text.table import UNDEFINED, UNKNOWN, field, table
+from iotop_ai.model.fleet.records import Fleet, FleetMachine
+from iotop_ai.present.fleet.words import cause_words, gpu_words, health_words, straggler_words, summary
+from iotop_ai.present.text.units import brief, figure, percent
+
+TITLES = ("machine", "state", "GPU-h", "lost%", "GPU%", "disk", "await", "%util", "health", "alerts", "from", "cause")
+
+
+def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
+    """machines: in this order."""
+    state, text = summary(fleet)
+    lines = [f"{state.value:<9} {text}", "", *table(TITLES, [_row(one) for one in machines])]
+    late = [(job, job.straggler) for job in fleet.jobs if job.straggler is not None]
+    if late:
+        lines += ["", *(f"{job.name} {job.script} waits for {straggler_words(job, one)}" for job, one in late)]
+    if fleet.alerts:
+        lines += ["", f"alerts without a machine: {', '.join(one.name for one in fleet.alerts)}"]
+    if fleet.partial:
+        lines += ["", f"not answered: {', '.join(fleet.partial)}"]
+    return lines
+
+
+def _row(one: FleetMachine) -> tuple[str, ...]:
+    disk = one.disk
+    lost = one.lost_gpu_h
+    return (
+        field(one.name),
+        field(one.state) if one.state else UNKNOWN,
+        (UNDEFINED if one.seconds is not None else UNKNOWN) if lost is None else figure(lost),
+        percent(one.lost_ratio),
+        gpu_words(one),
+        UNKNOWN if disk is None else field(disk.name),
+        UNDEFINED if disk is not None and disk.await_ms is None else brief(disk.await_ms if disk else None),
+        percent(disk.busy_ratio if disk else None),
+        field(health_words(one)),
+        field("+".join(alert.name for alert in one.alerts)),
+        "+".join(one.sources),
+        cause_words(one),
+    )

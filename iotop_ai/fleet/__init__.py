@@ -1,0 +1,1 @@
+"""Asks a Prometheus server about many machines, and joins its answers."""

@@ -1,0 +1,139 @@
+"""Answers of Prometheus's HTTP API: JSON from outside, bounded and cleaned. Pure.
+
+Source: https://prometheus.io/docs/prometheus/latest/querying/api/
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError
+
+MOST_SERIES = 200_000
+MOST_LABELS = 64
+LONGEST_LABEL = 128
+_LONGEST_ERROR = 160
+
+
+class BadAnswerError(UnknownError):
+    """An answer that is not Prometheus's JSON, or one that reports an error."""
+
+
+class Series(NamedTuple):
+    """One series of an instant query. value: None for NaN and infinity."""
+
+    labels: Mapping[str, str]
+    value: float | None
+
+    def label(self, name: str) -> str:
+        """A label, "" without it."""
+        return self.labels.get(name, "")
+
+
+class Answer(NamedTuple):
+    """Of an instant query. at_s: the time for which it was evaluated, None without a series."""
+
+    series: tuple[Series, ...]
+    at_s: float | None = None
+
+
+class Points(NamedTuple):
+    """One series of a range query: (Unix time, value)."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float | None], ...]
+
+
+def parse_vector(body: bytes) -> Answer:
+    """The answer to an instant query. Raises BadAnswerError."""
+    series, at_s = [], None
+    labels_of = _Labels()
+    for entry in _result(body, "vector"):
+        pair = entry.get("value")
+        if not (isinstance(pair, list) and len(pair) == 2):
+            raise BadAnswerError("the answer has a series without a value")
+        at_s = number(pair[0]) if at_s is None else at_s
+        series.append(Series(labels_of(entry), number(pair[1])))
+    return Answer(tuple(series), at_s)
+
+
+def parse_matrix(body: bytes) -> list[Points]:
+    """The answer to a range query. Raises BadAnswerError."""
+    out = []
+    labels_of = _Labels()
+    for entry in _result(body, "matrix"):
+        pairs = entry.get("values")
+        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise BadAnswerError("the answer has a series without values")
+        points = ((number(at), number(value)) for at, value in pairs)
+        out.append(Points(labels_of(entry), tuple((at, value) for at, value in points if at is not None)))
+    return out
+
+
+def error_text(body: bytes) -> str:
+    """The message of an answer that reports an error; "" where it has none."""
+    try:
+        found = _object(body).get("error")
+    except BadAnswerError:
+        return ""
+    return clean(found, _LONGEST_ERROR) if isinstance(found, str) else ""
+
+
+def number(value: object) -> float | None:
+    """A finite number; values are strings in JSON, as "NaN" and "+Inf" need."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+        raise BadAnswerError("the answer is not Prometheus's JSON") from None
+    if not isinstance(found, dict):
+        raise BadAnswerError("the answer is not Prometheus's JSON")
+    return found
+
+
+def _result(body: bytes, kind: str) -> list[dict[str, Any]]:
+    """The series of a successful answer."""
+    found = _object(body)
+    if found.get("status") != "success":
+        raise BadAnswerError(error_text(body) or "the answer is not Prometheus's JSON")
+    data = found.get("data")
+    result = data.get("result") if isinstance(data, dict) and data.get("resultType") == kind else None
+    if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
+        raise BadAnswerError("the answer is not Prometheus's JSON")
+    if len(result) > MOST_SERIES:
+        raise BadAnswerError(f"the answer has more than {MOST_SERIES:,} series")
+    return result
+
+
+class _Labels:
+    """The labels of a series, cleaned; equal texts are one object."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def __call__(self, entry: Mapping[str, Any]) -> Mapping[str, str]:
+        metric = entry.get("metric")
+        if not isinstance(metric, dict) or len(metric) > MOST_LABELS:
+            raise BadAnswerError("the answer has a series without labels")
+        return {self._clean(name): self._clean(value) for name, value in metric.items()}
+
+    def _clean(self, text: object) -> str:
+        if not isinstance(text, str):
+            raise BadAnswerError("the answer has a label that is not text")
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = clean(text, LONGEST_LABEL)
+        return found

@@ -1,0 +1,184 @@
+"""Asks the HTTP API of Prometheus, or of what speaks it: Thanos, Mimir, VictoriaMetrics."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import socket
+import threading
+import urllib.parse
+from typing import TYPE_CHECKING
+
+from iotop_ai import __version__
+from iotop_ai.fleet.answer import Answer, BadAnswerError, Points, error_text, parse_matrix, parse_vector
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+
+if TYPE_CHECKING:
+    import ssl
+
+TIMEOUT_S = 10.0
+MOST_BYTES = 64 << 20
+"""Of one answer; 10,000 machines need less than half."""
+_LONGEST_URL = 2048
+_HINTS = {
+    401: "401: it asks for a login; --token-file or --user-file has it",
+    403: "403: not permitted",
+    404: "404: it has no /api/v1 there; is the path of the address right?",
+}
+
+
+class NoAnswerError(UnknownError):
+    """The server cannot be reached, or answers with something else."""
+
+
+class Address:
+    """A checked address. Raises UsageError."""
+
+    def __init__(self, url: str) -> None:
+        if len(url) > _LONGEST_URL or not url.isprintable() or " " in url:
+            raise UsageError("--prometheus: write an address such as http://prometheus:9090")
+        try:
+            parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
+            port, host = parts.port, parts.hostname
+        except ValueError:
+            raise UsageError(f"--prometheus {clean(url)}: not an address; write http://prometheus:9090") from None
+        if parts.username is not None or parts.password is not None:
+            # Every user of the machine reads command lines.
+            raise UsageError("--prometheus: an address with a password is visible to others; use --user-file")
+        if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+            raise UsageError(f"--prometheus {clean(url)}: write an address such as http://prometheus:9090")
+        self.secure = parts.scheme == "https"
+        self.host = host
+        self.port = port or (443 if self.secure else 80)
+        self.path = urllib.parse.quote(parts.path.rstrip("/"), safe="/%")
+        self.text = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path}"
+
+
+class Prometheus:
+    """One server. Not for several threads at a time.
+
+    token: of "Authorization: Bearer", user: "name:password"; each "" for none. tls: for https. timeout_s: of one answer
+    as a whole, however slowly it comes.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        token: str = "",
+        user: str = "",
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self.address = address
+        self._tls = tls
+        self._timeout_s = timeout_s
+        self._headers = {"Accept": "application/json", "User-Agent": f"iotop-ai/{__version__}"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        elif user:
+            self._headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+        self._connection: http.client.HTTPConnection | None = None
+
+    def instant(self, query: str, at_s: float | None = None) -> Answer:
+        """The answer at a time, None for now. Raises NoAnswerError or BadAnswerError."""
+        return parse_vector(self._get("query", {"query": query, **({} if at_s is None else {"time": f"{at_s:.3f}"})}))
+
+    def over(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[Points]:
+        """The answer for each step of a time. Raises NoAnswerError or BadAnswerError."""
+        span = {"start": f"{begin_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:g}"}
+        return parse_matrix(self._get("query_range", {"query": query, **span}))
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _get(self, what: str, parameters: dict[str, str]) -> bytes:
+        target = f"{self.address.path}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
+        kept = self._connection is not None
+        try:
+            return self._ask(target)
+        except (http.client.RemoteDisconnected, ConnectionError) as error:
+            if not kept:
+                raise self._no_answer(error) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._no_answer(error) from None
+        try:  # the server had closed a connection that was kept
+            return self._ask(target)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._no_answer(error) from None
+
+    def _ask(self, target: str) -> bytes:
+        connection = self._connection = self._connection or self._connect()
+        late = threading.Event()
+        timer = threading.Timer(self._timeout_s, _cut, (connection, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            connection.request("GET", target, headers=self._headers)
+            answer = connection.getresponse()
+            body = answer.read(MOST_BYTES + 1)
+        except BaseException:
+            self.close()
+            if late.is_set():
+                raise TimeoutError from None
+            raise
+        finally:
+            timer.cancel()
+        if late.is_set():
+            self.close()
+            raise TimeoutError
+        if len(body) > MOST_BYTES:
+            self.close()
+            raise NoAnswerError(f"{self.address.text}: the answer is larger than {MOST_BYTES >> 20} MB")
+        if answer.status != 200:
+            raise self._refused(answer, body)
+        return body
+
+    def _connect(self) -> http.client.HTTPConnection:
+        where = self.address
+        if where.secure:
+            return http.client.HTTPSConnection(where.host, where.port, timeout=self._timeout_s, context=self._tls)
+        return http.client.HTTPConnection(where.host, where.port, timeout=self._timeout_s)
+
+    def _refused(self, answer: http.client.HTTPResponse, body: bytes) -> UnknownError:
+        status = answer.status
+        if 300 <= status < 400:  # the token would go there too
+            return NoAnswerError(f"{self.address.text} answers {status}: it points to another address; name that one")
+        if status in _HINTS:
+            return NoAnswerError(f"{self.address.text} answers {_HINTS[status]}")
+        why = error_text(body)
+        # Of a query that it cannot evaluate; the others may have answers.
+        return BadAnswerError(why) if why else NoAnswerError(f"{self.address.text} answers {status}")
+
+    def _no_answer(self, error: Exception) -> NoAnswerError:
+        if isinstance(error, TimeoutError):
+            why = f"no answer within {self._timeout_s:g} s"
+        elif isinstance(error, http.client.RemoteDisconnected):
+            why = "it closes the connection without an answer"
+        elif isinstance(error, http.client.HTTPException | ValueError):
+            why = "its answer is not HTTP"
+        else:
+            why = _reason(error)
+        return NoAnswerError(f"{self.address.text}: {clean(why, 200)}")
+
+
+def _reason(error: Exception) -> str:
+    """Of an OSError: a certificate's fault in OpenSSL's words, else the system's."""
+    certificate = getattr(error, "verify_message", "")
+    if certificate:
+        return f"its certificate is not trusted ({certificate}); --ca-file names another authority"
+    return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__)
+
+
+def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
+    """End a request: its reader gets the end of the stream at once."""
+    late.set()
+    sock = connection.sock
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)

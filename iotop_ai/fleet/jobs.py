@@ -1,0 +1,60 @@
+"""Answers of Prometheus to jobs: their parts on each machine, joined by job id. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from iotop_ai.fleet.answer import Answer, Series
+from iotop_ai.fleet.straggler import straggler_of
+from iotop_ai.model.fleet.records import FleetFinding, FleetJob, JobPart
+from iotop_ai.model.job.time_shares import SHARES
+
+_Key = tuple[str, str, str, str, str]
+_EMPTY = Answer(())
+
+
+def _key(one: Series) -> _Key:
+    label = one.label
+    return (label("instance"), label("pid"), label("script"), label("slurm_job_id"), label("unit"))
+
+
+def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> list[JobPart]:
+    """Every job of every machine. name_of: the machine of an instance."""
+    seconds: dict[_Key, list[float]] = {}
+    for one in answers.get("job time", _EMPTY).series:
+        if (bucket := one.label("bucket")) in SHARES and one.value is not None and one.value > 0:
+            seconds.setdefault(_key(one), [0.0] * len(SHARES))[SHARES.index(bucket)] += one.value
+    gpus, ranks = (_counts(answers.get(name, _EMPTY).series) for name in ("job GPUs", "job ranks"))
+    out = []
+    for key in sorted({*seconds, *gpus, *ranks}):
+        instance, pid, script, slurm, unit = key
+        spent = tuple(seconds[key]) if key in seconds else None
+        out.append(JobPart(name_of(instance), pid, script, slurm, unit, spent, gpus.get(key), ranks.get(key)))
+    return out
+
+
+def _counts(series: Iterable[Series]) -> dict[_Key, int]:
+    return {_key(one): int(one.value) for one in series if one.value is not None and one.value >= 0}
+
+
+def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> tuple[FleetJob, ...]:
+    """Jobs over all machines, the largest loss first: parts with one Slurm job id are one job.
+
+    findings: the primary one by machine.
+    """
+    groups: dict[tuple[str, ...], list[JobPart]] = {}
+    for part in parts:
+        key = ("slurm", part.slurm) if part.slurm else (part.machine, part.pid, part.script)
+        groups.setdefault(key, []).append(part)
+    jobs = [_job(group, findings) for group in groups.values()]
+    return tuple(sorted(jobs, key=lambda job: (-(job.lost_gpu_h or 0.0), -_lost_s(job), job.name)))
+
+
+def _job(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> FleetJob:
+    first = parts[0]
+    name = f"slurm {first.slurm}" if first.slurm else first.unit or f"{first.machine} pid {first.pid}"
+    return FleetJob(name, first.script, tuple(parts), straggler_of(parts, findings))
+
+
+def _lost_s(job: FleetJob) -> float:
+    return sum(part.lost_s or 0.0 for part in job.parts)

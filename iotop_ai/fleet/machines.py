@@ -1,0 +1,201 @@
+"""Answers of Prometheus to machines. Pure.
+
+What iotop-ai exports comes first; what it lacks is taken from node_exporter, dcgm-exporter and smartctl_exporter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from iotop_ai.fleet.answer import Answer, Series
+from iotop_ai.fleet.jobs import job_parts, joined_jobs
+from iotop_ai.fleet.names import MachineNames
+from iotop_ai.fleet.queries import READING
+from iotop_ai.model.fleet.records import (
+    CRITICAL,
+    OK,
+    SILENT_S,
+    Fleet,
+    FleetAlert,
+    FleetDisk,
+    FleetFinding,
+    FleetHealth,
+    FleetMachine,
+    JobPart,
+)
+
+MOST_MACHINES = 20_000
+IOTOP, NODE, DCGM, SMARTCTL = "iotop", "node", "dcgm", "smartctl"
+_ABSENT = ("absent", "unsupported")
+_EMPTY = Answer(())
+
+
+def fleet_of(answers: Mapping[str, Answer], window_s: float, partial: Sequence[str] = ()) -> Fleet:
+    """Machines and jobs. answers: by the name of the question; a missing one makes its figures unknown."""
+    return _Assembly(answers, window_s).fleet(tuple(partial))
+
+
+class _Assembly:
+    """Builds each machine from one source after the other."""
+
+    def __init__(self, answers: Mapping[str, Answer], window_s: float) -> None:
+        self._answers = answers
+        self._window_s = window_s
+        reading = answers[READING]
+        self._at_s = reading.at_s or 0.0
+        self._names = MachineNames({one.label("instance") for one in reading.series} - {""})
+        self._machines: dict[str, FleetMachine] = {}
+
+    def _series(self, name: str) -> tuple[Series, ...]:
+        return self._answers.get(name, _EMPTY).series
+
+    def _change(self, name: str, instance: str, source: str, **changes: Any) -> None:
+        """Fill in what no source before has told; a machine is named by the first that knows it."""
+        one = self._machines.get(name) or FleetMachine(name, instance)
+        if source not in one.sources:
+            one = one._replace(sources=(*one.sources, source))
+        self._machines[name] = one._replace(**changes)
+
+    def fleet(self, partial: tuple[str, ...]) -> Fleet:
+        """All of it."""
+        self._add_iotop()
+        self._add_iotop_devices()
+        self._add_node()
+        self._add_dcgm()
+        self._add_smartctl()
+        parts = job_parts(self._answers, self._names.of)
+        by_machine: dict[str, list[JobPart]] = {}
+        for part in parts:
+            by_machine.setdefault(part.machine, []).append(part)
+        for name, own in by_machine.items():
+            if name in self._machines:
+                self._machines[name] = self._machines[name]._replace(parts=tuple(own))
+        loose = self._add_alerts()
+        machines = tuple(self._machines[name] for name in sorted(self._machines)[:MOST_MACHINES])
+        findings = {one.name: primary for one in machines if (primary := one.primary) is not None}
+        return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), loose, partial)
+
+    def _own(self, name: str) -> Iterable[tuple[str, Series]]:
+        """(machine, series) of the machines with iotop-ai."""
+        for one in self._series(name):
+            machine = self._names.of(one.label("instance"))
+            if machine in self._machines:
+                yield machine, one
+
+    def _add_iotop(self) -> None:
+        for one in self._series(READING):
+            if (instance := one.label("instance")) and one.value is not None:
+                age_s = max(0.0, self._at_s - one.value)
+                name = self._names.of(instance)
+                self._change(name, instance, IOTOP, age_s=age_s, silent=age_s > SILENT_S)
+        # A verdict of a machine that is silent now is not one of now.
+        for name, one in self._own("verdict"):
+            if not self._machines[name].silent:
+                self._set(name, state=one.label("state"))
+        for name, _ in self._own("measuring"):
+            self._set(name, measuring=True)
+        lost = {
+            (name, one.label("class"), one.label("subject")): one.value for name, one in self._own("findings' loss")
+        }
+        findings: dict[str, list[FleetFinding]] = {}
+        for name, one in self._own("findings"):
+            class_id, subject = one.label("class"), one.label("subject")
+            ratio = lost.get((name, class_id, subject))
+            primary = one.label("primary") == "yes"
+            found = FleetFinding(class_id, one.label("state"), subject, one.label("severity"), primary, ratio)
+            findings.setdefault(name, []).append(found)
+        for name, own in findings.items():
+            if not self._machines[name].silent:
+                self._set(name, findings=tuple(sorted(own, key=lambda one: not one.primary)))
+
+    def _add_iotop_devices(self) -> None:
+        for name, one in self._own("GPUs"):
+            self._set(name, gpus=None if one.value is None else int(one.value))
+        for name, one in self._own("GPU use"):
+            self._set(name, gpu_busy=_ratio(one.value))
+        for name, disk in _disks(self._own("disk use"), self._own("disk await")).items():
+            self._set(name, disk=disk)
+        for name, one in self._own("health"):
+            if one.value is not None and OK <= one.value <= CRITICAL:
+                self._set(name, health=FleetHealth(one.label("device"), int(one.value)))
+        for name, one in self._own("collectors"):
+            if one.value == 1 and one.label("status") in _ABSENT:
+                self._set(name, **{"no_gpu" if one.label("collector") == "gpu" else "no_smart": True})
+
+    def _set(self, name: str, **changes: Any) -> None:
+        self._machines[name] = self._machines[name]._replace(**changes)
+
+    def _named(self, question: str) -> Iterable[tuple[str, Series]]:
+        """(machine, series) of another exporter."""
+        for one in self._series(question):
+            if one.label("instance"):
+                yield self._names.of(one.label("instance"), one.label("Hostname") or one.label("nodename")), one
+
+    def _add_node(self) -> None:
+        reading = {one.label("instance") for one in self._series("node's reading")}
+        for name, one in self._named("node"):
+            silent = IOTOP not in self._sources(name) and one.label("instance") not in reading
+            self._change(name, one.label("instance"), NODE, **({"silent": True} if silent else {}))
+        for name, disk in _disks(self._named("node's disk use"), self._named("node's disk await")).items():
+            if name in self._machines and self._machines[name].disk is None:
+                self._set(name, disk=disk)
+
+    def _add_dcgm(self) -> None:
+        use: dict[str, list[float | None]] = {}
+        instances = {}
+        for name, one in self._named("dcgm"):
+            use.setdefault(name, []).append(dcgm_percent(one.value))
+            instances[name] = one.label("instance")
+        for name, values in use.items():
+            self._change(name, instances[name], DCGM)
+            if self._machines[name].gpus is None:
+                known = [value for value in values if value is not None]
+                busy = sum(known) / len(known) / 100 if known else None
+                self._set(name, gpus=len(values), gpu_busy=busy, no_gpu=False)
+
+    def _add_smartctl(self) -> None:
+        warned = {name: one for name, one in self._named("smartctl's warning") if (one.value or 0) > 0}
+        for name, one in self._named("smartctl"):
+            self._change(name, one.label("instance"), SMARTCTL)
+            if self._machines[name].health is None and one.value is not None:
+                ill = warned.get(name) if one.value else one
+                severity = OK if ill is None else CRITICAL
+                self._set(name, health=FleetHealth((ill or one).label("device"), severity), no_smart=False)
+
+    def _add_alerts(self) -> tuple[FleetAlert, ...]:
+        """Give each machine its alerts; those that name none."""
+        loose: list[FleetAlert] = []
+        found: dict[str, list[FleetAlert]] = {}
+        for one in self._series("alerts"):
+            alert = FleetAlert(one.label("alertname"), one.label("severity"))
+            name = self._names.of(one.label("instance")) if one.label("instance") else ""
+            (found.setdefault(name, []) if name in self._machines else loose).append(alert)
+        for name, own in found.items():
+            self._set(name, alerts=tuple(sorted(set(own))))
+        return tuple(sorted(set(loose)))
+
+    def _sources(self, name: str) -> tuple[str, ...]:
+        one = self._machines.get(name)
+        return () if one is None else one.sources
+
+
+def dcgm_percent(value: float | None) -> float | None:
+    """Percent of DCGM; None for its blanks, which are huge (2147483632, 140737488355328, 9223372036854775794)."""
+    return value if value is not None and 0 <= value <= 100 else None
+
+
+def _ratio(value: float | None) -> float | None:
+    """A share, 0..1; a rate over a scrape that came late may be a little larger."""
+    return None if value is None or value < 0 else min(1.0, value)
+
+
+def _disks(use: Iterable[tuple[str, Series]], wait: Iterable[tuple[str, Series]]) -> dict[str, FleetDisk]:
+    """The busiest disk of each machine."""
+    waits = {(name, one.label("device")): one.value for name, one in wait}
+    out = {}
+    for name, one in use:
+        seconds = waits.get((name, device := one.label("device")))
+        await_ms = None if seconds is None or seconds < 0 else seconds * 1000
+        out[name] = FleetDisk(device, _ratio(one.value), await_ms)
+    return out

@@ -1,0 +1,87 @@
+"""The questions to Prometheus: PromQL by name. Each is aggregated by the server, so that replicas count once and few
+series cross the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SEEN = "1h"
+"""A machine that has reported within this time is listed, also when it is silent now."""
+_JOB = "instance, pid, script, slurm_job_id, unit"
+_DISKS = 'device!~"loop.*|ram.*|zram.*|sr.*|fd.*"'
+_BUSIEST = "topk by (instance) (1, max by (instance, device) (rate({}[WINDOW])))"
+_DISK = _BUSIEST.format("iotop_disk_io_time_seconds_total")
+_NODE_DISK = _BUSIEST.format(f"node_disk_io_time_seconds_total{{{_DISKS}}}")
+LOST = 'bucket!~"compute|unexplained"'
+
+READING = "reading"
+"""The first question; its answer's time is that of all others."""
+_QUERIES: Mapping[str, str] = {
+    READING: f"max by (instance) (last_over_time(iotop_monitor_reading_timestamp_seconds[{SEEN}])) or vector(time())",
+    "verdict": "max by (instance, state) (iotop_verdict_state == 1)",
+    "measuring": "max by (instance) (iotop_verdict_measuring == 1)",
+    "findings": "max by (instance, class, subject, state, severity, primary) (iotop_finding)",
+    "findings' loss": "max by (instance, class, subject) (iotop_finding_lost_ratio)",
+    "job time": f"max by ({_JOB}, bucket) (increase(iotop_job_time_seconds_total[WINDOW])) > 0",
+    "job GPUs": f"max by ({_JOB}) (last_over_time(iotop_job_gpus[WINDOW]))",
+    "job ranks": f"max by ({_JOB}) (last_over_time(iotop_job_ranks[WINDOW]))",
+    "GPUs": "count by (instance) (max by (instance, UUID) (iotop_gpu_info))",
+    "GPU use": "avg by (instance) (max by (instance, UUID) (avg_over_time(iotop_gpu_busy_ratio[WINDOW])))",
+    "disk use": _DISK,
+    "disk await": f"""
+        (max by (instance, device) (rate(iotop_disk_read_time_seconds_total[WINDOW]))
+          + max by (instance, device) (rate(iotop_disk_write_time_seconds_total[WINDOW])))
+        / (max by (instance, device) (rate(iotop_disk_reads_completed_total[WINDOW]))
+          + max by (instance, device) (rate(iotop_disk_writes_completed_total[WINDOW])) > 0)
+        and on (instance, device) {_DISK}""",
+    "health": "topk by (instance) (1, max by (instance, device) (iotop_smart_severity))",
+    "collectors": 'max by (instance, collector, status) (iotop_collector_status{collector=~"gpu|smart"})',
+    "alerts": 'count by (instance, alertname, severity) (ALERTS{alertstate="firing"})',
+    "node": f"max by (instance, nodename) (last_over_time(node_uname_info[{SEEN}]))",
+    "node's reading": "max by (instance) (timestamp(node_uname_info))",
+    "node's disk use": _NODE_DISK,
+    "node's disk await": f"""
+        (max by (instance, device) (rate(node_disk_read_time_seconds_total[WINDOW]))
+          + max by (instance, device) (rate(node_disk_write_time_seconds_total[WINDOW])))
+        / (max by (instance, device) (rate(node_disk_reads_completed_total[WINDOW]))
+          + max by (instance, device) (rate(node_disk_writes_completed_total[WINDOW])) > 0)
+        and on (instance, device) {_NODE_DISK}""",
+    "dcgm": "max by (instance, Hostname, gpu, UUID) (DCGM_FI_DEV_GPU_UTIL)",
+    "smartctl": "bottomk by (instance) (1, max by (instance, device) (smartctl_device_smart_status))",
+    "smartctl's warning": "topk by (instance) (1, max by (instance, device) (smartctl_device_critical_warning))",
+}
+
+
+def queries(window_s: float) -> dict[str, str]:
+    """Every question over a window, READING first."""
+    return {name: _filled(text, window_s) for name, text in _QUERIES.items()}
+
+
+def _filled(text: str, window_s: float) -> str:
+    return " ".join(text.split()).replace("WINDOW", f"{max(1, round(window_s))}s")
+
+
+def quoted(text: str) -> str:
+    """A label's value as a string of PromQL."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def history(instance: str, window_s: float) -> dict[str, str]:
+    """The questions for the graphs of one machine with iotop-ai: lost share, GPU use, use of the busiest disk."""
+    on = f"instance={quoted(instance)}"
+    time = "iotop_job_time_seconds_total"
+    return {
+        "lost": _filled(
+            f"sum(rate({time}{{{on},{LOST}}}[WINDOW])) / (sum(rate({time}{{{on}}}[WINDOW])) > 0)", window_s
+        ),
+        "gpu": _filled(f"avg(avg_over_time(iotop_gpu_busy_ratio{{{on}}}[WINDOW]))", window_s),
+        "disk": _filled(f"max(rate(iotop_disk_io_time_seconds_total{{{on}}}[WINDOW]))", window_s),
+    }
+
+
+def history_of_node(instance: str, window_s: float) -> dict[str, str]:
+    """The same of a machine with node_exporter alone."""
+    on = f"instance={quoted(instance)},{_DISKS}"
+    return {"disk": _filled(f"max(rate(node_disk_io_time_seconds_total{{{on}}}[WINDOW]))", window_s)}

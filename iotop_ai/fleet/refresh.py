@@ -1,0 +1,70 @@
+"""One refresh: every question, and the machines of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.fleet.answer import Answer, BadAnswerError, Points
+from iotop_ai.fleet.client import NoAnswerError, Prometheus
+from iotop_ai.fleet.machines import IOTOP, NODE, fleet_of
+from iotop_ai.fleet.queries import READING, history, history_of_node, queries
+from iotop_ai.model.fleet.records import Fleet, FleetMachine
+
+MOST_FAILURES = 2
+"""Questions without an answer after which the others are not asked: each may take its whole timeout."""
+
+
+def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] = lambda: False) -> Fleet:
+    """Ask everything; a question that fails makes its figures unknown.
+
+    Raises NoAnswerError or BadAnswerError when the first fails.
+    """
+    answers: dict[str, Answer] = {}
+    partial: list[str] = []
+    failures = 0
+    at_s: float | None = None
+    for name, query in queries(window_s).items():
+        if failures >= MOST_FAILURES or stopped():
+            partial.append(name)
+            continue
+        try:
+            answers[name] = server.instant(query, at_s)
+        except (NoAnswerError, BadAnswerError) as error:
+            if name == READING:
+                raise
+            failures += isinstance(error, NoAnswerError)
+            partial.append(name)
+        if name == READING:
+            at_s = answers[name].at_s
+    return fleet_of(answers, window_s, partial)
+
+
+def ask_history(
+    server: Prometheus, machine: FleetMachine, end_s: float, span_s: float, step_s: float, window_s: float
+) -> dict[str, tuple[float | None, ...]]:
+    """The values of a machine's graphs by name, oldest first, one for each step; None where unknown.
+
+    Raises NoAnswerError or BadAnswerError.
+    """
+    if IOTOP in machine.sources:
+        asked = history(machine.instance, window_s)
+    elif NODE in machine.sources:
+        asked = history_of_node(machine.instance, window_s)
+    else:
+        return {}
+    slots = int(span_s / step_s)
+    begin_s = end_s - (slots - 1) * step_s
+    return {
+        name: slotted(server.over(query, begin_s, end_s, step_s), begin_s, step_s, slots)
+        for name, query in asked.items()
+    }
+
+
+def slotted(series: list[Points], begin_s: float, step_s: float, slots: int) -> tuple[float | None, ...]:
+    """The first series as one value for each step; None where it has none."""
+    out: list[float | None] = [None] * slots
+    for at_s, value in series[0].points if series else ():
+        slot = round((at_s - begin_s) / step_s)
+        if 0 <= slot < slots:
+            out[slot] = value
+    return tuple(out)

@@ -1,0 +1,1 @@
+"""Many machines, as a Prometheus server knows them."""

@@ -1,0 +1,210 @@
+"""Machines and jobs of a fleet over one window of time. None is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.time_shares import LOST, SHARES
+from iotop_ai.model.verdict_class import LOSING, State
+
+OK, WARNING, CRITICAL = 0, 1, 2
+"""Severities of a disk's health."""
+SILENT_S = 90.0
+"""Age of its newest reading from which a machine counts as silent; Prometheus scrapes at least once a minute."""
+_TROUBLE = (*LOSING, State.WASTED)
+_LOST_AT = tuple(SHARES.index(name) for name in LOST)
+
+
+class FleetFinding(NamedTuple):
+    """A finding that stands. class_id, state: as model.verdict_class, not checked. subject: a disk, a GPU or a pid."""
+
+    class_id: str
+    state: str
+    subject: str = ""
+    severity: str = ""
+    primary: bool = False
+    lost_ratio: float | None = None
+
+
+class FleetAlert(NamedTuple):
+    """An alert of Prometheus that fires. severity: its label, "" without one."""
+
+    name: str
+    severity: str = ""
+
+
+class FleetDisk(NamedTuple):
+    """The busiest disk. busy_ratio: time with a request in flight. await_ms: mean time of its reads and writes."""
+
+    name: str
+    busy_ratio: float | None = None
+    await_ms: float | None = None
+
+
+class FleetHealth(NamedTuple):
+    """The worst disk by SMART. severity: OK, WARNING or CRITICAL."""
+
+    device: str
+    severity: int
+
+
+class JobPart(NamedTuple):
+    """A job's part on one machine. slurm: its job id, "" without; unit: pod, container or service.
+
+    seconds: of the window, by what they were spent on, in the order of SHARES.
+    """
+
+    machine: str
+    pid: str = ""
+    script: str = ""
+    slurm: str = ""
+    unit: str = ""
+    seconds: tuple[float, ...] | None = None
+    gpus: int | None = None
+    ranks: int | None = None
+
+    @property
+    def lost_s(self) -> float | None:
+        """Seconds of the window lost for a known reason."""
+        return None if self.seconds is None else sum(self.seconds[i] for i in _LOST_AT)
+
+    @property
+    def lost_gpu_h(self) -> float | None:
+        """The same times its GPUs, in hours; None without a GPU."""
+        lost = self.lost_s
+        return None if lost is None or not self.gpus else lost * self.gpus / 3600
+
+    def share(self, name: str) -> float:
+        """A share of its time, 0..1; 0 where nothing was counted."""
+        whole = sum(self.seconds or ())
+        return self.seconds[SHARES.index(name)] / whole if self.seconds and whole else 0.0
+
+
+class Straggler(NamedTuple):
+    """The machine for which the others of a job wait.
+
+    cause: the share of its time that most exceeds that of the others; ratio: its own, others: their median.
+    waited: the median share of time that the others wait. finding: its primary one.
+    """
+
+    machine: str
+    cause: str
+    ratio: float
+    others: float
+    waited: float
+    finding: FleetFinding | None = None
+
+
+class FleetJob(NamedTuple):
+    """A job on one or more machines. name: "slurm 48213", the unit, or "gpu07 pid 4711"."""
+
+    name: str
+    script: str
+    parts: tuple[JobPart, ...]
+    straggler: Straggler | None = None
+
+    @property
+    def lost_gpu_h(self) -> float | None:
+        """GPU-hours lost on all machines."""
+        return summed(part.lost_gpu_h for part in self.parts)
+
+    @property
+    def gpus(self) -> int | None:
+        """GPUs on all machines."""
+        found = summed(part.gpus for part in self.parts)
+        return None if found is None else int(found)
+
+    @property
+    def ranks(self) -> int | None:
+        """Training processes on all machines."""
+        found = summed(part.ranks for part in self.parts)
+        return None if found is None else int(found)
+
+    @property
+    def seconds(self) -> tuple[float, ...] | None:
+        """Seconds of all machines, each weighted with its GPUs."""
+        return weighted(self.parts)
+
+
+class FleetMachine(NamedTuple):
+    """One machine. instance: its label in Prometheus. sources: what it is known from: iotop, node, dcgm, smartctl.
+
+    state: the word of its verdict, "" without one. age_s: of its newest reading; None without iotop-ai on it. silent:
+    whether it has stopped reporting. no_gpu, no_smart: whether its collectors report that it has none.
+    """
+
+    name: str
+    instance: str
+    sources: tuple[str, ...] = ()
+    state: str = ""
+    measuring: bool = False
+    age_s: float | None = None
+    silent: bool = False
+    findings: tuple[FleetFinding, ...] = ()
+    parts: tuple[JobPart, ...] = ()
+    gpus: int | None = None
+    gpu_busy: float | None = None
+    no_gpu: bool = False
+    disk: FleetDisk | None = None
+    health: FleetHealth | None = None
+    no_smart: bool = False
+    alerts: tuple[FleetAlert, ...] = ()
+
+    @property
+    def primary(self) -> FleetFinding | None:
+        """The finding of its banner."""
+        return next((one for one in self.findings if one.primary), None)
+
+    @property
+    def lost_gpu_h(self) -> float | None:
+        """GPU-hours lost in the window."""
+        return summed(part.lost_gpu_h for part in self.parts)
+
+    @property
+    def seconds(self) -> tuple[float, ...] | None:
+        """Seconds of its jobs, each weighted with its GPUs."""
+        return weighted(self.parts)
+
+    @property
+    def troubled(self) -> bool:
+        """Whether something is wrong: time is lost, a disk is ill, an alert fires, or it has stopped reporting."""
+        one = self.primary
+        loses = one is not None and one.severity in ("warning", "critical") and one.state in _TROUBLE
+        ill = self.health is not None and self.health.severity > OK
+        return loses or ill or self.silent or bool(self.alerts)
+
+    @property
+    def lost_ratio(self) -> float | None:
+        """The share of its jobs' time lost for a known reason."""
+        seconds = self.seconds
+        whole = sum(seconds or ())
+        return None if seconds is None or not whole else sum(seconds[i] for i in _LOST_AT) / whole
+
+
+class Fleet(NamedTuple):
+    """Everything of one refresh. at_s: the server's Unix time. alerts: those that name no machine.
+
+    partial: what could not be asked, in words.
+    """
+
+    at_s: float
+    window_s: float
+    machines: tuple[FleetMachine, ...] = ()
+    jobs: tuple[FleetJob, ...] = ()
+    alerts: tuple[FleetAlert, ...] = ()
+    partial: tuple[str, ...] = ()
+
+
+def summed(values: Iterable[float | None]) -> float | None:
+    """The sum of the known values; None when none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def weighted(parts: tuple[JobPart, ...]) -> tuple[float, ...] | None:
+    """Seconds by share over several parts, each weighted with its GPUs, at least 1; None when none is known."""
+    known = [(part.seconds, max(1, part.gpus or 0)) for part in parts if part.seconds is not None]
+    if not known:
+        return None
+    return tuple(sum(seconds[i] * gpus for seconds, gpus in known) for i in range(len(SHARES)))

@@ -1,0 +1,1 @@
+"""Many machines in rows of text."""

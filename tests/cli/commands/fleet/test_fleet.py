@@ -1,0 +1,93 @@
+"""``iotop-ai fleet`` as a user runs it, against a real Prometheus that scrapes a dozen replayed machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import iotop
+from tests.rigs.fleet.exporter import exporter
+from tests.rigs.fleet.small import MACHINES, OTHERS
+from tests.rigs.prometheus import Prometheus, free_port, prometheus_of, wait_for
+
+WINDOW = ("--window", "10s")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    with exporter(MACHINES, OTHERS) as configs, prometheus_of(tmp_path_factory.mktemp("fleet"), configs) as one:
+        rated = 'count(rate(iotop_job_time_seconds_total{bucket="compute"}[5s])) >= 8'
+        wait_for(
+            lambda: one.query(rated) and one.query('rate(node_disk_reads_completed_total{device="sda"}[5s])'), "rates"
+        )
+        yield one
+
+
+@pytest.mark.slow
+def test_text_and_json(server: Prometheus) -> None:
+    done = iotop("fleet", "--prometheus", server.url, *WINDOW, "--once")
+    assert (done.returncode, done.stderr) == (1, "")
+    first, _, titles, *rows = done.stdout.splitlines()
+    assert first.startswith("FAILING   8 of 11 machines have trouble; ")
+    assert titles.split()[:3] == ["machine", "state", "GPU-h"]
+    assert {row.split()[0] for row in rows if row.startswith(("gpu", "node", "blank"))} == {*MACHINES, *OTHERS}
+    assert any(row.startswith("slurm 48213 ranks.py waits for gpu09: data disk") for row in rows)
+
+    done = iotop("fleet", "--prometheus", server.url, *WINDOW, "--json", "--find", "starved", "--sort", "name")
+    assert (done.returncode, done.stderr) == (1, "")
+    found = json.loads(done.stdout)
+    assert [one["machine"] for one in found["machines"]] == ["gpu03", "gpu04", "gpu09"]
+    assert [one["findings"][0]["class"] for one in found["machines"]] == [
+        "storage_read",
+        "single_thread",
+        "storage_read",
+    ]
+    assert sum(found["machines"][0]["time"].values()) == pytest.approx(1)
+    assert [job["straggler"]["machine"] for job in found["jobs"] if job["straggler"]] == ["gpu09"]
+    assert found["not_answered"] == []
+
+    done = iotop("fleet", "--prometheus", server.url, *WINDOW, "--once", "--find", "gpu01")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_without_an_answer_it_is_one_line_and_2() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    done = iotop("fleet", "--prometheus", url, "--once")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"unknown: {url}: Connection refused\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--prometheus", "ftp://x"), "usage: --prometheus ftp://x: write an address such as http://prometheus:9090"),
+        (("--prometheus", "http://x", "--window", "1s"), "usage: --window: 1s is outside 10 s to 30 d"),
+        (
+            ("--prometheus", "http://x", "--ca-file", "y"),
+            "usage: --ca-file is for an address that begins with https://",
+        ),
+        (("--prometheus", "https://x", "--ca-file", "/no"), "input: --ca-file /no: No such file or directory"),
+        (("--prometheus", "http://x", "--user-file", "/no"), "input: --user-file /no: No such file or directory"),
+        (("--prometheus", "http://x", "--user-file", "a", "--token-file", "b"), "usage: --token-file and --user-file"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(arguments: tuple[str, ...], line: str) -> None:
+    done = iotop("fleet", *arguments, "--once")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(line)
+
+
+def test_a_secret_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    secret = tmp_path / "user"
+    secret.write_text("me:pa55\n")
+    secret.chmod(0o644)
+    done = iotop("fleet", "--prometheus", "http://x", "--user-file", str(secret), "--once")
+    assert done.stderr.startswith("input: --user-file")
+    assert "chmod 600" in done.stderr
+    secret.chmod(0o600)
+    secret.write_text("nobody\n")
+    done = iotop("fleet", "--prometheus", "http://x", "--user-file", str(secret), "--once")
+    assert done.stderr.endswith("write name:password on one line\n")

@@ -1,0 +1,96 @@
+"""The parser of answers: what Prometheus sends, and what something else may send."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.fleet.answer import BadAnswerError, error_text, number, parse_matrix, parse_vector
+
+
+def vector(*result: object) -> bytes:
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": list(result)}}).encode()
+
+
+def test_an_instant_answer() -> None:
+    body = vector(
+        {"metric": {"instance": "gpu07:9743"}, "value": [1763856000.5, "0.25"]},
+        {"metric": {"instance": "\x1b]0;owned\x07[/x]"}, "value": [1763856000.5, "NaN"]},
+    )
+    answer = parse_vector(body)
+    assert answer.at_s == 1763856000.5
+    assert [(one.label("instance"), one.value) for one in answer.series] == [
+        ("gpu07:9743", 0.25),
+        ("�]0;owned�[/x]", None),
+    ]
+    assert answer.series[0].label("device") == ""
+
+
+def test_a_range_answer() -> None:
+    body = json.dumps(
+        {
+            "status": "success",
+            "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"], [16, "+Inf"]]}]},
+        }
+    ).encode()
+    (series,) = parse_matrix(body)
+    assert series.points == ((1.0, 2.0), (16.0, None))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff\xfe",
+        b"<html>login</html>",
+        b"[]",
+        b"null",
+        b"[" * 200_000,
+        b"9" * 10_000,
+        b'{"status":"success"}',
+        b'{"status":"success","data":{"resultType":"matrix","result":[]}}',
+        b'{"status":"success","data":{"resultType":"vector","result":{}}}',
+        vector(1),
+        vector({"metric": {}}),
+        vector({"metric": {}, "value": [1]}),
+        vector({"metric": {"a": 1}, "value": [1, "1"]}),
+        vector({"metric": [], "value": [1, "1"]}),
+        vector({"metric": {str(n): "" for n in range(65)}, "value": [1, "1"]}),
+    ],
+)
+def test_garbage_is_one_error(body: bytes) -> None:
+    with pytest.raises(BadAnswerError, match="the answer"):
+        parse_vector(body)
+
+
+def test_the_servers_own_message() -> None:
+    body = b'{"status":"error","errorType":"bad_data","error":"parse \\u001b error"}'
+    assert error_text(body) == "parse � error"
+    with pytest.raises(BadAnswerError, match="parse � error"):
+        parse_vector(body)
+    assert error_text(b"<html>") == ""
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Inf", "1e999", "x", "", None, True, [], {}])
+def test_what_is_not_a_figure_is_unknown(value: object) -> None:
+    assert number(value) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["status", "data", "result", "resultType", "metric", "value"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_any_json_is_an_answer_or_one_error(value: object) -> None:
+    with contextlib.suppress(BadAnswerError):
+        parse_vector(json.dumps({"status": "success", "data": {"resultType": "vector", "result": value}}).encode())

@@ -1,0 +1,183 @@
+"""The client against servers that are down, slow, or something else."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from iotop_ai.fleet import client
+from iotop_ai.fleet.answer import BadAnswerError
+from iotop_ai.fleet.client import Address, NoAnswerError, Prometheus
+from iotop_ai.fleet.queries import quoted
+from iotop_ai.fleet.refresh import ask_fleet
+from iotop_ai.model.errors import UsageError
+from tests.rigs.prometheus import free_port
+
+GOOD = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
+Reply = Callable[[socket.socket, bytes], None]
+
+
+def http(body: bytes, status: str = "200 OK", *, more: str = "") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode() + body
+
+
+def sends(reply: bytes) -> Reply:
+    return lambda connection, _: connection.sendall(reply)
+
+
+def trickles(first: bytes, bytes_: bytes) -> Reply:
+    """Sends a byte every 20 ms, so that no single read ever waits for long."""
+
+    def reply(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(first)
+        for _ in range(1000):
+            connection.sendall(bytes_)
+            time.sleep(0.02)
+
+    return reply
+
+
+@contextlib.contextmanager
+def server(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
+    """(its address, the requests): a connection gets one reply after another; the last one for ever."""
+    requests: list[bytes] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+    def talk(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            while request := connection.recv(65536):
+                requests.append(request)
+                replies[min(len(requests), len(replies)) - 1](connection, request)
+
+    threading.Thread(target=serve, daemon=True).start()
+    with listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", requests
+
+
+def ask(url: str, timeout_s: float = 5.0) -> object:
+    one = Prometheus(Address(url), token="s3cret", timeout_s=timeout_s)
+    try:
+        return one.instant("up").series
+    finally:
+        one.close()
+
+
+def test_it_asks_as_documented() -> None:
+    with server(sends(http(GOOD))) as (url, requests):
+        assert ask(f"{url}/prometheus/") == ()
+    lines = requests[0].decode().split("\r\n")
+    assert lines[0] == "GET /prometheus/api/v1/query?query=up HTTP/1.1"
+    assert "Authorization: Bearer s3cret" in lines
+
+
+def test_a_connection_is_kept_and_opened_again() -> None:
+    def last(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(http(GOOD))
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with server(last) as (url, requests):
+        one = Prometheus(Address(url))
+        assert one.instant("up").series == ()
+        time.sleep(0.05)
+        assert one.instant("up").series == ()
+        one.close()
+    assert len(requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (sends(http(b"<html>hello</html>")), "is not Prometheus's JSON"),
+        (sends(http(b"", "302 Found", more="Location: http://127.0.0.1:1/\r\n")), "answers 302: it points to another"),
+        (sends(http(b"", "401 Unauthorized")), "answers 401: it asks for a login"),
+        (sends(http(b"", "404 Not Found")), "answers 404"),
+        (sends(http(b"gone", "503 Service Unavailable")), "answers 503"),
+        (sends(http(b'{"status":"error","error":"too many samples"}', "422 X")), "too many samples"),
+        (sends(b"SSH-2.0-OpenSSH_9.2\r\n" * 3), "its answer is not HTTP"),
+        (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "no answer within"),
+        (sends(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n"), "its answer is not HTTP"),
+        (lambda connection, _: connection.shutdown(socket.SHUT_RDWR), "closes the connection without an answer"),
+        (lambda *_: None, "no answer within 0.3 s"),
+        (trickles(b"", b"H"), "no answer within 0.3 s"),
+        (trickles(b"HTTP/1.1 200 OK\r\n", b"X"), "no answer within 0.3 s"),
+        (trickles(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b" "), "no answer within 0.3 s"),
+    ],
+)
+def test_each_fault_is_one_line_and_in_time(reply: Reply, words: str) -> None:
+    begin = time.monotonic()
+    with server(reply) as (url, _), pytest.raises((NoAnswerError, BadAnswerError)) as error:
+        ask(url, 0.3)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+    assert time.monotonic() - begin < 5
+
+
+def test_a_server_that_is_down() -> None:
+    with pytest.raises(NoAnswerError, match="Connection refused"):
+        ask(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(NoAnswerError, match=r"no\.such\.host\.invalid"):
+        ask("http://no.such.host.invalid")
+
+
+def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST_BYTES", 1 << 20)
+    with server(sends(http(b"x" * (3 << 20)))) as (url, _), pytest.raises(NoAnswerError, match="larger than 1 MB"):
+        ask(url)
+
+
+def test_one_question_that_fails_leaves_the_others() -> None:
+    first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
+    with server(sends(http(first)), sends(http(b"no", "422 X")), sends(http(GOOD))) as (url, requests):
+        one = Prometheus(Address(url))
+        found = ask_fleet(one, 60.0)
+        one.close()
+    assert found.partial == ("verdict",)
+    assert (found.at_s, found.machines) == (1000.0, ())
+    assert b"time=1000.000" in requests[1]
+
+
+def test_a_slow_server_is_not_asked_everything() -> None:
+    first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
+    with server(sends(http(first)), lambda *_: None) as (url, requests):
+        one = Prometheus(Address(url), timeout_s=0.2)
+        found = ask_fleet(one, 60.0)
+        one.close()
+    assert len(requests) == 3
+    assert "alerts" in found.partial
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "ftp://x", "http://", "http://x:99999", "http://a b", "http://x/?q", "http://[::1", "http://x\n", "x" * 3000],
+)
+def test_what_is_not_an_address(url: str) -> None:
+    with pytest.raises(UsageError, match="--prometheus"):
+        Address(url)
+
+
+def test_a_password_on_the_command_line_is_refused_and_not_repeated() -> None:
+    with pytest.raises(UsageError) as error:
+        Address("http://me:pa55@prometheus:9090")
+    assert "pa55" not in str(error.value)
+
+
+def test_addresses() -> None:
+    one = Address("prometheus:9090")
+    assert (one.host, one.port, one.secure, one.text) == ("prometheus", 9090, False, "http://prometheus:9090")
+    one = Address("https://[::1]/mimir/")
+    assert (one.host, one.port, one.secure, one.path) == ("::1", 443, True, "/mimir")
+
+
+def test_a_label_is_quoted_for_a_query() -> None:
+    assert quoted('a"} or vector(1) #\\') == '"a\\"} or vector(1) #\\\\"'

@@ -1,0 +1,164 @@
+"""Machines and jobs from the answers of a real Prometheus, kept by ``tests.rigs.fleet.small``."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.fleet.answer import Answer, Series
+from iotop_ai.fleet.machines import dcgm_percent, fleet_of
+from iotop_ai.fleet.names import MachineNames, host_of
+from iotop_ai.fleet.queries import READING, queries
+from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetHealth, FleetMachine
+from tests.rigs.fleet.small import JOB, WINDOW_S, kept_answers
+
+ANSWERS = kept_answers()
+
+
+def fleet(**changes: Answer) -> Fleet:
+    return fleet_of({**ANSWERS, **changes}, WINDOW_S)
+
+
+def machines(found: Fleet | None = None) -> dict[str, FleetMachine]:
+    return {one.name: one for one in (found or fleet()).machines}
+
+
+def vector(*series: tuple[dict[str, str], float]) -> Answer:
+    return Answer(tuple(Series(labels, value) for labels, value in series), 1000.0)
+
+
+def test_every_question_was_asked() -> None:
+    assert set(ANSWERS) == set(queries(WINDOW_S))
+
+
+def test_each_machine_has_its_verdict_and_cause() -> None:
+    found = machines()
+    states = {name: (one.state, one.primary and one.primary.class_id) for name, one in found.items()}
+    assert states == {
+        "gpu01": ("OK", "gpu_bound"),
+        "gpu02": ("OK", "gpu_bound"),
+        "gpu03": ("STARVED", "storage_read"),
+        "gpu04": ("STARVED", "single_thread"),
+        "gpu05": ("FAILING", "failing_disk"),
+        "gpu06": ("BLOCKED", "checkpoint_write"),
+        "gpu07": ("BLOCKED", "comm_wait"),
+        "gpu08": ("BLOCKED", "comm_wait"),
+        "gpu09": ("STARVED", "storage_read"),
+        "node01": ("", None),
+        "blank02": ("", None),
+    }
+    assert {name for name, one in found.items() if one.troubled} == {
+        *(f"gpu0{n}" for n in range(3, 10)),
+        "node01",  # its disk fails
+    }
+
+
+def test_a_share_of_the_window_comes_from_the_counters() -> None:
+    one = machines()["gpu03"]
+    (part,) = one.parts
+    assert part.share("data_disk") == pytest.approx(0.67, abs=0.05)
+    assert part.gpus == 1
+    assert sum(part.seconds or ()) == pytest.approx(WINDOW_S, rel=0.1)
+    assert one.lost_gpu_h == pytest.approx(0.67 * WINDOW_S / 3600, rel=0.15)
+    assert machines()["gpu01"].lost_gpu_h == pytest.approx(0.0, abs=1e-4)
+
+
+def test_devices() -> None:
+    one = machines()["gpu03"]
+    assert one.disk is not None
+    assert one.disk.name == "loop0"
+    assert one.disk.busy_ratio == pytest.approx(0.69, abs=0.1)
+    assert one.disk.await_ms == pytest.approx(59, abs=10)
+    assert one.gpu_busy == pytest.approx(0.26, abs=0.05)
+    assert machines()["gpu05"].health == FleetHealth("nvme1n1", 2)
+    assert machines()["gpu05"].no_gpu
+
+
+def test_alerts_belong_to_their_machine() -> None:
+    found = fleet()
+    assert machines(found)["gpu05"].alerts == (FleetAlert("IotopFailingDisk", "critical"),)
+    assert found.alerts == (FleetAlert("LooseAlert"),)
+
+
+def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:
+    (job,) = [job for job in fleet().jobs if len(job.parts) > 1]
+    assert (job.name, [part.machine for part in job.parts]) == (f"slurm {JOB}", ["gpu07", "gpu08", "gpu09"])
+    late = job.straggler
+    assert late is not None
+    assert (late.machine, late.cause) == ("gpu09", "data_disk")
+    assert late.waited == pytest.approx(0.67, abs=0.02)
+    assert late.finding is not None
+    assert late.finding.class_id == "storage_read"
+    assert {job.straggler for job in fleet().jobs if len(job.parts) == 1} == {None}
+
+
+def test_a_machine_with_other_exporters_alone() -> None:
+    one, blank = machines()["node01"], machines()["blank02"]
+    assert one.sources == blank.sources == ("node", "dcgm", "smartctl")
+    # One of its four GPUs reports DCGM's blank.
+    assert (one.gpus, one.gpu_busy) == (4, pytest.approx(0.8))
+    assert (blank.gpus, blank.gpu_busy) == (4, None)
+    assert one.disk is not None
+    assert (one.disk.name, one.disk.busy_ratio) == ("sda", pytest.approx(0.97, abs=0.01))
+    assert one.disk.await_ms == pytest.approx(40, abs=1)
+    assert (one.health, blank.health) == (FleetHealth("sdb", 2), FleetHealth("sda", 0))
+    assert (one.state, one.lost_gpu_h, one.age_s) == ("", None, None)
+
+
+@pytest.mark.parametrize("blank", [2147483632, 140737488355328.0, 9223372036854775794, -1, None])
+def test_blanks_of_dcgm_are_unknown(blank: float | None) -> None:
+    assert dcgm_percent(blank) is None
+    assert dcgm_percent(0) == 0
+
+
+@pytest.mark.parametrize("missing", sorted(set(ANSWERS) - {READING}))
+def test_what_was_not_answered_is_unknown(missing: str) -> None:
+    found = fleet_of({name: one for name, one in ANSWERS.items() if name != missing}, WINDOW_S, (missing,))
+    assert found.partial == (missing,)
+    assert {one.name for one in found.machines} >= {f"gpu0{n}" for n in range(1, 10)}
+    unknown = {"job time": "lost_gpu_h", "disk use": "disk", "GPU use": "gpu_busy", "health": "health"}
+    if missing in unknown:
+        assert getattr(machines(found)["gpu03"], unknown[missing]) is None
+
+
+def test_a_machine_that_stopped_reporting_is_silent_and_has_no_verdict() -> None:
+    at_s = ANSWERS[READING].at_s
+    assert at_s is not None
+    old = [
+        one._replace(value=at_s - 300) if one.label("instance") == "gpu03:9743" else one
+        for one in ANSWERS[READING].series
+    ]
+    one = machines(fleet(**{READING: Answer(tuple(old), at_s)}))["gpu03"]
+    assert (one.silent, one.age_s, one.state, one.findings) == (True, 300.0, "", ())
+    assert one.troubled
+    node = machines(fleet(**{"node's reading": vector()}))["node01"]
+    assert node.silent
+
+
+def test_node_exporter_does_not_make_a_machine_of_iotop_silent() -> None:
+    more = vector(({"instance": "gpu01:9100", "nodename": "gpu01"}, 1.0))
+    one = machines(fleet(node=more))["gpu01"]
+    assert one.sources == ("iotop", "node")
+    assert not one.silent
+
+
+def test_names() -> None:
+    assert [host_of(text) for text in ("gpu07:9743", "[::1]:9743", "::1", "gpu07", "a:b")] == [
+        *("gpu07", "::1", "::1", "gpu07", "a:b")
+    ]
+    two = MachineNames({"box:9743", "box:9744", "gpu07:9743"})
+    assert [two.of("box:9743"), two.of("box:9744"), two.of("gpu07:9743")] == ["box:9743", "box:9744", "gpu07"]
+    # A DCGM exporter in a pod has an address of its own.
+    assert two.of("10.1.2.3:9400", "gpu07") == "gpu07"
+    assert two.of("10.1.2.4:9400", "gpu08") == "gpu08"
+    assert two.of("10.1.2.5:9400") == "10.1.2.5"
+
+
+def test_hostile_values_change_nothing_else() -> None:
+    bad = vector(
+        ({"instance": "gpu01:9743", "bucket": "no_such"}, 5.0),
+        ({"instance": "gpu01:9743", "bucket": "data_disk", "pid": "x"}, -3.0),
+        ({}, 1.0),
+    )
+    found = fleet(**{"job time": bad, "health": vector(({"instance": "gpu05:9743", "device": "sda"}, 7.0))})
+    assert machines(found)["gpu01"].lost_gpu_h is None
+    assert machines(found)["gpu05"].health is None

@@ -1,0 +1,135 @@
+"""Causes, summary, order and filter of a fleet, from the kept answers of a real Prometheus."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.fleet.machines import fleet_of
+from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetFinding, FleetMachine
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.fleet.words import (
+    SORTS,
+    alert_words,
+    cause_words,
+    gpu_words,
+    health_words,
+    in_order,
+    losses,
+    matches,
+    straggler_words,
+    summary,
+)
+from tests.rigs.fleet.small import WINDOW_S, kept_answers
+
+FLEET = fleet_of(kept_answers(), WINDOW_S)
+BY_NAME = {one.name: one for one in FLEET.machines}
+
+
+def names(key: str, *, reverse: bool = False) -> list[str]:
+    return [one.name for one in in_order(FLEET.machines, key, reverse=reverse)]
+
+
+def test_causes() -> None:
+    assert {name: cause_words(one) for name, one in BY_NAME.items()} == {
+        "gpu01": "GPU-bound",
+        "gpu02": "GPU-bound",
+        "gpu03": "slow disk",
+        "gpu04": "one thread",
+        "gpu05": "failing disk nvme1n1",
+        "gpu06": "checkpoint",
+        "gpu07": "another rank",
+        "gpu08": "another rank",
+        "gpu09": "slow disk",
+        "node01": "no iotop-ai there",
+        "blank02": "no iotop-ai there",
+    }
+    silent = FleetMachine("a", "a:1", ("iotop",), silent=True, age_s=240.0)
+    assert cause_words(silent) == "no reading for 4 min"
+    assert cause_words(FleetMachine("a", "a:1", ("iotop",), "OK")) == "-"
+    assert cause_words(FleetMachine("a", "a:1", ("iotop",))) == "?"
+
+
+def test_cells() -> None:
+    assert [health_words(BY_NAME[name]) for name in ("gpu05", "blank02", "gpu01")] == ["FAILING nvme1n1", "ok", "?"]
+    assert [gpu_words(BY_NAME[name]) for name in ("gpu05", "blank02", "node01")] == ["-", "?", "80"]
+    assert alert_words(BY_NAME["gpu05"]) == "IotopFailingDisk"
+    assert alert_words(BY_NAME["gpu01"]._replace(alerts=(FleetAlert("A"), FleetAlert("B")))) == "A +1"
+
+
+def test_a_wait_for_a_straggler_counts_as_its_cause() -> None:
+    worst = losses(FLEET)[0]
+    assert (worst.share, worst.machines) == ("data_disk", 2)
+    assert "collective" not in {one.share for one in losses(FLEET)}
+
+
+def test_the_summary() -> None:
+    state, text = summary(FLEET)
+    assert state is State.FAILING
+    assert text.startswith("8 of 11 machines have trouble; ")
+    assert text.endswith(" % data disk (2 machines)")
+    calm = FLEET._replace(machines=(BY_NAME["gpu01"],), jobs=())
+    assert summary(calm) == (State.OK, "1 machine, nothing wrong")
+    state, text = summary(Fleet(0.0, 300.0))
+    assert (state, text.startswith("no machine")) == (State.UNSURE, True)
+    state, text = summary(calm._replace(machines=(BY_NAME["blank02"],)))
+    assert (state, text) == (State.UNSURE, "1 machine, none with a verdict of iotop-ai")
+
+
+def test_the_straggler() -> None:
+    job = next(job for job in FLEET.jobs if job.straggler is not None)
+    assert job.straggler is not None
+    text = straggler_words(job, job.straggler)
+    assert text.startswith("gpu09: data disk 6")
+    assert text.endswith("slow disk; 1 of 9 ranks; the others wait 67 % of the time for it")
+
+
+@pytest.mark.parametrize(
+    ("key", "first"),
+    [
+        ("lost", ["gpu07", "gpu08"]),
+        ("state", ["gpu05"]),
+        ("name", ["blank02", "gpu01", "gpu02"]),
+        ("gpu", ["gpu04"]),
+        ("health", ["gpu05", "node01", "blank02"]),
+        ("alerts", ["gpu05"]),
+    ],
+)
+def test_the_worst_are_first(key: str, first: list[str]) -> None:
+    assert names(key)[: len(first)] == first
+    assert names(key, reverse=True)[-1] == names(key)[0]
+
+
+def test_busy_disks_are_first() -> None:
+    assert set(names("util")[:2]) == {"node01", "blank02"}
+    assert set(names("await")[:2]) == {"gpu03", "gpu09"}
+
+
+def test_every_order_holds_every_machine() -> None:
+    for key in SORTS:
+        assert sorted(names(key)) == sorted(BY_NAME)
+
+
+def test_numbers_in_names_are_in_their_order() -> None:
+    machines = [FleetMachine(name, name) for name in ("gpu10", "gpu9", "gpu09a", "login")]
+    assert [one.name for one in in_order(machines, "name")] == ["gpu9", "gpu09a", "gpu10", "login"]
+
+
+def test_a_filter_takes_words_of_any_column() -> None:
+    def found(pattern: str) -> set[str]:
+        return {one.name for one in FLEET.machines if matches(one, pattern)}
+
+    assert found("") == set(BY_NAME)
+    assert found("starved gpu0") == {"gpu03", "gpu04", "gpu09"}
+    assert found("48213") == {"gpu07", "gpu08", "gpu09"}
+    assert found("dcgm") == {"node01", "blank02"}
+    assert found("failing") == {"gpu05", "node01"}
+    assert found("IotopFailing") == {"gpu05"}
+
+
+def test_classes_and_states_of_another_version_are_shown_as_they_are() -> None:
+    new = FleetMachine(
+        "a", "a:1", ("iotop",), "MOLTEN", findings=(FleetFinding("meltdown", "MOLTEN", "sda", "critical", True),)
+    )
+    assert cause_words(new) == "meltdown"
+    assert in_order([new], "state") == [new]
+    assert not new.troubled

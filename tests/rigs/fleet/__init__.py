@@ -1,0 +1,1 @@
+"""A fleet of machines for a real Prometheus: recordings of real training, replayed by one small exporter."""

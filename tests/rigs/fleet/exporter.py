@@ -1,0 +1,115 @@
+"""The exporter of all machines in one process: ``python -m tests.rigs.fleet.exporter``, its plan as JSON on stdin.
+
+The plan has a list of [name, scene] for "iotop" and a list of names for "others"; it prints its port. A machine's path
+is /m/NAME/metrics, that of another exporter /m/NAME/node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.rigs.fleet.others import TEXTS
+from tests.rigs.fleet.scenes import Scene, scrape
+
+TOP = Path(__file__).resolve().parents[3]
+
+
+class _Exporter(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, scenes: Mapping[str, Scene]) -> None:
+        self.scenes = scenes
+        self.begun = time.monotonic()
+        self.lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), _Answer)
+
+    def text(self, name: str, kind: str) -> bytes:
+        seconds = time.monotonic() - self.begun
+        if kind == "metrics":
+            with self.lock:  # one thread makes the text that all machines of a scene share
+                return scrape(self.scenes[name], seconds)
+        return TEXTS[kind][1](name, seconds).encode()
+
+
+class _Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        server = self.server
+        assert isinstance(server, _Exporter)
+        _, _, name, kind = self.path.split("/")
+        body = server.text(name, kind)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@contextlib.contextmanager
+def exporter(machines: Mapping[str, Scene], others: Sequence[str] = ()) -> Iterator[list[dict[str, Any]]]:
+    """Runs it as a process; yields the scrape configuration of all machines for a Prometheus."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.rigs.fleet.exporter"],
+        cwd=TOP,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([[name, *scene] for name, scene in machines.items()]))
+        process.stdin.close()
+        port = int(process.stdout.readline())
+        yield scrape_configs(port, machines, others)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def scrape_configs(port: int, machines: Mapping[str, Scene], others: Sequence[str]) -> list[dict[str, Any]]:
+    """Every machine under its own name, as if it had its own address."""
+
+    def job(name: str, kind: str, hosts: Sequence[str], number: int) -> dict[str, Any]:
+        configs = [
+            {
+                "targets": [f"127.0.0.1:{port}"],
+                "labels": {"instance": f"{host}:{number}", "__metrics_path__": f"/m/{host}/{kind}"},
+            }
+            for host in hosts
+        ]
+        return {"job_name": name, "honor_labels": False, "static_configs": configs}
+
+    more = [job(kind, kind, list(others), number) for kind, (number, _) in TEXTS.items()] if others else []
+    return [job("iotop-ai", "metrics", list(machines), 9743), *more]
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    scenes = {
+        name: Scene(file, slurm, tuple((share, ms) for share, ms in spent))
+        for name, file, slurm, spent in json.load(sys.stdin)
+    }
+    server = _Exporter(scenes)
+    for scene in set(scenes.values()):
+        scrape(scene, 0.0)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

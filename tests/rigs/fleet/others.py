@@ -1,0 +1,46 @@
+"""A machine without iotop-ai: scrapes in the form of node_exporter, dcgm-exporter and smartctl_exporter.
+
+Names and labels as in their sources: prometheus/node_exporter collector/diskstats_linux.go and uname.go,
+NVIDIA/dcgm-exporter etc/default-counters.csv, prometheus-community/smartctl_exporter metrics.go.
+"""
+
+from __future__ import annotations
+
+BLANK = 9223372036854775794
+"""DCGM's value of a figure that it does not have (DCGM_INT64_BLANK + 2)."""
+
+
+def node_text(host: str, seconds: float) -> str:
+    """Its disk sda is busy for 97 % of the time, and answers in 40 ms."""
+    reads = 24 * seconds
+    lines = [f'node_uname_info{{machine="x86_64",nodename="{host}",release="6.1.0",sysname="Linux"}} 1']
+    for device, busy, count in (("nvme0n1", 0.02, reads), ("sda", 0.97, reads), ("loop0", 1.0, reads)):
+        of = f'{{device="{device}"}}'
+        lines += [
+            f"node_disk_io_time_seconds_total{of} {busy * seconds}",
+            f"node_disk_reads_completed_total{of} {count}",
+            f"node_disk_writes_completed_total{of} 0",
+            f"node_disk_read_time_seconds_total{of} {count * (0.04 if device == 'sda' else 0.0001)}",
+            f"node_disk_write_time_seconds_total{of} 0",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def dcgm_text(host: str, seconds: float) -> str:
+    """Of four GPUs one reports nothing; another machine's ("blank") none at all."""
+    use = [BLANK] * 4 if "blank" in host else [90, 80, BLANK, 70]
+    return "".join(
+        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}",UUID="GPU-{host}-{n}",device="nvidia{n}",modelName="NVIDIA H100",'
+        f'Hostname="{host}"}} {value}\n'
+        for n, value in enumerate(use)
+    )
+
+
+def smartctl_text(host: str, seconds: float) -> str:
+    """Two disks, of which sdb says that it fails."""
+    ill = 1 if "blank" in host else 0
+    return f'smartctl_device_smart_status{{device="sda"}} 1\nsmartctl_device_smart_status{{device="sdb"}} {ill}\n'
+
+
+TEXTS = {"node": (9100, node_text), "dcgm": (9400, dcgm_text), "smartctl": (9633, smartctl_text)}
+"""Port and text by exporter."""

@@ -1,0 +1,107 @@
+"""What the machines of the fleet do: recordings, replayed for ever with counters that go on growing."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from iotop_ai.export.prometheus.exposition import metrics, render
+from iotop_ai.export.prometheus.families import COUNTER, Family, Sample
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import SHARES, TimeCounts
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.recorded.source import ReplaySource
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+SETTLED = 16
+"""Frames after which every recording has its verdict."""
+READING = "iotop_monitor_reading_timestamp_seconds"
+
+
+class Scene(NamedTuple):
+    """A recording. slurm: the job id of its job. spent: milliseconds a second by share, for a recording of before jobs'
+    time was counted.
+    """
+
+    file: str
+    slurm: str = ""
+    spent: tuple[tuple[str, int], ...] = ()
+
+
+HEALTHY = Scene("verdicts/healthy_gpu_ioctl.iotop.jsonl.gz")
+SLOW_DISK = Scene("job_time/slow_disk.iotop.jsonl.gz")
+ONE_THREAD = Scene("verdicts/single_thread_beside_a_tracker.iotop.jsonl.gz")
+CHECKPOINT = Scene("verdicts/save_in_a_thread_gpu.iotop.jsonl.gz")
+FAILING_DISK = Scene("verdicts/failing_disk.iotop.jsonl.gz")
+IDLE = Scene("verdicts/idle_desktop.iotop.jsonl.gz")
+JOB = "48213"
+LATE = SLOW_DISK._replace(slurm=JOB)
+"""The machine of a job for which the others wait."""
+PEER = Scene("verdicts/comm_wait_network.iotop.jsonl.gz", JOB, (("compute", 330), ("collective", 670)))
+"""One that waits."""
+
+
+@cache
+def _ticks(scene: Scene) -> list[list[Family]]:
+    """The families of each second of a recording."""
+    replayed = frames(ReplaySource(str(DATA / scene.file), allow_root=True))
+    kept = [frame for number, frame in enumerate(replayed) if number >= SETTLED]
+    return [metrics(_with_job(frame, scene, second)) for second, frame in enumerate(kept[:-1])]
+
+
+def _with_job(frame: Frame, scene: Scene, second: int) -> Frame:
+    table = frame.snapshot.jobs.value
+    if table is None or not (scene.slurm or scene.spent):
+        return frame
+    jobs = {
+        key: job._replace(label=f"slurm {scene.slurm}" if scene.slurm else job.label) for key, job in table.jobs.items()
+    }
+    times = table.times
+    if spent := dict(scene.spent):
+        times = {key: TimeCounts(*(spent.get(name, 0) * (second + 1) for name in SHARES)) for key in jobs}
+    reading = frame.snapshot.jobs._replace(value=table._replace(jobs=jobs, times=times))
+    return frame._replace(snapshot=frame.snapshot._replace(jobs=reading))
+
+
+@cache
+def _growth(scene: Scene) -> dict[tuple[str, str], float]:
+    """What each counter grows by in one round."""
+    ticks = _ticks(scene)
+    first, last = (
+        {
+            (family.name, one.labels): one.value
+            for family in ticks[at]
+            if family.kind == COUNTER
+            for one in family.samples
+        }
+        for at in (0, -1)
+    )
+    rounds = len(ticks) / (len(ticks) - 1)
+    return {key: max(0.0, value - first.get(key, value)) * rounds for key, value in last.items()}
+
+
+@cache
+def _text(scene: Scene, second: int) -> bytes:
+    ticks = _ticks(scene)
+    rounds, at = divmod(second, len(ticks))
+    grown = _growth(scene)
+    families = [
+        family._replace(
+            samples=tuple(
+                Sample(one.labels, one.value + rounds * grown.get((family.name, one.labels), 0.0))
+                for one in family.samples
+            )
+        )
+        if family.kind == COUNTER
+        else family
+        for family in ticks[at]
+        if family.name != READING
+    ]
+    return render(families, openmetrics=False)
+
+
+def scrape(scene: Scene, seconds: float) -> bytes:
+    """A scrape so long after the start; the reading is of now."""
+    return _text(scene, int(seconds)) + f"# TYPE {READING} gauge\n{READING} {time.time()}\n".encode()
