@@ -1,12 +1,13 @@
 """A recorded run from its begin to its end: every figure over time, and its verdict, without folding what was folded.
 
 Where this program's rules made the recording, its verdicts come from recorded totals, and its figures from counters:
-of every Snapshot in a short run, of one Snapshot a minute in a long one. Counters lose nothing by that: a rate is the
-mean over the minute. Else everything is folded.
+of every Snapshot in a short run, of one Snapshot a minute in a long one, of fewer in one of many hours. Counters lose
+nothing by that: a rate is the mean over the time between. Else everything is folded.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
@@ -17,11 +18,14 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import VerdictTotals
 from iotop_ai.pipeline import frames, samples
 from iotop_ai.playback.selection import RecordedFrames
-from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules
+from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules, shown_blocks
+from iotop_ai.store.format.codec import KEYFRAME_EVERY
 from iotop_ai.store.read.block_contents import Depth
 
 MOST_SNAPSHOTS = 5400
 """Of a longer run, only keyframes are decoded: 24 hours of a busy machine then take seconds instead of minutes."""
+MOST_KEYFRAMES = 480
+"""About: more than a chart has points. Of 24 hours one in 3 minutes is decoded."""
 
 
 class Moment(NamedTuple):
@@ -45,18 +49,25 @@ RunItem = Frame | Moment | JudgedSpan
 class RunReader:
     """Iterates over a recording's RunItems, in order. Use it within ``corrupt_input_as_error``.
 
-    every: decode every Snapshot; None: where there are at most MOST_SNAPSHOTS. folded: judge every Frame anew, for
-    conditions that need it.
+    every: decode every Snapshot; None: where there are at most MOST_SNAPSHOTS. most: keyframes that are decoded, else.
+    folded: judge every Frame anew, for conditions that need it.
     """
 
-    def __init__(self, played: RecordedFrames, *, every: bool | None = None, folded: bool = False) -> None:
+    def __init__(
+        self, played: RecordedFrames, *, every: bool | None = None, folded: bool = False, most: int = MOST_KEYFRAMES
+    ) -> None:
         self._played = played
         parts = played.source.parts
         self._folds = folded or not parts or not same_rules(parts)
         if every is None:
             every = self._folds or _number_of(played) <= MOST_SNAPSHOTS
-        self.every = every or self._folds
-        """Whether the figures are of every Snapshot."""
+        self._every = every or self._folds
+        self._each = 1
+        if not self._every:
+            blocks = len(shown_blocks(parts, played.begin_ns, played.end_ns))
+            self._each = max(1, math.ceil(blocks / most))
+        self.spacing_s = None if self._every else self._each * KEYFRAME_EVERY * _interval_s(played)
+        """About the seconds between the Snapshots that the figures are of; None where they are of every Snapshot."""
 
     def __iter__(self) -> Iterator[RunItem]:
         begin_ns, end_ns = self._played.begin_ns, self._played.end_ns
@@ -70,17 +81,18 @@ class RunReader:
 
     def _blocks(self, begin_ns: int | None, end_ns: int | None) -> Iterator[RunItem]:
         parts = self._played.source.parts
-        depth = Depth.SNAPSHOTS if self.every else Depth.KEYFRAME
+        depth = Depth.SNAPSHOTS if self._every else Depth.KEYFRAME
         last: Moment | None = None
         try:
-            for block in blocks_or_totals(parts, begin_ns, end_ns, depth):
+            for block in blocks_or_totals(parts, begin_ns, end_ns, depth, self._each):
                 if isinstance(block, SummedBlock):
                     last = yield from self._summed(block, last)
                     continue
                 first = True
                 for frame in frames(block):
-                    if first and last is not None and not self.every:
-                        # The figures of the minute up to here.
+                    begins = frame.sample.seconds is None or frame.sample.gap
+                    if first and last is not None and not begins and not self._every:
+                        # The figures of the time up to here.
                         yield from _moments(iter([frame.snapshot]), last, spaced=True)
                     first, last = False, Moment(frame.snapshot, frame.sample)
                     yield frame
@@ -96,11 +108,11 @@ class RunReader:
             Keyframe(line.snapshot, None, None, line.gap, block.new_session and not i) if line.key else line.snapshot
             for i, line in enumerate(contents.snapshots)
         )
-        for moment in _moments(keyed, last, spaced=not self.every):
+        for moment in _moments(keyed, last, spaced=not self._every):
             last = moment
             yield moment
         # Every Snapshot has its own events; a keyframe alone lacks those of the Snapshots behind it.
-        yield JudgedSpan(contents.totals.tally, () if self.every else contents.events)
+        yield JudgedSpan(contents.totals.tally, () if self._every else contents.events)
         return last
 
 
@@ -113,5 +125,9 @@ def _number_of(played: RecordedFrames) -> float:
     """About how many Snapshots the selected time has."""
     first_ns, last_ns = played.source.span()
     begin_ns, end_ns = played.begin_ns or first_ns, played.end_ns or last_ns
+    return max(0, end_ns - begin_ns) / 1e9 / max(0.001, _interval_s(played))
+
+
+def _interval_s(played: RecordedFrames) -> float:
     header = played.source.header
-    return max(0, end_ns - begin_ns) / 1e9 / max(0.001, 1.0 if header is None else header.interval_s)
+    return 1.0 if header is None else header.interval_s

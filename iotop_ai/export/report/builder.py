@@ -99,8 +99,11 @@ class StoryBuilder:
             text = "; ".join(notes) or ("the machine was restarted" if reboot else "nothing was recorded")
             self._gaps.append(Gap(before.wall_ns, after.wall_ns, text))
 
-    def story(self, file: str, about: Mapping[str, str], *, every: bool) -> Story:
-        """The Story of what was taken in. about: facts of the header. Raises UnknownError without data."""
+    def story(self, file: str, about: Mapping[str, str], spacing_s: float | None = None) -> Story:
+        """The Story of what was taken in. about: facts of the header. Raises UnknownError without data.
+
+        spacing_s: as of RunReader.
+        """
         newest, frame = self._newest, self._frame
         if newest is None or self._grid is None or frame is None:
             raise UnknownError(f"{file}: no data in that period")
@@ -111,7 +114,7 @@ class StoryBuilder:
             end_ns=newest.wall_ns,
             watched_s=self._watched_s,
             interval_s=float(about.get("interval_s", newest.interval_s)),
-            every=every,
+            spacing_s=spacing_s,
             machine=_machine(newest, frame, about.get("recorded_by", "")),
             findings=tuple(_finding(one, diagnosis, frame) for one in diagnosis.findings),
             timeline=tuple(diagnosis.stretches),

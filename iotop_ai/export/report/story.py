@@ -173,7 +173,7 @@ class Gap(NamedTuple):
 class Story(NamedTuple):
     """A run. begin_ns, end_ns: wall time. watched_s: without gaps. step_s: between two points of a curve.
 
-    every: whether the figures are of every Snapshot, else of one a minute. totals: curves of the whole machine:
+    spacing_s: between the Snapshots that the figures are of, None: of every one. totals: curves of the whole machine:
     read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes, rx_bytes_per_s,
     tx_bytes_per_s, io_pressure_ratio; without those that are unknown throughout.
     """
@@ -183,7 +183,7 @@ class Story(NamedTuple):
     end_ns: int
     watched_s: float
     interval_s: float
-    every: bool
+    spacing_s: float | None
     machine: Machine
     findings: tuple[FindingStory, ...]
     timeline: tuple[VerdictSpan, ...]

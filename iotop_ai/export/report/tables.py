@@ -233,8 +233,8 @@ def process_table(story: Story) -> ReportTable:
         for one in found
     )
     note = "Programs by bytes read from and written to disks. Blocked: waiting for disks (needs delay accounting)."
-    if not story.every:
-        note += " A process that lived for less than a minute may be missing."
+    if story.spacing_s is not None:
+        note += f" A process that lived for less than {duration(story.spacing_s)} may be missing."
     return ReportTable("Processes", columns, rows, 2, note, drop=(2,))
 
 
@@ -295,7 +295,13 @@ def machine_table(story: Story) -> ReportTable:
         ("disks", "" if machine.disks is None else str(machine.disks)),
         ("recording", f"{story.file}, every {story.interval_s:g} s, by {machine.tool}"),
         ("imported from", machine.origin),
-        ("figures", "of every reading" if story.every else "means over a minute; GPUs: one reading a minute"),
+        ("figures", _spacing(story.spacing_s)),
         ("not seen", "; ".join(machine.missing)),
     )
     return ReportTable("Machine", ("fact", "value"), tuple(fact for fact in facts if fact[1]), 2)
+
+
+def _spacing(seconds: float | None) -> str:
+    if seconds is None:
+        return "of every reading"
+    return f"means over {duration(seconds)}; GPUs: one reading in {duration(seconds)}"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.store.read.block_contents import BlockContents, Depth, block_contents
 from iotop_ai.store.read.file import FileRecording
@@ -41,20 +42,40 @@ def same_rules(parts: list[FileRecording]) -> bool:
 
 
 def blocks_or_totals(
-    parts: list[FileRecording], begin_ns: int | None, end_ns: int | None, depth: Depth = Depth.TOTALS
+    parts: list[FileRecording],
+    begin_ns: int | None,
+    end_ns: int | None,
+    depth: Depth = Depth.TOTALS,
+    each: int = 1,
 ) -> Iterator[SummedBlock | Items]:
     """The blocks of the wall time from begin to end (both included, None: all), in order: summed, or Items to fold.
 
     Call it where ``same_rules``. Items reach beyond both times; the last yielded are always Items. depth: of the blocks
-    that are not folded.
+    that are not folded. each: of KEYFRAME, of so many blocks one has its keyframe, the others their events only. The
+    first and the last block of what was recorded without a gap always have it, and blocks with a job that the keyframe
+    before lacks.
     """
-    blocks = [block for block in _shown_blocks(parts) if _within(block, begin_ns, end_ns)]
+    blocks = shown_blocks(parts, begin_ns, end_ns)
     run: list[ShownBlock] = []
+    waiting: tuple[ShownBlock, SummedBlock] | None = None
+    """A block without its keyframe, until it is known whether the next follows it without a gap."""
+    thin = 0
+    jobs: frozenset[ProcessKey] = frozenset()
+    """Of the newest keyframe."""
     for before, block in zip([None, *blocks], blocks, strict=False):
         contents = totals = None
+        joins = _same_session(parts, before, block)
         if block is not blocks[-1] and (begin_ns is None or block.begin_ns >= begin_ns):
-            contents = block_contents(parts[block.part], block.block, depth)
+            thin = (thin + 1) % each if joins else 0
+            contents = block_contents(parts[block.part], block.block, Depth.EVENTS if thin else depth)
             totals = contents.totals
+            if thin and totals is not None and any(job.key not in jobs for job in totals.tally.jobs):
+                contents = block_contents(parts[block.part], block.block, depth)
+            jobs = _jobs_of(contents) or jobs
+        if waiting is not None:
+            gap = not joins or contents is None or any(line.gap for line in contents.snapshots)
+            yield _with_keyframe(parts, *waiting) if gap else waiting[1]
+            waiting = None
         if contents is None or totals is None or (end_ns is not None and totals.wall_ns > end_ns):
             if run and not _adjacent(parts, run[-1], block):
                 yield _items(parts, run)
@@ -64,9 +85,22 @@ def blocks_or_totals(
         if run:
             yield _items(parts, run)
             run = []
-        yield SummedBlock(contents, not _same_session(parts, before, block))
+        summed = SummedBlock(contents, not joins)
+        if thin and not contents.snapshots:
+            waiting = (block, summed)
+        else:
+            yield summed
     if run:
         yield _items(parts, run)
+
+
+def _jobs_of(contents: BlockContents) -> frozenset[ProcessKey]:
+    table = contents.snapshots[-1].snapshot.jobs.value if contents.snapshots else None
+    return frozenset(() if table is None else table.jobs)
+
+
+def _with_keyframe(parts: list[FileRecording], block: ShownBlock, summed: SummedBlock) -> SummedBlock:
+    return summed._replace(contents=block_contents(parts[block.part], block.block, Depth.KEYFRAME))
 
 
 def _same_session(parts: list[FileRecording], before: ShownBlock | None, after: ShownBlock) -> bool:
@@ -87,12 +121,14 @@ def _adjacent(parts: list[FileRecording], before: ShownBlock, after: ShownBlock)
     )
 
 
-def _shown_blocks(parts: list[FileRecording]) -> list[ShownBlock]:
+def shown_blocks(parts: list[FileRecording], begin_ns: int | None, end_ns: int | None) -> list[ShownBlock]:
+    """The blocks outside the pre-roll that reach into this wall time, in order."""
     shown = [
         (p, b, block.wall_ns) for p, part in enumerate(parts) for b, block in enumerate(part.blocks) if not block.pre
     ]
     ends: list[int | None] = [*(wall_ns for _, _, wall_ns in shown[1:]), None]
-    return [ShownBlock(*block, until_ns) for block, until_ns in zip(shown, ends, strict=True)]
+    blocks = [ShownBlock(*block, until_ns) for block, until_ns in zip(shown, ends, strict=True)]
+    return [block for block in blocks if _within(block, begin_ns, end_ns)]
 
 
 def _within(block: ShownBlock, begin_ns: int | None, end_ns: int | None) -> bool:

@@ -18,6 +18,7 @@ EVENT = b'{"k":"ev"'
 SNAP = b'{"k":"snap",'
 TOTALS = b'{"k":"tally",'
 KEY = b',"key":true,'
+GAP = b',"gap":true,'
 KEY_WITHIN = 120
 """Bytes of a line within which a keyframe's mark ends."""
 BACK_WITHIN = KEY_WITHIN + 30
@@ -74,6 +75,11 @@ def has_key(line: bytes | bytearray, begin: int = 0, stop: int | None = None) ->
     """Whether the snap line that begins there is a keyframe. stop: the line is known up to here."""
     end = begin + KEY_WITHIN
     return line.find(KEY, begin, end if stop is None else min(stop, end)) >= 0
+
+
+def has_gap(line: bytes) -> bool:
+    """Whether Snapshots before this snap line were dropped."""
+    return line.find(GAP, 0, KEY_WITHIN) >= 0
 
 
 def may_begin_block(data: bytes | bytearray, begin: int, stop: int) -> bool:

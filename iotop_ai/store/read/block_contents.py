@@ -8,15 +8,17 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.snapshot import Event
 from iotop_ai.store.format.codec import Decoder, SnapLine, TotalsLine
-from iotop_ai.store.format.line_head import EVENT, SNAP, TOTALS
+from iotop_ai.store.format.line_head import EVENT, SNAP, TOTALS, has_gap
 from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.file import FileRecording
 
 
 class Depth(Enum):
-    """How much of a block is decoded: a block of 60 Snapshots takes about 1, 15 and 100 times as long."""
+    """How much of a block is decoded: a block of 60 Snapshots takes about 1, 1, 5 and 70 times as long."""
 
     TOTALS = "totals"
+    EVENTS = "events"
+    """Totals and events, and the keyframe where Snapshots before it were dropped."""
     KEYFRAME = "keyframe"
     SNAPSHOTS = "snapshots"
 
@@ -24,7 +26,7 @@ class Depth(Enum):
 class BlockContents(NamedTuple):
     """totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without states of the fold.
 
-    events: those of the block; of KEYFRAME also those between its Snapshots.
+    events: those of the block; of EVENTS and KEYFRAME also those between its Snapshots.
     """
 
     totals: TotalsLine | None
@@ -37,14 +39,15 @@ def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockC
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
     snapshots: list[SnapLine] = []
     events: list[Event] = []
-    totals, number = None, 0
+    totals, number, keyed = None, 0, False
     try:
         for number, line in enumerate(recording.raw_lines(block), 1):  # noqa: B007 - for the error
             if line.startswith(TOTALS):
                 totals = decoder.read(line)
             elif line.startswith(SNAP):
                 totals = None
-                if depth is Depth.SNAPSHOTS or (depth is Depth.KEYFRAME and not snapshots):
+                first, keyed = not keyed, True
+                if depth is Depth.SNAPSHOTS or (first and _keeps_keyframe(depth, line)):
                     item = decoder.read(line)
                     snapshots += [item] if isinstance(item, SnapLine) else []
             elif line.startswith(EVENT) and depth is not Depth.TOTALS:
@@ -53,3 +56,7 @@ def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockC
     except InputError as error:
         raise InputError(f"{recording.path}: {recording.place(block, number)}: {error}") from None
     return BlockContents(totals if isinstance(totals, TotalsLine) else None, tuple(snapshots), tuple(events))
+
+
+def _keeps_keyframe(depth: Depth, line: bytes) -> bool:
+    return depth is Depth.KEYFRAME or (depth is Depth.EVENTS and has_gap(line))

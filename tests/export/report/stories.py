@@ -12,15 +12,17 @@ from iotop_ai.playback.selection import RecordedFrames
 from tests.job_times import SLOW_DISK
 
 
-def read(path: Path | str, begin: str | None = None, end: str | None = None, *, every: bool | None = None) -> Story:
+def read(
+    path: Path | str, begin: str | None = None, end: str | None = None, *, every: bool | None = None, most: int = 480
+) -> Story:
     """The Story of a recording."""
     played = RecordedFrames(str(path), begin, end, allow_root=True)
-    reader = RunReader(played, every=every)
+    reader = RunReader(played, every=every, most=most)
     first_ns, last_ns = played.source.span()
     builder = StoryBuilder(played.begin_ns and max(played.begin_ns, first_ns), played.end_ns or last_ns)
     for item in reader:
         builder.add(item)
-    return builder.story(Path(path).name, played.about(), every=reader.every)
+    return builder.story(Path(path).name, played.about(), reader.spacing_s)
 
 
 @cache

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from iotop_ai.export.json.diagnosis import Diagnosis
 from iotop_ai.export.report.builder import StoryBuilder
+from iotop_ai.export.report.money import gpu_time
 from iotop_ai.export.report.series import Stat
 from iotop_ai.export.report.story import DeviceStory, Story
 from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.run_reader import JudgedSpan, Moment, RunReader
@@ -75,10 +78,15 @@ def _close(one: Stat | None, other: Stat | None) -> None:
         assert one.mean == pytest.approx(other.mean, rel=1e-6, abs=1e-9)
 
 
-def test_one_reading_a_block_gives_the_same_sums(many_blocks: Path) -> None:
+@pytest.mark.parametrize(("most", "spacing_s"), [(480, 60.0), (4, 180.0), (1, 540.0)])
+def test_fewer_readings_give_the_same_sums(many_blocks: Path, most: int, spacing_s: float) -> None:
     """Counters lose nothing: bytes, awaits and shares are those of every reading."""
-    fine, coarse = read(many_blocks, every=True), read(many_blocks, every=False)
-    assert (fine.every, coarse.every) == (True, False)
+    fine, coarse = read(many_blocks, every=True), read(many_blocks, every=False, most=most)
+    assert (fine.spacing_s, coarse.spacing_s) == (None, spacing_s)
+    _same_sums(coarse, fine)
+
+
+def _same_sums(coarse: Story, fine: Story) -> None:
     assert coarse.watched_s == pytest.approx(fine.watched_s)
     assert [one.name for one in coarse.devices] == [one.name for one in fine.devices]
     for one, other in zip(coarse.devices, fine.devices, strict=True):
@@ -89,7 +97,38 @@ def test_one_reading_a_block_gives_the_same_sums(many_blocks: Path) -> None:
     assert [job.counts for job in coarse.jobs] == [job.counts for job in fine.jobs]
     assert coarse.timeline == fine.timeline
     assert [one.finding for one in coarse.findings] == [one.finding for one in fine.findings]
-    assert coarse.events == fine.events
+    assert sorted(coarse.events) == sorted(fine.events)
+    assert gpu_time(coarse.jobs) == gpu_time(fine.jobs)
+
+
+def _again(snapshots: Iterable[Snapshot]) -> list[Frame]:
+    return list(frames(snapshots))
+
+
+def test_two_sessions_of_fewer_readings(tmp_path: Path) -> None:
+    """The end of a session is not paired with the begin of the next, and loses no more than with every keyframe."""
+    path = tmp_path / "run.iotop.jsonl"
+    record(path, slow_disk()[:23], keyframe_every=5)
+    record(tmp_path / "more", _again(one.snapshot for one in slow_disk()[30:]), keyframe_every=5)
+    with path.open("ab") as out:
+        out.write((tmp_path / "more").read_bytes())
+    each, few = read(path, every=False), read(path, every=False, most=3)
+    assert few.spacing_s == 180.0
+    _same_sums(few, each)
+    assert few.watched_s < read(path, every=True).watched_s + 0.1
+
+
+def test_a_short_job_between_readings_is_counted(tmp_path: Path) -> None:
+    without = [one.snapshot for one in slow_disk()]
+    for i in (*range(11), *range(23, len(without))):
+        table = without[i].jobs.value
+        assert table is not None
+        without[i] = without[i]._replace(jobs=without[i].jobs._replace(value=table._replace(jobs={}, sweeps={})))
+    path = tmp_path / "run.iotop.jsonl"
+    record(path, _again(without), keyframe_every=5)
+    fine, coarse = read(path, every=True), read(path, every=False, most=1)
+    assert [job.name for job in coarse.jobs] == ["trainer.py"]
+    assert gpu_time(coarse.jobs) == gpu_time(fine.jobs) is not None
 
 
 def test_every_reading_is_as_if_folded(many_blocks: Path) -> None:
@@ -99,11 +138,14 @@ def test_every_reading_is_as_if_folded(many_blocks: Path) -> None:
 
 
 def test_most_of_it_is_not_folded(many_blocks: Path) -> None:
-    items = list(RunReader(RecordedFrames(str(many_blocks), allow_root=True), every=False))
-    kinds = [type(item).__name__ for item in items]
-    assert kinds.count(JudgedSpan.__name__) == 8
-    assert kinds.count(Moment.__name__) == 9
-    assert kinds.count("Frame") == 5
+    def kinds(most: int) -> list[type]:
+        played = RecordedFrames(str(many_blocks), allow_root=True)
+        return [type(item) for item in RunReader(played, every=False, most=most)]
+
+    each, few = kinds(480), kinds(3)
+    assert (each.count(JudgedSpan), each.count(Moment), each.count(Frame)) == (8, 9, 5)
+    # Of 8 blocks the first, the second (the first with the job), each third, and the last; and the first Frame's.
+    assert (few.count(JudgedSpan), few.count(Moment), few.count(Frame)) == (8, 6, 5)
 
 
 def test_a_part_of_a_run(many_blocks: Path) -> None:
@@ -119,7 +161,7 @@ def test_a_gap_is_named_and_not_counted() -> None:
     builder = StoryBuilder(None, None)
     for frame in frames(frame.snapshot for frame in live):
         builder.add(frame)
-    story = builder.story("x", {}, every=True)
+    story = builder.story("x", {})
     (gap,) = story.gaps
     assert 20 < (gap.end_ns - gap.begin_ns) / 1e9 < 22
     assert gap.text == "nothing was recorded"
@@ -130,4 +172,4 @@ def test_a_gap_is_named_and_not_counted() -> None:
 
 def test_nothing_is_no_story() -> None:
     with pytest.raises(UnknownError, match="no data"):
-        StoryBuilder(None, None).story("x", {}, every=True)
+        StoryBuilder(None, None).story("x", {})

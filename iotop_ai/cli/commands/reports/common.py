@@ -31,7 +31,9 @@ _OTHERS_S = 5.0
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of how a run is read, and how its pages are made."""
     parser.add_argument(
-        "--every", action="store_true", help="read every interval of a long run, too, instead of one a minute: slower"
+        "--every",
+        action="store_true",
+        help="read every interval of a long run, too, instead of one a minute or fewer: slower",
     )
     parser.add_argument("--ascii", action="store_true", help="ASCII only")
     parser.add_argument("--force", action="store_true", help="replace an existing OUT")
@@ -107,7 +109,7 @@ def _read(file: str, args: argparse.Namespace, conditions: list[Condition], pid:
             if not isinstance(item, JudgedSpan):
                 show(f"reading {played.progress(item.snapshot.wall_ns)}")
         job.check()
-        story = builder.story(clean(os.path.basename(file)), played.about(), every=reader.every)
+        story = builder.story(clean(os.path.basename(file)), played.about(), reader.spacing_s)
     return story, builder
 
 
