@@ -123,31 +123,30 @@ NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
 
-    Most tests wait for a terminal or a program, so there are twice as many workers as cores. Beside the tests that need
-    the machine alone run those that only compute, at a low priority. A failed test is not repeated.
+    Most tests wait for a terminal or a program, so there are twice as many workers as cores. Beside both run the tests
+    that only compute, at a low priority. A failed test is not repeated.
     """
     workers = str(2 * (os.cpu_count() or 1))
     if os.access(TOP, os.W_OK):  # else each of hundreds of programs compiles it anew
         subprocess.run([str(python), "-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")], check=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         environment = dict(os.environ)
         command = [str(python), "-m", "pytest"]
         if not os.access(TOP, os.W_OK):
             environment |= {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
             command += ["-p", "no:cacheprovider"]
-        together = ["-n", workers, "--dist", "loadgroup", "-m", "not alone and not pure"]
-        with tempfile.TemporaryFile() as output:
-            codes = [subprocess.run([*command, *together, *arguments], cwd=TOP, env=environment).returncode]
-            pure = [*NICE, *command, "-m", "pure", *arguments]
-            beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
-            try:
-                codes.append(subprocess.run([*command, "-m", "alone", *arguments], cwd=TOP, env=environment).returncode)
-                codes.append(beside.wait())
-            finally:
-                beside.kill()
-            output.seek(0)
-            sys.stdout.write(output.read().decode("utf-8", "replace"))
-            sys.stdout.flush()
+        pure = [*NICE, *command, "-m", "pure", *arguments]
+        together = [*command, "-n", workers, "--dist", "loadgroup", "-m", "not alone and not pure", *arguments]
+        alone = [*command, "-m", "alone", *arguments]
+        beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            codes = [subprocess.run(words, cwd=TOP, env=environment).returncode for words in (together, alone)]
+            codes.append(beside.wait())
+        finally:
+            beside.kill()
+        output.seek(0)
+        sys.stdout.write(output.read().decode("utf-8", "replace"))
+        sys.stdout.flush()
     if set(codes) == {NO_TESTS}:
         return NO_TESTS
     return next((code for code in codes if code not in (0, NO_TESTS)), 0)
@@ -159,6 +158,7 @@ def main() -> int:
         return 2
     parser = argparse.ArgumentParser(description="Install what the tests need and run them all but the slow ones.")
     parser.add_argument("--slow", action="store_true", help="also the slow ones: QEMU guests, torch, long loops")
+    parser.add_argument("--install", action="store_true", help="install only, run nothing")
     parser.add_argument("--venv", type=Path, default=TOP / ".venv", metavar="DIR", help="default: .venv")
     ours, rest = parser.parse_known_args()
     try:
@@ -167,6 +167,8 @@ def main() -> int:
         say(f"failed: {' '.join(map(str, error.cmd))}")
         return 2
     install_packages((*DEBIAN_PACKAGES, *(SLOW_PACKAGES if ours.slow else ())))
+    if ours.install:
+        return 0
     if ours.slow:
         report_torch(python)
     return run_tests(python, [*(["--slow"] if ours.slow else []), *rest])

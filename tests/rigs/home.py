@@ -1,4 +1,8 @@
-"""A home directory that hangs like that of a dead NFS server: bindfs (FUSE) over a folder, stopped and continued."""
+"""A home directory that hangs like that of a dead NFS server: bindfs (FUSE) over a folder, stopped and continued.
+
+A program that meets a hung mount waits in it, so as root the mount can be in a namespace of its own, for the programs
+that are started by ``home.inside``; no other program on the machine sees it.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +26,46 @@ def why_no_home() -> str:
     return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "needs /dev/fuse"
 
 
+def may_hide() -> bool:
+    """Whether the mount can be hidden from other programs."""
+    return os.geteuid() == 0 and bool(shutil.which("unshare") and shutil.which("nsenter"))
+
+
 class Home:
-    """``with Home(folder) as home: home.hang()``. path: the mount.
+    """``with Home(folder) as home: home.hang()``. path: the mount. behind: the same files, without the mount.
 
     A stopped server reads no requests: a caller waits in the kernel until SIGKILL or until the server ends. A hard NFS
-    mount behaves the same.
+    mount behaves the same. hidden: only programs behind ``inside`` see the mount.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hidden: bool = False) -> None:
         self.behind = folder / "behind"
         self.path = folder / "home"
+        self.inside: tuple[str, ...] = ()
+        """Words before a command that sees the mount; its current folder is then /."""
+        self._hidden = hidden
         self._server: subprocess.Popen[bytes] | None = None
+        self._holder: subprocess.Popen[bytes] | None = None
+        """Keeps the mount namespace."""
 
     def __enter__(self) -> Home:
         for place in (self.behind, self.path):
             place.mkdir(parents=True)
+        if self._hidden:
+            holding = ["unshare", "-m", "--propagation", "private", "sh", "-c", "echo && exec sleep infinity"]
+            self._holder = subprocess.Popen(holding, stdout=subprocess.PIPE)
+            assert self._holder.stdout is not None
+            assert self._holder.stdout.readline()
+            self.inside = ("nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--wd=/")
         kept = "attr_timeout=0,entry_timeout=0,negative_timeout=0"  # each access asks the server
-        self._server = subprocess.Popen(["bindfs", "-f", "-o", kept, str(self.behind), str(self.path)])
+        self._server = subprocess.Popen([*self.inside, "bindfs", "-f", "-o", kept, str(self.behind), str(self.path)])
+        seen = Path(f"/proc/{self._holder.pid}/root{self.path}") if self._holder is not None else self.path
         end = time.monotonic() + 30
-        while not os.path.ismount(self.path):
+        while not os.path.ismount(seen):
             if self._server.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("bindfs does not mount")
             time.sleep(0.02)
-        self._number = os.minor(self.path.stat().st_dev)
+        self._number = os.minor(seen.stat().st_dev)
         return self
 
     @property
@@ -87,5 +108,8 @@ class Home:
     ) -> None:
         assert self._server is not None
         self.release()
-        subprocess.run(["fusermount3", "-u", "-z", str(self.path)], check=True)
+        subprocess.run([*self.inside, "fusermount3", "-u", "-z", str(self.path)], check=True)
         self._server.wait(10)
+        if self._holder is not None:
+            self._holder.kill()
+            self._holder.communicate()

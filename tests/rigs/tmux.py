@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -33,10 +33,14 @@ class Terminal:
 
     environment: variables for the shell beside the caller's; TERM and COLORTERM are those of a good terminal. What the
     screen of another terminal was left like is not remembered here, unless XDG_STATE_HOME names a folder to share.
+    inside: words before the shell's command.
     """
 
-    def __init__(self, width: int, height: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, width: int, height: int, environment: Mapping[str, str] | None = None, inside: Sequence[str] = ()
+    ) -> None:
         self.width, self.height = width, height
+        self._inside = inside
         self._socket = f"rig-{uuid.uuid4().hex[:10]}"
         self._state = tempfile.TemporaryDirectory(prefix="iotop-ai-terminal-", ignore_cleanup_errors=True)
         self._environment = {
@@ -63,7 +67,7 @@ class Terminal:
         settings = [f"{key}={value}" for key, value in self._environment.items()]
         size = ("-x", str(self.width), "-y", str(self.height))
         # tmux sets TERM itself, so the shell's variables are set inside the pane.
-        self.tmux("new-session", "-d", *size, "env", "-u", "TMUX", *settings, "sh", "-i")
+        self.tmux("new-session", "-d", *size, *self._inside, "env", "-u", "TMUX", *settings, "sh", "-i")
         self.tmux("set-option", "-g", "status", "off")
         self.tmux("set-option", "-sg", "escape-time", "0")
         self.tmux("resize-window", "-x", str(self.width), "-y", str(self.height))
