@@ -28,7 +28,7 @@ from tests.tui.recorded import record, stalling
 
 KEPT: list[str] = sorted(kept["file"] for kept in json.loads((VERDICTS / INDEX).read_text()).values())
 QUICK = [name for name in KEPT if name.split(".")[0] in ("storage_read", "comm_wait_network", "job_died_SIGKILL")]
-SEEDS = range(4)
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 4))]
 
 
 def folded(path: Path | str, begin: str | None = None, end: str | None = None) -> Diagnosis:

@@ -21,7 +21,7 @@ from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.sink import FileSink
 from tests.store.scenario import Machine, session
 
-SEEDS = range(6)
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 6))]
 
 
 def record(path: Path, live: list[Frame], **options: object) -> Recorder:
