@@ -26,6 +26,7 @@ ONE_IMPORTER = {
     "plotext": "export.text.charts",
     "psutil": "collectors.io.psutil_calls",
     "pyarrow": "export.tables.parquet",
+    "apprise": "alerts.deliveries.service",
 }
 
 

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iotop_ai.alerts.deliveries.command import CommandDelivery
-from iotop_ai.alerts.deliveries.mail import MailDelivery
+from iotop_ai.alerts.deliveries.mail import PORTS, MailDelivery
 from iotop_ai.alerts.deliveries.outbox import Delivery
+from iotop_ai.alerts.deliveries.service import ServiceDelivery, is_installed
 from iotop_ai.alerts.deliveries.webhook import FORMATS, WebhookDelivery
 from iotop_ai.alerts.rules import CLEAR_S, COOLDOWN_S, Rule, default_rules
+from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.collectors.io.trust import why_untrusted
 from iotop_ai.model.clean import clean
 from iotop_ai.model.condition.grammar import parse_condition
@@ -30,7 +32,8 @@ _RULE_KEYS = ("name", "when", "severity", "enabled", "clear_after", "cooldown", 
 _DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {
     "command": ("command",),
     "webhook": ("webhook", "format"),
-    "mail": ("mail", "sender", "smtp"),
+    "mail": ("mail", "sender", "smtp", "tls", "user", "password_file"),
+    "apprise": ("apprise",),
 }
 
 
@@ -137,10 +140,32 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
         if form not in FORMATS:
             raise UsageError(f"{where}: format is not one of {', '.join(FORMATS)}")
         return WebhookDelivery(name, _text(table["webhook"], where), form, timeout_s, at_most)
-    smtp = _text(table["smtp"], where) if "smtp" in table else ""
-    return MailDelivery(
-        name, _text(table["mail"], where), _text(table.get("sender", "iotop-ai"), where), smtp, timeout_s, at_most
-    )
+    if kind == "apprise":
+        if not is_installed():
+            raise UsageError(f"{where}: apprise is not installed: pip install 'iotop-ai[notify]'")
+        return ServiceDelivery(name, _text(table["apprise"], where), timeout_s, at_most)
+    return _mail(name, table, where)._replace(timeout_s=timeout_s, at_most=at_most)
+
+
+def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
+    """A mail with default limits. Raises UsageError, also for a login that another user could read on its way."""
+    smtp, user, secret = (_text(table[key], where) if key in table else "" for key in ("smtp", "user", "password_file"))
+    tls = table.get("tls", "starttls" if user else "no")
+    if tls not in PORTS:
+        raise UsageError(f"{where}: tls is not one of {', '.join(PORTS)}")
+    if (user or "tls" in table) and not smtp:
+        raise UsageError(f"{where}: name the server: smtp = 'host:587'")
+    if bool(user) != bool(secret):
+        raise UsageError(f"{where}: a login has both user and password_file")
+    if user and tls == "no":
+        raise UsageError(f"{where}: a password goes only over an encrypted connection: tls = 'starttls' or 'tls'")
+    if secret:
+        try:
+            read_secret(secret, "password_file", "the password")
+        except InputError as error:
+            raise UsageError(f"{where}: {error}") from None
+    sender = _text(table.get("sender", "iotop-ai"), where)
+    return MailDelivery(name, _text(table["mail"], where), sender, smtp, TIMEOUT_S, AT_MOST, tls, user, secret)
 
 
 def _command(value: Any, where: str) -> tuple[str, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.server
+import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 
 @contextlib.contextmanager
@@ -28,27 +32,55 @@ def web_server(status: int = 200) -> Iterator[tuple[str, list[bytes]]]:
 
 
 @contextlib.contextmanager
-def mail_server() -> Iterator[tuple[str, list[str]]]:
-    """(host:port, mails)."""
+def mail_server(
+    tls: str = "no", certificate: tuple[Path, Path] | None = None, login: tuple[str, str] | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """(host:port, mails). tls: no, starttls or tls, with a certificate and its key. login: asked for; by AUTH PLAIN."""
     mails: list[str] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if certificate is not None:
+        context.load_cert_chain(*certificate)
 
-    class Handler(socketserver.StreamRequestHandler):
-        def say(self, text: str) -> None:
-            self.wfile.write(f"{text}\r\n".encode())
+    class Handler(socketserver.BaseRequestHandler):
+        def say(self, *lines: str) -> None:
+            for number, line in enumerate(lines, 1):
+                self.wire.sendall(f"{line[:3]}{' ' if number == len(lines) else '-'}{line[4:]}\r\n".encode())
+
+        def use(self, wire: socket.socket) -> None:
+            self.wire, self.lines = wire, wire.makefile("rb")
 
         def handle(self) -> None:
+            with contextlib.suppress(OSError):  # a client that refuses the certificate
+                self.use(context.wrap_socket(self.request, server_side=True) if tls == "tls" else self.request)
+                self.talk()
+
+        def talk(self) -> None:
             self.say("220 test")
-            while line := self.rfile.readline():
-                word = line[:4].upper()
-                if word == b"DATA":
+            may_send = login is None
+            while line := self.lines.readline():
+                word, _, rest = line.decode().strip().partition(" ")
+                word = word.upper()
+                if word == "EHLO":
+                    more = ["250 STARTTLS"] if tls == "starttls" and not isinstance(self.wire, ssl.SSLSocket) else []
+                    self.say("250 test", *more, "250 AUTH PLAIN")
+                elif word == "STARTTLS":
+                    self.say("220 go on")
+                    self.use(context.wrap_socket(self.request, server_side=True))
+                elif word == "AUTH":
+                    may_send = base64.b64decode(rest.split()[-1]).decode().split("\0")[1:] == [*(login or ())]
+                    self.say("235 ok" if may_send else "535 no")
+                elif word == "DATA" and may_send:
                     self.say("354 go on")
                     lines = []
-                    while (line := self.rfile.readline()) not in (b".\r\n", b""):
+                    while (line := self.lines.readline()) not in (b".\r\n", b""):
                         lines.append(line.decode())
                     mails.append("".join(lines))
-                self.say("221 bye" if word == b"QUIT" else "250 ok")
-                if word == b"QUIT":
+                    self.say("250 ok")
+                elif word == "QUIT":
+                    self.say("221 bye")
                     return
+                else:
+                    self.say("250 ok" if may_send else "530 log in first")
 
     with _running(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)) as port:
         yield f"127.0.0.1:{port}", mails

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import smtplib
+import ssl
 import subprocess
 import threading
 from email.message import EmailMessage
@@ -13,14 +14,20 @@ from iotop_ai.alerts.deliveries.message import alert_object, title
 from iotop_ai.alerts.deliveries.outbox import NotDelivered
 from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.programs import find_program
+from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.collectors.io.spawn import run
 from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
 
-_PORT = 25
+PORTS = {"no": 25, "starttls": 587, "tls": 465}
+"""How the connection is encrypted, with the port that is usual for it (RFC 8314, RFC 6409)."""
 
 
 class MailDelivery(NamedTuple):
-    """smtp: "host:port", "" for the local sendmail."""
+    """smtp: "host" or "host:port", "" for the local sendmail. tls: a key of PORTS. user: "" without a login.
+
+    The password is read from its file for each mail, so that a new one works at once.
+    """
 
     name: str
     to: str
@@ -28,25 +35,48 @@ class MailDelivery(NamedTuple):
     smtp: str
     timeout_s: float
     at_most: int
+    tls: str = "no"
+    user: str = ""
+    password_file: str = ""
 
     def describe(self) -> str:
-        """The recipient."""
-        return f"mail to {clean(self.to)} by {clean(self.smtp) or 'sendmail'}"
+        """The recipient and the server."""
+        if not self.smtp:
+            return f"mail to {clean(self.to)} by sendmail"
+        how = "" if self.tls == "no" else f", {self.tls}"
+        return f"mail to {clean(self.to)} by {clean(self.smtp)}{how}{f', as {clean(self.user)}' if self.user else ''}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
         """Hand it to the server. Raises NotDelivered."""
         mail = message(alert, self.sender, self.to)
-        if not self.smtp:
-            self._by_sendmail(mail)
-            return
-        host, _, port = self.smtp.rpartition(":") if ":" in self.smtp else (self.smtp, "", str(_PORT))
         try:
-            with smtplib.SMTP(host, int(port), timeout=self.timeout_s) as server:
-                server.send_message(mail)
+            if self.smtp:
+                self._by_server(mail)
+            else:
+                self._by_sendmail(mail)
+        except InputError as error:
+            raise NotDelivered(str(error)) from None
+        except smtplib.SMTPAuthenticationError:
+            raise NotDelivered(f"the server refuses the login of {clean(self.user)}") from None
+        except smtplib.SMTPNotSupportedError as error:
+            raise NotDelivered(clean(str(error), 200)) from None
         except (OSError, smtplib.SMTPException, ValueError) as error:
-            raise NotDelivered(
-                clean(getattr(error, "strerror", None) or type(error).__name__, 200), again=True
-            ) from None
+            why = getattr(error, "verify_message", None) or getattr(error, "strerror", None) or type(error).__name__
+            raise NotDelivered(clean(why, 200), again=not isinstance(error, ssl.SSLError)) from None
+
+    def _by_server(self, mail: EmailMessage) -> None:
+        host, _, port = self.smtp.rpartition(":") if ":" in self.smtp else (self.smtp, "", str(PORTS[self.tls]))
+        context = ssl.create_default_context()
+        with (
+            smtplib.SMTP_SSL(host, int(port), timeout=self.timeout_s, context=context)
+            if self.tls == "tls"
+            else smtplib.SMTP(host, int(port), timeout=self.timeout_s)
+        ) as server:
+            if self.tls == "starttls":
+                server.starttls(context=context)
+            if self.user:
+                server.login(self.user, read_secret(self.password_file, "password_file", "the password"))
+            server.send_message(mail)
 
     def _by_sendmail(self, mail: EmailMessage) -> None:
         program = find_program("sendmail")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
-from iotop_ai.cli.options.secrets import read_secret
+from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.fleet.client import Address, Prometheus
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from iotop_ai.cli.commands.record.options import RecordOptions, record_options
 from iotop_ai.cli.options.alerts import add_alerts_flag
 from iotop_ai.cli.options.common import add_source_flags, count
-from iotop_ai.cli.options.secrets import read_secret
+from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.settings import CMDLINE_LEVELS

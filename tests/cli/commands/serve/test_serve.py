@@ -20,6 +20,7 @@ from iotop_ai.cli.commands.serve.options import is_loopback, parse_listen
 from iotop_ai.export.prometheus.server import allowed_host
 from iotop_ai.model.errors import UsageError
 from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.rigs.certificate import make_certificate
 from tests.rigs.prometheus import fetch, prometheus, promtool, wait_for
 
 QUICK = ("--no-smart", "-d", "0.5")
@@ -91,16 +92,7 @@ def test_a_token_and_tls(tmp_path: Path) -> None:
     token.chmod(0o644)
     assert iotop("serve", "--token-file", str(token)).stderr.startswith("input: --token-file")
     token.chmod(0o600)
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-            *("-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", str(key), "-out", str(certificate)),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    certificate, key = make_certificate(tmp_path)
     flags = ("--token-file", str(token), "--tls-cert", str(certificate), "--tls-key", str(key))
     with serving(tmp_path, *flags) as (address, _):
         assert address.startswith("https://")

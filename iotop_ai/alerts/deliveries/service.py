@@ -1,0 +1,49 @@
+"""A message by one of the hundred services that the library apprise knows (extra ``notify``)."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import threading
+from typing import NamedTuple
+
+from iotop_ai.alerts.deliveries.message import title
+from iotop_ai.alerts.deliveries.outbox import NotDelivered
+from iotop_ai.alerts.rules import Alert
+from iotop_ai.model.clean import clean
+
+_STAMP = " - WARNING - "
+
+
+def is_installed() -> bool:
+    """Whether apprise can be imported."""
+    return importlib.util.find_spec("apprise") is not None
+
+
+class ServiceDelivery(NamedTuple):
+    """url: in apprise's form, as "tgram://token/chat"."""
+
+    name: str
+    url: str
+    timeout_s: float
+    at_most: int
+
+    def describe(self) -> str:
+        """The service alone: the rest of the address is its secret."""
+        return f"apprise, {clean(self.url.partition(':')[0])}"
+
+    def send(self, alert: Alert, stop: threading.Event) -> None:
+        """Hand it to the service. Raises NotDelivered."""
+        import apprise  # takes most of a second
+
+        joint = "&" if "?" in self.url else "?"
+        service = apprise.Apprise.instantiate(
+            f"{self.url}{joint}cto={self.timeout_s:g}&rto={self.timeout_s:g}", suppress_exceptions=True
+        )
+        if service is None:
+            raise NotDelivered("apprise does not know an address of this form")
+        with apprise.LogCapture(level=logging.WARNING) as log:
+            sent = service.notify(title=title(alert), body=f"{alert.text}\n{alert.verdict}")
+            lines = [line.partition(_STAMP)[2] for line in log.getvalue().splitlines()]
+        if not sent:
+            raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not take it", 200), again=True)

@@ -1,0 +1,114 @@
+"""A mail by a server with TLS and a login, and a message by apprise."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.alerts.config import parse_alerts
+from iotop_ai.alerts.deliveries.mail import MailDelivery
+from iotop_ai.alerts.deliveries.outbox import Delivery, NotDelivered
+from iotop_ai.model.errors import UsageError
+from tests.alerts.test_deliveries import alert
+from tests.rigs.certificate import make_certificate
+from tests.rigs.receivers import mail_server, web_server
+
+LOGIN = ("watch@localhost", "s3cret")
+
+
+def delivery(**table: object) -> Delivery:
+    (found,) = parse_alerts("alerts.toml", {"deliver": {"one": table}}).deliveries
+    return found
+
+
+def send(one: Delivery) -> None:
+    one.send(alert(), threading.Event())
+
+
+@pytest.fixture
+def password(tmp_path: Path) -> str:
+    path = tmp_path / "password"
+    path.write_text(f"{LOGIN[1]}\n")
+    path.chmod(0o600)
+    return str(path)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    return make_certificate(tmp_path)
+
+
+@pytest.mark.parametrize("tls", ["starttls", "tls"])
+def test_a_server_with_tls_and_a_login(
+    tls: str, password: str, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mail_server(tls, certificate, LOGIN) as (smtp, mails):
+        one = delivery(mail="ops@localhost", smtp=smtp, tls=tls, user=LOGIN[0], password_file=password)
+        with pytest.raises(NotDelivered, match="self-signed certificate") as refused:
+            send(one)
+        assert not refused.value.again
+        assert mails == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        send(one)
+        assert "Subject: [warning] gpu07: disk firing" in mails[0]
+        Path(password).write_text("another\n")
+        with pytest.raises(NotDelivered, match=f"the server refuses the login of {LOGIN[0]}"):
+            send(one)
+        Path(password).unlink()
+        with pytest.raises(NotDelivered, match=r"password_file .*: No such file"):
+            send(one)
+    assert len(mails) == 1
+
+
+def test_a_server_without_tls_gets_no_password(password: str) -> None:
+    with mail_server(login=LOGIN) as (smtp, mails):
+        one = delivery(mail="ops@localhost", smtp=smtp, user=LOGIN[0], password_file=password)
+        assert one.describe() == f"mail to ops@localhost by {smtp}, starttls, as {LOGIN[0]}"
+        with pytest.raises(NotDelivered, match="STARTTLS"):
+            send(one)
+    assert mails == []
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        ({"tls": "always"}, "tls is not one of no, starttls, tls"),
+        ({"user": "x"}, "name the server: smtp = 'host:587'"),
+        ({"smtp": "h", "user": "x"}, "a login has both user and password_file"),
+        ({"smtp": "h", "user": "x", "password_file": "/f", "tls": "no"}, "only over an encrypted connection"),
+        ({"smtp": "h", "user": "x", "password_file": "/nonexistent"}, "/nonexistent: No such file"),
+    ],
+)
+def test_a_login_that_cannot_be_used(table: dict[str, object], error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        delivery(mail="ops@localhost", **table)
+
+
+def test_a_password_that_others_may_read(password: str) -> None:
+    Path(password).chmod(0o644)
+    with pytest.raises(UsageError, match="other users may read"):
+        delivery(mail="ops@localhost", smtp="h", user="x", password_file=password)
+
+
+def test_a_password_is_in_no_text_of_its_delivery(password: str) -> None:
+    one = delivery(mail="ops@localhost", smtp="h", user="x", password_file=password)
+    assert isinstance(one, MailDelivery)
+    assert LOGIN[1] not in repr(one) + one.describe()
+
+
+def test_a_message_by_apprise() -> None:
+    pytest.importorskip("apprise")
+    with web_server() as (url, bodies):
+        one = delivery(apprise=url.replace("http://", "json://"))
+        assert one.describe() == "apprise, json"
+        send(one)
+    (body,) = map(json.loads, bodies)
+    assert body["title"] == "[warning] gpu07: disk firing: sda (OK)"
+    with pytest.raises(NotDelivered, match="A Connection error occurred") as error:
+        send(one)
+    assert error.value.again
+    with pytest.raises(NotDelivered, match="does not know an address of this form"):
+        send(delivery(apprise="nosuchservice://x"))
