@@ -9,24 +9,38 @@ from iotop_ai.model.preflight.environment.check import Check
 from iotop_ai.model.preflight.environment.host import HostFacts
 from iotop_ai.model.preflight.environment.python import PythonFacts
 from iotop_ai.model.preflight.environment.report import Diagnosis, Machine
+from iotop_ai.model.preflight.environment.script import ScriptFacts
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.preflight.environment.host import read_host_facts
 from iotop_ai.preflight.environment.judge_gpu import judge_gpu
 from iotop_ai.preflight.environment.judge_host import judge_host
 from iotop_ai.preflight.environment.judge_machine import judge_machine
+from iotop_ai.preflight.environment.judge_nccl import judge_nccl
 from iotop_ai.preflight.environment.judge_python import judge_python
 from iotop_ai.preflight.environment.judge_rights import judge_rights
+from iotop_ai.preflight.environment.judge_script import judge_script
+from iotop_ai.preflight.environment.locks import HeldLock, judge_held_locks, read_held_locks
 from iotop_ai.preflight.environment.python import read_python
+from iotop_ai.preflight.environment.script import read_script
 
 
-def examine(snapshot: Snapshot, root: Root, python: str, folder: str, clock: Clock) -> Diagnosis:
-    """The whole diagnosis. snapshot: of this machine. folder: where the training starts."""
+def examine(
+    snapshot: Snapshot, root: Root, python: str, folder: str, clock: Clock, script: str | None = None
+) -> Diagnosis:
+    """The whole diagnosis. snapshot: of this machine. folder: where the training starts. script: its file."""
     facts, found = read_host_facts(root), read_python(python, folder, clock)
-    checks = judged(snapshot, facts, found)
+    held = read_held_locks(root, found.held_locks)
+    checks = judged(snapshot, facts, found, held, None if script is None else read_script(script))
     return Diagnosis(clock.wall_ns() // 10**9, _machine(snapshot), facts, found, checks)
 
 
-def judged(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> tuple[Check, ...]:
+def judged(
+    snapshot: Snapshot,
+    facts: HostFacts,
+    python: PythonFacts,
+    held: tuple[HeldLock, ...] = (),
+    script: ScriptFacts | None = None,
+) -> tuple[Check, ...]:
     """All lines, by area."""
     return (
         *judge_rights(snapshot, facts),
@@ -34,6 +48,9 @@ def judged(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> tuple[C
         *judge_host(facts, snapshot.host.container),
         *judge_machine(snapshot, facts),
         *judge_python(python, facts),
+        *judge_held_locks(held),
+        *judge_nccl(facts),
+        *judge_script(python, facts, script),
     )
 
 

@@ -19,6 +19,9 @@ from iotop_ai.model.preflight.environment.host import HostFacts, Terminal
 from iotop_ai.store.format.secrets import variable_redacted
 
 SHM = "/dev/shm"
+LINKS = "sys/class/net"
+JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
+"""Set by a notebook's kernel and server for what they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """Of the machine itself (PROC_PID_INIT_INO); a container has another."""
 LIMITS = {
@@ -36,6 +39,7 @@ VARIABLES = (
     "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_JIT", "TORCHDYNAMO_DISABLE",
     "TORCH_COMPILE_DISABLE", "TORCH_DISTRIBUTED_DEBUG", "TORCH_USE_CUDA_DSA", "TORCH_CUDNN_V8_API_DISABLED",
     "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_SOCKET_IFNAME",
+    "NCCL_DEBUG_SUBSYS", "GLOO_SOCKET_IFNAME",
     "NVIDIA_TF32_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG", "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_CPP_VMODULE",
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_PROC_BIND",
     "KMP_AFFINITY", "GOMP_CPU_AFFINITY", "MKL_SERVICE_FORCE_INTEL", "KMP_DUPLICATE_LIB_OK",
@@ -82,7 +86,15 @@ def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ) -> Host
         drop_caches=right.how,
         drop_caches_reason=right.reason,
         drop_caches_remedy=right.remedy,
+        jupyter=any(name in environ for name in JUPYTER),
+        links=read_links(root),
     )
+
+
+def read_links(root: Root) -> tuple[tuple[str, str], ...] | None:
+    """Name and state of each network interface; None where they cannot be seen."""
+    names = [name for name in root.names(LINKS) if root.exists(f"{LINKS}/{name}/operstate")]
+    return tuple((clean(name), root.text_or(f"{LINKS}/{name}/operstate")) for name in sorted(names)) or None
 
 
 def read_shm(root: Root) -> tuple[int | None, int | None, str]:

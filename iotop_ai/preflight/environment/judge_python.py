@@ -22,7 +22,6 @@ SLOWING = {
     "TORCHDYNAMO_DISABLE": "torch.compile does nothing",
     "TORCH_COMPILE_DISABLE": "torch.compile does nothing",
     "NCCL_P2P_DISABLE": "GPUs exchange gradients through the CPU's memory",
-    "NCCL_IB_DISABLE": "NCCL uses TCP in place of InfiniBand",
     "NCCL_SHM_DISABLE": "GPUs of one machine exchange gradients through the network",
     "MALLOC_CHECK_": "each allocation is checked",
     "MALLOC_PERTURB_": "each allocation is overwritten",
@@ -38,6 +37,12 @@ LOUD = {
     "XLA_PYTHON_CLIENT_ALLOCATOR": (("platform",), "each array calls cudaMalloc, which waits for the GPU"),
 }
 """Variables that slow a training with one of these values, and how."""
+OLD_LOCKS = {
+    "torch": "an old lock of an extension's build: the next build waits for it for ever",
+    "matplotlib": "an old lock of Matplotlib's list of fonts: each import waits for it",
+    "conda": "an old lock of conda: each command waits for it",
+}
+"""By the program that waits."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 MANY_CORES = 2
 """Times the granted cores from which the threads that a library starts are called too many."""
@@ -141,6 +146,7 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
         text = f"{names} in the current folder hides the module of that name"
         first = facts.shadows[0]
         yield Check("python", "current folder", FAIL, text, f"mv {first} my_{first}")
-    for path in facts.locks[:3]:
-        text = "an old lock of an extension's build: the next build waits for it for ever"
-        yield Check("python", f"lock {path.split('/')[-2]}", WARN, text, f"rm {path}")
+    for program, path in facts.locks[:3]:
+        folder, name = path.split("/")[-2:]
+        of = folder if program == "torch" else name
+        yield Check("python", f"lock {of}", WARN, OLD_LOCKS[program], f"rm -r {path}")

@@ -20,7 +20,7 @@ OLD_LOCK_S = 600
 """A build of an extension that is running has a younger lock."""
 _SOURCE = Path(__file__).with_name("python_child.py")
 _FOLDERS = ("PYTHONPATH", "LD_LIBRARY_PATH")
-_TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix")
+_TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix", "start_method")
 
 
 def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
@@ -82,7 +82,9 @@ def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> Pytho
         torches=tuple(Torch(*(_word(one[key]) for key in Torch._fields)) for one in found["torches"]),
         numpies=tuple(map(_word, found["numpies"])),
         shadows=tuple(map(_word, found["shadows"])),
-        locks=tuple(_word(path) for path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),
+        locks=tuple((_word(of), _word(path)) for of, path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),
+        held_locks=tuple((str(path), int(inode)) for path, inode in found["held_locks"]),
+        lost_kernels=tuple((_word(name), _word(program)) for name, program in found["lost_kernels"]),
         libstdcxx=tuple((_word(place), int(newest)) for place, newest in found["libstdcxx"]),
     )
 

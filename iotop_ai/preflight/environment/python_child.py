@@ -161,18 +161,71 @@ def shadows(folder: str) -> list[str]:
     return out
 
 
+def cache(*parts: str) -> str:
+    """A folder of the user's cache."""
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), *parts)
+
+
 def locks() -> list[list[Any]]:
-    """Lock files of torch's extension builds, and when each was made: a build waits for them for ever."""
-    top = os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch_extensions"
-    )
+    """(program, path, when made) of files whose existence is a lock: what finds one waits for its removal."""
+    torch = glob.escape(os.environ.get("TORCH_EXTENSIONS_DIR") or cache("torch_extensions"))
+    plots = glob.escape(os.environ.get("MPLCONFIGDIR") or cache("matplotlib"))
+    prefix = glob.escape(sys.prefix)
+    patterns = [("torch", os.path.join(torch, depth, "lock")) for depth in ("*", "*/*")]
+    patterns.append(("matplotlib", os.path.join(plots, "*.matplotlib-lock")))
+    patterns += [("conda", os.path.join(prefix, folder, ".conda_lock*")) for folder in ("", "pkgs")]
     out = []
-    for path in [one for depth in ("*", "*/*") for one in glob.glob(os.path.join(glob.escape(top), depth, "lock"))]:
-        try:
-            out.append([path, os.stat(path).st_mtime])
-        except OSError:
-            continue
+    for program, pattern in patterns:
+        for path in glob.glob(pattern)[:MOST]:
+            try:
+                out.append([program, path, os.stat(path).st_mtime])
+            except OSError:
+                continue
     return sorted(out)
+
+
+def held_locks() -> list[list[Any]]:
+    """(path, inode) of lock files that stay after their use; they lock only while a process holds them."""
+    home = os.environ.get("HF_HOME") or cache("huggingface")
+    patterns = [
+        os.path.join(glob.escape(os.environ.get("HF_DATASETS_CACHE") or os.path.join(home, "datasets")), "*.lock"),
+        os.path.join(glob.escape(os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")), ".locks/*/*.lock"),
+        os.path.join(glob.escape(sys.prefix), "pkgs/pkgs.lock"),
+        os.path.join(glob.escape(cache("pip")), "*/*.lock"),
+        os.path.join(glob.escape(cache("uv")), ".lock"),
+    ]
+    out = []
+    for pattern in patterns:
+        for path in glob.glob(pattern)[:MOST]:
+            try:
+                out.append([os.path.realpath(path), os.stat(path).st_ino])
+            except OSError:
+                continue
+    return out
+
+
+def start_method() -> str:
+    """How multiprocessing starts processes by default."""
+    import multiprocessing
+
+    return multiprocessing.get_context().get_start_method()
+
+
+def lost_kernels() -> list[list[str]]:
+    """(name, program) of Jupyter's kernels whose program does not exist."""
+    shared = [one for one in os.environ.get("JUPYTER_PATH", "").split(":") if one]
+    shared += [os.environ.get("JUPYTER_DATA_DIR") or os.path.expanduser("~/.local/share/jupyter")]
+    shared += [os.path.join(sys.prefix, "share/jupyter")]
+    out = []
+    for top in shared:
+        for path in sorted(glob.glob(os.path.join(glob.escape(top), "kernels/*/kernel.json")))[:MOST]:
+            try:
+                program = str(json.loads(text_of(path))["argv"][0])
+            except Exception:  # a damaged file
+                continue
+            if os.path.isabs(program) and not os.path.exists(program):
+                out.append([os.path.basename(os.path.dirname(path)), program])
+    return out
 
 
 def newest_symbol(path: str) -> int:
@@ -222,6 +275,9 @@ def main() -> None:
         "numpies": module_folders("numpy"),
         "shadows": shadows(start) if start else [],
         "locks": locks(),
+        "held_locks": held_locks(),
+        "start_method": start_method(),
+        "lost_kernels": lost_kernels(),
         "libstdcxx": libstdcxx(),
         "unmet": unmet(found),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -25,6 +26,19 @@ FILES = 4096
 PROGRAM = (sys.executable, "-P", "-m", "iotop_ai", "doctor", "--json", "--no-smart", "--python")
 """-P as the installed program: the current folder is not searched."""
 FAMILY = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+GUARDED = """\
+from torch.utils.data import DataLoader, Dataset
+
+class Images(Dataset):
+    def __getitem__(self, i):
+        return i
+
+if __name__ == '__main__':
+    import torch
+    torch.multiprocessing.set_start_method("spawn")
+    for batch in DataLoader(Images(), num_workers=4):
+        pass
+"""
 
 
 class Planted(NamedTuple):
@@ -33,6 +47,7 @@ class Planted(NamedTuple):
     variables: Mapping[str, str] = {}
     before: Sequence[str] = ()
     limits: Mapping[int, int] = {}
+    arguments: Sequence[str] = ()
 
 
 class Place(NamedTuple):
@@ -65,7 +80,7 @@ def doctor(place: Place, planted: Planted = Planted()) -> dict[str, tuple[str, s
 
     home = {"HOME": str(place.folder / "home"), "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
     top = str(Path(__file__).resolve().parents[3])
-    argv = [*planted.before, *PROGRAM, str(place.python)]
+    argv = [*planted.before, *PROGRAM, str(place.python), *planted.arguments]
     done = subprocess.run(
         argv,
         cwd=place.folder,
@@ -91,7 +106,13 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     here = Place(top / "work", make_venv(top / "env"))
     package(here.site, "numpy", "2.1.0", tag=f"{FAMILY}-{FAMILY}-manylinux_2_17_{os.uname().machine}")
     torch(here.site)
-    return set(doctor(here))
+    home = here.folder / "home"
+    lock(home / ".cache/huggingface/datasets/_data_set.lock")  # stays after each use
+    kernel(here.python.parent.parent / "share/jupyter", "python3", str(here.python))
+    (here.folder / "train.py").write_text(GUARDED)
+    network = {"NCCL_SOCKET_IFNAME": "^docker,lo", "GLOO_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "0"}
+    quiet = {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_SUBSYS": "ALL", "NCCL_P2P_DISABLE": "0"}
+    return set(doctor(here, Planted({**network, **quiet}, arguments=("--script", "train.py"))))
 
 
 def test_a_clean_environment_is_silent(usual: set[str]) -> None:
@@ -165,11 +186,23 @@ def hidden_module(place: Place) -> Planted:
     return Planted()
 
 
+def lock(path: Path) -> Path:
+    """A lock file an hour old."""
+    path.parent.mkdir(parents=True)
+    path.touch()
+    os.utime(path, (time.time() - 3600, time.time() - 3600))
+    return path
+
+
+def kernel(folder: Path, name: str, python: str) -> None:
+    """A kernel of Jupyter that this Python starts."""
+    (folder / "kernels" / name).mkdir(parents=True)
+    argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (folder / "kernels" / name / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": name}))
+
+
 def old_lock(place: Place) -> Planted:
-    lock = place.folder / "home/.cache/torch_extensions/py311_cu121/fused_adam/lock"
-    lock.parent.mkdir(parents=True)
-    lock.touch()
-    os.utime(lock, (time.time() - 3600, time.time() - 3600))
+    lock(place.folder / "home/.cache/torch_extensions/py311_cu121/fused_adam/lock")
     return Planted()
 
 
@@ -228,6 +261,45 @@ def test_a_planted_fault(place: Place, usual: set[str], plant: Plant, name: str,
     assert found[name][0] == state
     assert found[name][1].startswith(text)
     assert found[name][2]
+
+
+def test_faults_of_start_network_and_locks(place: Place, usual: set[str]) -> None:
+    """Nine in one environment, since each is told apart by its name."""
+    env = place.python.parent.parent
+    (place.folder / "train.py").write_text(GUARDED.replace("if __name__ == '__main__':", "if True:"))
+    kernel(place.folder / "home/.local/share/jupyter", "old", "/opt/removed/bin/python")
+    lock(env / "pkgs/.conda_lock-4711")
+    lock(place.folder / "home/.cache/matplotlib/fontlist-v390.json.matplotlib-lock")
+    held = lock(place.folder / "home/.cache/huggingface/datasets/_data_set.lock")
+    variables = {
+        "NCCL_SOCKET_IFNAME": "eth_missing", "GLOO_SOCKET_IFNAME": "l", "NCCL_DEBUG": "INFO",
+        "NCCL_DEBUG_SUBSYS": "INIT,COLL", "NCCL_P2P_DISABLE": "1",
+    }  # fmt: skip
+    with held.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = doctor(place, Planted(variables, arguments=("--script", "train.py")))
+    states = {name: found[name][0] for name in set(found) - usual}
+    assert states == {
+        "main guard": "fail", "Jupyter kernel old": "warn", "lock .conda_lock-4711": "warn",
+        "lock fontlist-v390.json.matplotlib-lock": "warn", "lock in datasets": "warn", "NCCL_SOCKET_IFNAME": "fail",
+        "GLOO_SOCKET_IFNAME": "fail", "NCCL_DEBUG_SUBSYS": "warn", "NCCL_P2P_DISABLE": "warn",
+    }  # fmt: skip
+    assert f"process {os.getpid()} (" in found["lock in datasets"][1]
+    assert found["main guard"][1].startswith("DataLoader() in line 10 runs on import, and each worker started by spawn")
+
+
+@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root for a network namespace")
+def test_an_interface_that_is_down_and_a_notebook(place: Place, usual: set[str]) -> None:
+    cells = [GUARDED.replace("if __name__ == '__main__':", "%matplotlib inline\nif True:").splitlines(keepends=True)]
+    cells.append(["%%bash\n", "ls -l"])
+    book = {"cells": [{"cell_type": "code", "source": one} for one in cells]}
+    (place.folder / "train.ipynb").write_text(json.dumps(book))
+    alone = ("unshare", "-n", "-m", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh")
+    planted = Planted({"NCCL_SOCKET_IFNAME": "=lo"}, alone, arguments=("--script", "train.ipynb"))
+    found = doctor(place, planted)
+    assert {"NCCL_SOCKET_IFNAME", "notebook"} <= set(found) - usual <= {"NCCL_SOCKET_IFNAME", "notebook", "cgroup"}
+    assert found["NCCL_SOCKET_IFNAME"][1] == "=lo: lo is down (of lo): ranks do not connect"
+    assert found["notebook"][1] == "workers start by spawn: they cannot load Images, which a cell defines"
 
 
 @pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root to mount")

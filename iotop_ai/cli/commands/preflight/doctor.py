@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python", metavar="PATH", help="the Python that trains (default: the active environment's, else python3)"
     )
+    parser.add_argument(
+        "--script", metavar="FILE", help="a training script or notebook: start method, main guard, CUDA in workers"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what is not ok")
     parser.add_argument("--json", action="store_true", help="print a JSON object, which --diff compares")
     parser.add_argument("--smart", action=argparse.BooleanOptionalAction, help="run smartctl (default yes)")
@@ -62,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return _export(args, folder, clock)
     python = user_python(args.python)
     source = LiveSource(settings._replace(interval_s=INTERVAL_S), clock=clock)
-    found = examine(answered(source), source.root, python, folder, clock)
+    found = examine(answered(source), source.root, python, folder, clock, args.script)
     if args.json:
         print(render_doctor_json(found))
     elif text := doctor_text(found, args.quiet):

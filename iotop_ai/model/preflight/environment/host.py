@@ -25,7 +25,8 @@ class HostFacts(NamedTuple):
     cores: that this process may use by its affinity. machine_cores: the kernel's. quota_cores: of its cgroup. limits:
     soft and hard limit by name ("nofile"), INFINITE for none. cgroup: "v2", "v1" or "hybrid". own_pids: whether the PID
     namespace is a container's. shm_bytes: size of /dev/shm; shm_error: why that is unknown. nvidia_cards: NVIDIA GPUs
-    on the PCI bus. uvm: whether /dev/nvidia-uvm exists. rdma: ports. variables: those that change a training.
+    on the PCI bus. uvm: whether /dev/nvidia-uvm exists. rdma: ports. variables: those that change a training. jupyter:
+    whether a notebook started this process. links: name and state ("up", "down", "unknown") of the network interfaces.
     """
 
     cores: int | None = None
@@ -52,3 +53,5 @@ class HostFacts(NamedTuple):
     """"root", "sudo" or "" for no right to drop the page cache, with the reason and the remedy."""
     drop_caches_reason: str = ""
     drop_caches_remedy: str = ""
+    jupyter: bool = False
+    links: tuple[tuple[str, str], ...] | None = None

@@ -47,8 +47,10 @@ class PythonFacts(NamedTuple):
     """error: why this Python could not be asked; then only executable is known.
 
     packages: in the order of the path, so the first of a name is the one that is imported. unmet None: unknown.
-    numpies: folders with a numpy. shadows: files in the current folder that hide a module. locks: lock files of
-    extension builds that are older than ten minutes. libstdcxx: the newest GLIBCXX of the library that
+    numpies: folders with a numpy. shadows: files in the current folder that hide a module. locks: (program, path) of
+    files whose existence is a lock, older than ten minutes. held_locks: (path, inode) of lock files that count only
+    while a process holds them. start_method: multiprocessing's default. lost_kernels: (name, program) of Jupyter's
+    kernels whose program does not exist. libstdcxx: the newest GLIBCXX of the library that
     LD_LIBRARY_PATH names and of the system's, as (folder, 3.4.N) pairs.
     """
 
@@ -67,8 +69,11 @@ class PythonFacts(NamedTuple):
     torches: tuple[Torch, ...] = ()
     numpies: tuple[str, ...] = ()
     shadows: tuple[str, ...] = ()
-    locks: tuple[str, ...] = ()
+    locks: tuple[tuple[str, str], ...] = ()
     libstdcxx: tuple[tuple[str, int], ...] = ()
+    held_locks: tuple[tuple[str, int], ...] = ()
+    start_method: str = ""
+    lost_kernels: tuple[tuple[str, str], ...] = ()
 
     def first(self, name: str) -> Package | None:
         """The distribution of this name that is imported; None without one."""

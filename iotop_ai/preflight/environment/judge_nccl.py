@@ -1,0 +1,48 @@
+"""NCCL's and Gloo's variables against the network of this machine: facts in, lines out.
+
+Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iotop_ai.model.preflight.environment.check import Check, State
+from iotop_ai.model.preflight.environment.host import HostFacts
+
+OK, WARN, FAIL, UNKNOWN = State
+_CALLS = ("ALL", "COLL", "CALL", "P2P")
+"""Subsystems of NCCL's log that print on each call."""
+
+
+def judge_nccl(host: HostFacts) -> Iterator[Check]:
+    """What keeps ranks from finding each other, and what slows their exchange."""
+    values = host.variables
+    if host.links is not None:
+        yield from _interface("NCCL_SOCKET_IFNAME", values.get("NCCL_SOCKET_IFNAME", ""), host.links, exact=False)
+        yield from _interface("GLOO_SOCKET_IFNAME", values.get("GLOO_SOCKET_IFNAME", ""), host.links, exact=True)
+    if values.get("NCCL_IB_DISABLE", "") not in ("", "0") and host.rdma:
+        yield _slow("NCCL_IB_DISABLE", values["NCCL_IB_DISABLE"], "NCCL uses TCP in place of InfiniBand")
+    subsystems = [one for one in values.get("NCCL_DEBUG_SUBSYS", "").upper().split(",") if one]
+    if values.get("NCCL_DEBUG", "").upper() == "INFO" and any(one in _CALLS for one in subsystems):
+        yield _slow("NCCL_DEBUG_SUBSYS", ",".join(subsystems), "a line is printed on each call")
+
+
+def _slow(name: str, value: str, how: str) -> Check:
+    return Check("python", name, WARN, f"{value}: {how}", f"unset {name}")
+
+
+def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact: bool) -> Iterator[Check]:
+    """value: names or beginnings of names; "^": all but these; "=": whole names. exact: always whole names."""
+    if not value or value.startswith("^"):
+        return
+    wanted = [one for one in value.lstrip("=").split(",") if one]
+    whole = exact or value.startswith("=")
+    found = [link for link in links if any(link[0] == one if whole else link[0].startswith(one) for one in wanted)]
+    here = ", ".join(link for link, _ in links) or "none"
+    if not found:
+        text = f"{value}: this machine has no such interface (it has {here}): ranks do not connect"
+        yield Check("python", name, FAIL, text, f"unset {name}")
+    elif all(state == "down" for _, state in found):
+        text = f"{value}: {', '.join(link for link, _ in found)} is down (of {here}): ranks do not connect"
+        yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {found[0][0]} up")

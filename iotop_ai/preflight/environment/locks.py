@@ -1,0 +1,61 @@
+"""Which lock files a process holds now, and what waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.environment.check import Check, State
+
+LOCKS = "proc/locks"
+MOST_FILES = 4096
+"""Descriptors of a process that are looked at."""
+
+
+class HeldLock(NamedTuple):
+    """A lock file and the process that holds it. name: the process's, "" unknown."""
+
+    path: str
+    pid: int
+    name: str
+
+
+def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """(inode, pid) of each lock that is held.
+
+    Sample lines of /proc/locks (fs/locks.c); "->" waits for the one above::
+
+        1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF
+        1: -> FLOCK  ADVISORY  WRITE 815 00:2f:1234 0 EOF
+    """
+    for line in lines:
+        words = line.split()
+        if len(words) >= 6 and words[1] in ("FLOCK", "POSIX") and words[4].isdecimal():
+            inode = words[5].rpartition(":")[2]
+            if inode.isdecimal():
+                yield int(inode), int(words[4])
+
+
+def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
+    """Those of these (path, inode) that a process holds. An inode alone is not enough: each disk has the same ones."""
+    paths = {inode: path for path, inode in files}
+    if not paths:
+        return ()
+    out: dict[str, HeldLock] = {}
+    for inode, pid in parse_locks(root.lines(LOCKS)):
+        path = paths.get(inode)
+        if path is not None and path not in out and path in (root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values():
+            out[path] = HeldLock(clean(path), pid, clean(root.text_or(f"proc/{pid}/comm")))
+    return tuple(out.values())
+
+
+def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
+    """A lock may be held for a good reason; a process that hangs keeps the others waiting without a word."""
+    one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
+    for folder, lock in list(one_each.items())[:3]:
+        name = lock.path.rpartition("/")[2]
+        text = f"process {lock.pid} ({lock.name or '?'}) holds {name}: others that load or install this wait for it"
+        remedy = f"ps -o pid,stat,etime,args {lock.pid}; if it hangs: kill {lock.pid}"
+        yield Check("python", f"lock in {folder}", State.WARN, text, remedy)

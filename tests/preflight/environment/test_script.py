@@ -1,0 +1,152 @@
+"""What is found in the text of a script, and what follows of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.preflight.environment.check import State
+from iotop_ai.model.preflight.environment.host import HostFacts
+from iotop_ai.model.preflight.environment.python import PythonFacts
+from iotop_ai.model.preflight.environment.script import ScriptFacts
+from iotop_ai.preflight.environment.judge_nccl import judge_nccl
+from iotop_ai.preflight.environment.judge_script import judge_script
+from iotop_ai.preflight.environment.locks import parse_locks
+from iotop_ai.preflight.environment.script import parse_script, read_script
+
+DATASET = "class Images(Dataset):\n    def __getitem__(self, i):\n        return {}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "unguarded"),
+    [
+        ("loader = DataLoader(data, num_workers=2)", "DataLoader() in line 1"),
+        ("N = 2\nloader = torch.utils.data.DataLoader(data, num_workers=N)", "DataLoader() in line 2"),
+        ("loader = StatefulDataLoader(data, num_workers=args.workers)", "StatefulDataLoader() in line 1"),
+        ("def main():\n    with Pool(4) as pool: pass\nmain()", "Pool() in line 2"),
+        ("def a(): b()\ndef b(): a()\na()", ""),
+        ("loader = DataLoader(data)", ""),
+        ("N = 0\nloader = DataLoader(data, num_workers=N)", ""),
+        ("def main():\n    Pool(4)\nif __name__ == '__main__':\n    main()", ""),
+        ("def main():\n    Pool(4)\nif '__main__' == __name__: main()", ""),
+        ("if name == '__main__':\n    Pool(4)", "Pool() in line 2"),
+        ("class Run:\n    def go(self): Pool(4)", ""),
+    ],
+)
+def test_what_starts_processes_on_import(source: str, unguarded: str) -> None:
+    assert parse_script(source, "t.py").unguarded == unguarded
+
+
+@pytest.mark.parametrize(
+    ("source", "method"),
+    [
+        ("mp.set_start_method('spawn', force=True)", "spawn"),
+        ("multiprocessing.set_start_method(method='forkserver')", "forkserver"),
+        ("DataLoader(d, multiprocessing_context='fork')", "fork"),
+        ("ctx = get_context('spawn')", "spawn"),
+        ("mp.set_start_method(args.method)", ""),
+        ("x = 1", ""),
+    ],
+)
+def test_the_start_method_of_a_script(source: str, method: str) -> None:
+    assert parse_script(source, "t.py").method == method
+
+
+@pytest.mark.parametrize(
+    ("value", "cuda"),
+    [
+        ("x.cuda()", "Images.__getitem__ uses CUDA in line 3"),
+        ("x.to('cuda:0')", "Images.__getitem__ uses CUDA in line 3"),
+        ("torch.zeros(3, device='cuda')", "Images.__getitem__ uses CUDA in line 3"),
+        ("x.to('cpu')", ""),
+        ("x.to(torch.float32)", ""),
+        ("'cuda'", ""),
+    ],
+)
+def test_cuda_in_a_dataset(value: str, cuda: str) -> None:
+    found = parse_script(DATASET.format(value), "t.py")
+    assert (found.cuda, found.datasets) == (cuda, ("Images",))
+
+
+def test_a_notebook_and_files_that_are_none(tmp_path: Path) -> None:
+    book = tmp_path / "run.ipynb"
+    code = ["%matplotlib inline\n", "!pip list\n", "from torch import *\n", "DataLoader(d, num_workers=2)"]
+    cells = [{"cell_type": "markdown", "source": "# not code ("}, {"cell_type": "code", "source": code}]
+    book.write_text(json.dumps({"cells": cells}))
+    assert read_script(str(book)) == ScriptFacts(
+        str(book), notebook=True, unguarded="DataLoader() in line 4", workers=True
+    )
+    book.write_text("[]")
+    assert read_script(str(book)).error == "not a notebook"
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("x = (")
+    assert read_script(str(wrong)).error == "line 1: not Python '(' was never closed"
+    wrong.write_bytes(b"\0" * 100)
+    assert read_script(str(wrong)).error.endswith(("not Python", "source code string cannot contain null bytes"))
+    assert read_script(str(tmp_path / "missing.py")).error == "No such file or directory"
+    assert read_script(str(tmp_path)).error
+
+
+def states(script: ScriptFacts | None, default: str = "fork", *, jupyter: bool = False) -> dict[str, State]:
+    python = PythonFacts("/p", start_method=default)
+    found = judge_script(python, HostFacts(jupyter=jupyter), script)
+    return {one.name: one.state for one in found if one.state is not State.OK}
+
+
+def test_the_start_method_decides() -> None:
+    script = ScriptFacts("t.py", unguarded="Pool() in line 1", workers=True)
+    assert states(script) == {}
+    assert states(script, "forkserver") == {"main guard": State.FAIL}
+    assert states(script._replace(method="fork"), "forkserver") == {}
+    cuda = ScriptFacts("t.py", workers=True, cuda="A.__getitem__ uses CUDA in line 3")
+    assert states(cuda) == {"CUDA in workers": State.FAIL}
+    assert states(cuda, "spawn") == states(cuda._replace(workers=False)) == {}
+    assert states(ScriptFacts("t.py", "not Python")) == {"script": State.UNKNOWN}
+    assert states(None, "spawn") == states(None, jupyter=True) == states(None, "") == {}
+    assert states(None, "spawn", jupyter=True) == {"notebook": State.WARN}
+    book = ScriptFacts("t.ipynb", notebook=True, workers=True, datasets=("A",))
+    assert states(book, "spawn") == {"notebook": State.FAIL}
+    assert states(book) == states(book._replace(datasets=()), "spawn") == {}
+
+
+LINKS = (("eth0", "up"), ("eth1", "down"), ("lo", "unknown"))
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        ({"NCCL_SOCKET_IFNAME": "eth"}, []),
+        ({"NCCL_SOCKET_IFNAME": "ens,eth0"}, []),
+        ({"NCCL_SOCKET_IFNAME": "^ens"}, []),
+        ({"NCCL_SOCKET_IFNAME": "=eth"}, ["NCCL_SOCKET_IFNAME"]),
+        ({"NCCL_SOCKET_IFNAME": "eth1"}, ["NCCL_SOCKET_IFNAME"]),
+        ({"NCCL_SOCKET_IFNAME": "bond0"}, ["NCCL_SOCKET_IFNAME"]),
+        ({"GLOO_SOCKET_IFNAME": "eth"}, ["GLOO_SOCKET_IFNAME"]),
+        ({"NCCL_DEBUG": "INFO"}, []),
+        ({"NCCL_DEBUG": "info", "NCCL_DEBUG_SUBSYS": "init,coll"}, ["NCCL_DEBUG_SUBSYS"]),
+        ({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "^COLL"}, []),
+        ({"NCCL_IB_DISABLE": "1"}, ["NCCL_IB_DISABLE"]),
+    ],
+)
+def test_variables_of_nccl(variables: dict[str, str], names: list[str]) -> None:
+    host = HostFacts(rdma=1, links=LINKS, variables=variables)
+    assert [one.name for one in judge_nccl(host)] == names
+
+
+def test_nccl_without_what_it_would_miss() -> None:
+    assert list(judge_nccl(HostFacts(links=LINKS, variables={"NCCL_IB_DISABLE": "1"}))) == []
+    assert list(judge_nccl(HostFacts(variables={"NCCL_SOCKET_IFNAME": "eth9"}))) == []
+
+
+def test_proc_locks() -> None:
+    lines = [
+        "1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF",
+        "1: -> FLOCK  ADVISORY  WRITE 815 00:2f:1234 0 EOF",
+        "2: POSIX  ADVISORY  READ 900 fe:00:77 128 128",
+        "3: OFDLCK ADVISORY  WRITE -1 fe:00:78 0 EOF",
+        "4: LEASE  ACTIVE    READ 901 fe:00:79 0 EOF",
+        "broken",
+    ]
+    assert list(parse_locks(lines)) == [(1234, 812), (77, 900)]
