@@ -8,7 +8,7 @@ import http.client
 import socket
 import threading
 import urllib.parse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iotop_ai import __version__
 from iotop_ai.fleet.answer import Answer, BadAnswerError, Points, error_text, parse_matrix, parse_vector
@@ -73,6 +73,7 @@ class Prometheus:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self.address = address
+        self._given: dict[str, Any] = {"token": token, "user": user, "tls": tls, "timeout_s": timeout_s}
         self._tls = tls
         self._timeout_s = timeout_s
         self._headers = {"Accept": "application/json", "User-Agent": f"iotop-ai/{__version__}"}
@@ -81,6 +82,10 @@ class Prometheus:
         elif user:
             self._headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
         self._connection: http.client.HTTPConnection | None = None
+
+    def another(self) -> Prometheus:
+        """The same server for another thread."""
+        return Prometheus(self.address, **self._given)
 
     def instant(self, query: str, at_s: float | None = None) -> Answer:
         """The answer at a time, None for now. Raises NoAnswerError or BadAnswerError."""

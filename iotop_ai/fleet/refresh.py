@@ -40,9 +40,9 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
 
 
 def ask_history(
-    server: Prometheus, machine: FleetMachine, end_s: float, span_s: float, step_s: float, window_s: float
+    server: Prometheus, machine: FleetMachine, end_s: float, slots: int, step_s: float, window_s: float
 ) -> dict[str, tuple[float | None, ...]]:
-    """The values of a machine's graphs by name, oldest first, one for each step; None where unknown.
+    """The values of a machine's graphs by name, oldest first, one for each of ``slots`` steps; None where unknown.
 
     Raises NoAnswerError or BadAnswerError.
     """
@@ -52,7 +52,6 @@ def ask_history(
         asked = history_of_node(machine.instance, window_s)
     else:
         return {}
-    slots = int(span_s / step_s)
     begin_s = end_s - (slots - 1) * step_s
     return {
         name: slotted(server.over(query, begin_s, end_s, step_s), begin_s, step_s, slots)

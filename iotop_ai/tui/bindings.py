@@ -9,6 +9,8 @@ from textual.binding import Binding, BindingType
 from iotop_ai.present.screen.actions import (
     APP_ACTIONS,
     DEVICE_ACTIONS,
+    FLEET_ACTIONS,
+    FLEET_JOBS_ACTIONS,
     GPU_ACTIONS,
     HEALTH_ACTIONS,
     JOBS_ACTIONS,
@@ -43,3 +45,5 @@ HEALTH_KEYS = bindings(HEALTH_ACTIONS)
 REASON_KEYS = bindings(REASON_ACTIONS)
 JOBS_KEYS = bindings(JOBS_ACTIONS)
 PROCESS_KEYS = bindings(PROCESS_ACTIONS)
+FLEET_KEYS = bindings(FLEET_ACTIONS)
+FLEET_JOBS_KEYS = bindings(FLEET_JOBS_ACTIONS)

@@ -398,6 +398,48 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
     _help("process"),
 )
 
+FLEET_ACTIONS: tuple[Action, ...] = (
+    _key("enter", "open", "Open the machine by ssh", "fleet.open", Hint("open by ssh", "open the machine by ssh")),
+    _key("j", "jobs", "Jobs over machines, and their stragglers", "fleet.jobs", Hint("jobs", "jobs over machines")),
+    _key(
+        "slash,f3",
+        "find",
+        "Only machines with these words",
+        "fleet.find",
+        Hint("find", "only machines with these words"),
+    ),
+    _key("escape", "clear", "Clear the filter", "fleet.clear", Hint("", "clear the filter")),
+    _key("greater_than_sign", "sort(1)", "Sort by the next column", "fleet.sort_next"),
+    _key(
+        "less_than_sign",
+        "sort(-1)",
+        "Sort by the previous column",
+        "fleet.sort_previous",
+        Hint("sort", "sort by another column", pair="fleet.sort_next"),
+    ),
+    _key("r", "reverse", "Reverse the order", "fleet.reverse", Hint("reverse", "reverse the order")),
+    *_scroll("fleet", "machine", "machine"),
+    _key("space", "pause", "Stop refreshing, or go on", "fleet.pause", Hint("pause", "pause, or go on")),
+    _key(
+        "plus",
+        "interval(1)",
+        "Longer interval",
+        "fleet.longer",
+        Hint("interval", "seconds between refreshes", pair="fleet.shorter"),
+    ),
+    _key("minus", "interval(-1)", "Shorter interval", "fleet.shorter"),
+    _key("R,f5", "refresh", "Ask now", "fleet.refresh", Hint("", "ask now")),
+    _key("L", "theme", "Next theme, colours", "fleet.theme", Hint("", "next theme")),
+    _help("fleet"),
+)
+
+FLEET_JOBS_ACTIONS: tuple[Action, ...] = (
+    _key("escape,j", "back", "Back", "fleet_jobs.back", Hint("back", "back, also j")),
+    *_scroll("fleet_jobs", "job", "job"),
+    _key("space", "pause", "Stop refreshing, or go on", "fleet_jobs.pause", Hint("pause", "pause, or go on")),
+    _help("fleet_jobs"),
+)
+
 SCREENS: dict[str, tuple[Action, ...]] = {
     "main": (*APP_ACTIONS, *MAIN_ACTIONS),
     "gpu": (*APP_ACTIONS, *GPU_ACTIONS),
@@ -406,6 +448,8 @@ SCREENS: dict[str, tuple[Action, ...]] = {
     "reasoning": (*APP_ACTIONS, *REASON_ACTIONS),
     "jobs": (*APP_ACTIONS, *JOBS_ACTIONS),
     "process": (*APP_ACTIONS, *PROCESS_ACTIONS),
+    "fleet": (*APP_ACTIONS, *FLEET_ACTIONS),
+    "fleet_jobs": (*APP_ACTIONS, *FLEET_JOBS_ACTIONS),
 }
 """Every screen with the actions that its keys can have; a key has one action on a screen."""
 

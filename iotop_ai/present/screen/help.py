@@ -21,8 +21,12 @@ TITLES = {
     "reasoning": "reasons",
     "jobs": "jobs",
     "process": "process screen",
+    "fleet": "fleet",
+    "fleet_jobs": "jobs over machines",
 }
 """What the help calls a screen above the main one."""
+WITHOUT_MAIN = ("fleet", "fleet_jobs")
+"""Screens that stand above no main screen."""
 _NOW_ONLY = ("detail.record",)
 """Actions that do not work while the past is shown."""
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
@@ -49,7 +53,9 @@ class _Page(NamedTuple):
     about: str
 
 
-def help_rows(frame: Frame, view: View, width: int, height: int, page: int = 0, screen: str = "main") -> list[Line]:
+def help_rows(
+    frame: Frame | None, view: View, width: int, height: int, page: int = 0, screen: str = "main"
+) -> list[Line]:
     """A whole screen: entries flow from column to column. screen: whose help it is; its keys come first."""
     every = _pages(view, width, height, screen)
     page = min(page, len(every) - 1)
@@ -97,7 +103,7 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
         if sum(map(len, groups)) <= many:
             return [_Page(_lines([column for group in groups for column in group], width, each), "")]
     first = [_own_page(view, own, width, room)] if own else []
-    columns, keys = (groups[1], groups[2]) if own else (groups[1], groups[0])
+    columns, keys = (groups[1], groups[2] if len(groups) > 2 else []) if own else (groups[1], groups[0])
     if most == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
         return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, each), "every key")]
     out = first
@@ -124,6 +130,8 @@ def _groups(view: View, own: tuple[Key, ...], screen: str, each: int, room: int)
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
     columns = _columns_table("columns", ON[screen], each)
     tables = [_key_table("keys", own, view, each), columns, main] if own else [main, columns]
+    if screen in WITHOUT_MAIN:
+        tables.remove(main)
     return [_packed(one, room) for one in tables]
 
 

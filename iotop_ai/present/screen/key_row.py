@@ -149,11 +149,11 @@ def _separator(labels: Sequence[str]) -> str:
 def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """One row: the keys, or the filter, time or mark being typed."""
     if view.time_input is not None:
-        return [_typing(width, "@", view.time_input, "go", "leave", hint="14:32  -3m  45%")]
+        return [typing_row(width, "@", view.time_input, "go", "leave", hint="14:32  -3m  45%")]
     if view.mark_input is not None:
-        return [_typing(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
+        return [typing_row(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
     if view.typing:
-        return [_typing(width, "/", view.pattern, "keep", "clear", selected=view.pattern_selected)]
+        return [typing_row(width, "/", view.pattern, "keep", "clear", selected=view.pattern_selected)]
     right = toast_spans(view, width)
     if view.pattern and not right:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
@@ -220,10 +220,13 @@ def muted(key: Key, view: View) -> bool:
     return view.readonly and _changes(key)
 
 
-def _typing(
+def typing_row(
     width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "", *, selected: bool = False
 ) -> Line:
-    """selected: the next character replaces the typed text, which looks so."""
+    """The last row while a text is typed. enter, escape: words of these keys.
+
+    selected: the next character replaces the typed text, which looks so.
+    """
     end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
     room = max(0, width - spans_cells(end) - 5)
     while cells(typed) > room:

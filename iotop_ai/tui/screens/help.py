@@ -18,7 +18,7 @@ _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left":
 class HelpScreen(PanelScreen):
     """Begins with the keys of the screen below. Space turns the page; any other key or a click closes it."""
 
-    def __init__(self, frame: Frame, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:
+    def __init__(self, frame: Frame | None, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:
         super().__init__(theme_styles, "help")
         self.page = 0
         self._frame = frame

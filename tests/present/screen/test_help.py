@@ -6,6 +6,8 @@ import pytest
 
 from iotop_ai.present.block import facts
 from iotop_ai.present.block import table as block
+from iotop_ai.present.fleet import jobs_screen as fleet_jobs
+from iotop_ai.present.fleet import table as fleet
 from iotop_ai.present.gpu import screen as gpu_screen
 from iotop_ai.present.gpu import table as gpu
 from iotop_ai.present.health import detail
@@ -16,7 +18,7 @@ from iotop_ai.present.process import screen_parts as parts
 from iotop_ai.present.process import table as process
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS, all_actions
 from iotop_ai.present.screen.column_help import ON
-from iotop_ai.present.screen.help import TITLES, help_rows, pages, screen_keys
+from iotop_ai.present.screen.help import TITLES, WITHOUT_MAIN, help_rows, pages, screen_keys
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
 from iotop_ai.present.screen.keymap import remapped
@@ -74,7 +76,10 @@ def test_its_own_keys_are_on_the_first_page(screen: str, size: tuple[int, int]) 
         assert set(key.keys.split()) <= set(words), key
         assert set(key.text.split()) <= set(words), key
     every = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(pages(*size, VIEW, screen)))
-    for word in ("keys of the main screen", "Ctrl-T", *(title for title, _ in ON[screen])):
+    for word in (
+        *(() if screen in WITHOUT_MAIN else ("keys of the main screen", "Ctrl-T")),
+        *(title for title, _ in ON[screen]),
+    ):
         assert word in every, word
 
 
@@ -100,6 +105,8 @@ TABLES: dict[str, tuple[tuple[Column, ...], ...]] = {
     "jobs": (jobs.COLUMNS,),
     "process": (parts.THREAD_COLUMNS, parts.FILE_COLUMNS, parts.SOCKET_COLUMNS),
     "reasoning": (reasons.COLUMNS,),
+    "fleet": (fleet.COLUMNS,),
+    "fleet_jobs": (fleet_jobs.COLUMNS, fleet_jobs.PARTS),
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.tui.app import END_WAIT_S
+from iotop_ai.tui.terminal_app import END_WAIT_S
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 from tests.rigs.tmux import Terminal, why_no_tmux
 

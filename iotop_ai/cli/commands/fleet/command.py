@@ -17,10 +17,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the machines: 0 nothing is wrong, 1 something is, 2 no machine is known."""
+    """Show the machines, or print them: 0 nothing is wrong, 1 something is, 2 no machine is known."""
     options = fleet_options(args)
+    if options.once:
+        quiet_log()
+        return _print_once(options)
+    from iotop_ai.cli.commands.fleet.screen import show_fleet
+    from iotop_ai.cli.options.common import settings_elsewhere
+
+    settings = settings_elsewhere(args)
     quiet_log()
-    return _print_once(options)
+    return show_fleet(options, settings)
 
 
 def _print_once(options: FleetOptions) -> int:

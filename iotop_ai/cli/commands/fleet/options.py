@@ -46,7 +46,12 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
         "--find", metavar="WORDS", default="", help="only machines with these words, as / on the screen"
     )
     parser.add_argument(
-        "-d", "--delay", metavar="SEC", default=None, help=f"seconds between refreshes (default {INTERVAL_S:g})"
+        "-d",
+        "--delay",
+        dest="every",
+        metavar="SEC",
+        default=None,
+        help=f"seconds between refreshes (default {INTERVAL_S:g})",
     )
     parser.add_argument("--timeout", metavar="T", default="10s", help="longest wait for one answer (default 10s)")
     parser.add_argument("--token-file", metavar="FILE", help="send the bearer token in this file")
@@ -73,7 +78,7 @@ def fleet_options(args: argparse.Namespace) -> FleetOptions:
         tls=_trust(args.ca_file) if address.secure else None,
         timeout_s=_duration("--timeout", args.timeout, SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S),
     )
-    delay = _duration("--delay", args.delay, SHORTEST_S, LONGEST_S) if args.delay is not None else INTERVAL_S
+    delay = _duration("--delay", args.every, SHORTEST_S, LONGEST_S) if args.every is not None else INTERVAL_S
     return FleetOptions(
         server,
         _duration("--window", args.window, SHORTEST_WINDOW_S, LONGEST_WINDOW_S),

@@ -1,0 +1,82 @@
+"""The screen of ``iotop-ai fleet``, and the machine that is opened from it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+from typing import TYPE_CHECKING
+
+from iotop_ai.cli.commands.fleet.options import FleetOptions
+from iotop_ai.cli.commands.monitor.command import NO_TERMINAL, is_terminal, refusal
+from iotop_ai.cli.commands.monitor.remote import show_host
+from iotop_ai.cli.start.terminal import Terminal, terminal
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError
+from iotop_ai.model.settings import Settings
+from iotop_ai.present.fleet.view import FleetView
+from iotop_ai.present.screen.view import View
+
+if TYPE_CHECKING:
+    from iotop_ai.tui.fleet_app import FleetApp
+
+_HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
+"""What a label of Prometheus may be to be given to ssh: a name or an address, neither an option nor a user."""
+
+
+def show_fleet(options: FleetOptions, settings: Settings) -> int:
+    """Show the fleet until the user leaves it; the exit code."""
+    if why := refusal(os.environ.get("TERM", ""), is_terminal()):
+        print(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"), file=sys.stderr)
+        return NO_TERMINAL
+    if settings.theme:  # an explicit theme: Textual would turn it grey under NO_COLOR
+        os.environ.pop("NO_COLOR", None)
+    here = terminal(settings, os.environ)
+    shown = FleetView(
+        View(
+            pattern=options.pattern,
+            ascii_only=here.ascii_only,
+            keymap=settings.keymap,
+        ),
+        options.sort,
+        options.server.address.text,
+        options.window_s,
+        options.interval_s,
+    )
+    while True:
+        app = _run_app(options, shown, here, settings.mouse)
+        if app.failure is not None:
+            from iotop_ai.cli.start.crash import note_crash
+
+            raise note_crash(app.failure)
+        if app.ended_by is not None:
+            return 128 + app.ended_by
+        if not app.opened:
+            return app.return_code or 0
+        here = here._replace(theme=app.look)
+        message = _open(settings._replace(theme=app.look), app.opened)
+        shown = app.state.shown
+        shown = shown._replace(view=shown.view._replace(message=message))
+
+
+def _open(settings: Settings, name: str) -> str:
+    """Show a machine through ssh; why that failed, or ""."""
+    if not _HOST.fullmatch(name):
+        return f"failed: {clean(name)} is not a host's name"
+    try:
+        show_host(settings, name)
+    except IotopError as error:
+        return f"failed: {error}"
+    return ""
+
+
+def _run_app(options: FleetOptions, shown: FleetView, here: Terminal, mouse: bool) -> FleetApp:
+    from iotop_ai.cli.commands.monitor.session_recording import save_screenshot
+    from iotop_ai.tui.fleet_app import FleetApp
+    from iotop_ai.tui.textual_internals.driver import driver_class
+
+    attributes = termios.tcgetattr(sys.stderr.fileno())
+    app = FleetApp(options.server.another(), shown, here.theme, driver_class(False, attributes), save_screenshot)
+    app.run(mouse=mouse)
+    return app

@@ -1,0 +1,127 @@
+"""The jobs of a fleet: a row a job, the largest loss first, and the parts of the one under the cursor."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.model.fleet.records import Fleet, FleetJob, JobPart
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.fleet.screen import BANNER_ROWS, banner_rows, first_row
+from iotop_ai.present.fleet.table import span_cells
+from iotop_ai.present.fleet.view import FleetView
+from iotop_ai.present.fleet.words import straggler_words
+from iotop_ai.present.job.time_bar import bar_spans
+from iotop_ai.present.screen.key_row import above_rows, words_above
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
+from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent
+
+KEYS = ("app.quit", "fleet_jobs.help", "fleet_jobs.back", "fleet_jobs.up", "fleet_jobs.pause")
+"""The actions of the last row."""
+PREFIX = "job:"
+COLUMNS = (
+    Column("script", "script", 14, 2, 24, left=True),
+    Column("machines", "mach", 5),
+    Column("gpus", "GPUs", 5),
+    Column("ranks", "ranks", 6, 3),
+    Column("lost", "GPU-h", 7),
+    Column("wait", "wait%", 6),
+    Column("late", "straggler", 14, 0, 20, left=True, gap=2),
+    Column("time", "time", 10, 0, 60, left=True, gap=2),
+)
+PARTS = (
+    Column("gpus", "GPUs", 5),
+    Column("ranks", "ranks", 6, 3),
+    Column("lost", "GPU-h", 7),
+    Column("wait", "wait%", 6),
+    Column("time", "time", 20, 0, 100, left=True, gap=2),
+)
+_NAME_END = 18
+
+
+def jobs_screen_rows(fleet: Fleet | None, shown: FleetView, width: int, height: int) -> list[Line]:
+    """Exactly ``height`` lines."""
+    out = banner_rows(fleet, shown, width)
+    jobs = () if fleet is None else fleet.jobs
+    if not jobs:
+        out += [head(width, "jobs", ()), row(width, [Span(" no job of iotop-ai in this window", "dim")])]
+    else:
+        out += _body(jobs, shown, width, height - 1 - BANNER_ROWS)
+    return above_rows(out, words_above(KEYS, shown.view), shown.view, width, height)
+
+
+def selected_job(jobs: tuple[FleetJob, ...], shown: FleetView) -> int:
+    """The place of the job under the cursor; 0 without it."""
+    return next((i for i, job in enumerate(jobs) if job.name == shown.job), 0)
+
+
+def _body(jobs: tuple[FleetJob, ...], shown: FleetView, width: int, height: int) -> list[Line]:
+    at = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
+    current = selected_job(jobs, shown)
+    visible = max(1, min(len(jobs), height // 2 - 1))
+    first = first_row(len(jobs), max(0, current - visible // 2), visible)
+    title = "jobs" if len(jobs) <= visible else f"{first + 1}-{first + visible} of {len(jobs)}"
+    out = [head(width, title, at, focus=True, marked=("lost",))]
+    out += [_row(jobs[i], at, width, marked=i == current) for i in range(first, first + visible)]
+    job = jobs[current]
+    places = place_columns(fit_columns(PARTS, width - _NAME_END), _NAME_END, width)
+    out.append(head(width, cut(job.name, _NAME_END - 5), places))
+    if job.straggler is not None:
+        text = straggler_words(job, job.straggler)
+        out += [place(width, Cell(1, piece, "strong")) for piece in wrap(text, max(20, width - 3))]
+    late = "" if job.straggler is None else job.straggler.machine
+    for part in sorted(job.parts, key=lambda part: (part.machine != late, -(part.lost_gpu_h or 0.0))):
+        out.append(_part(part, places, width, late=part.machine == late))
+    return out
+
+
+def _row(job: FleetJob, at: list[ColumnSlot], width: int, *, marked: bool) -> Line:
+    late = job.straggler
+    out = [Cell(1, cut(job.name, _NAME_END - 3), "strong" if late else "text")]
+    texts = {
+        "script": job.script or UNKNOWN,
+        "machines": str(len(job.parts)),
+        "gpus": UNKNOWN if job.gpus is None else str(job.gpus),
+        "ranks": UNKNOWN if job.ranks is None else str(job.ranks),
+        "lost": UNDEFINED if job.lost_gpu_h is None else figure(job.lost_gpu_h),
+        "wait": percent(_waits(job.seconds)),
+        "late": UNDEFINED if late is None else late.machine,
+    }
+    state = State.OK if late is None else State.STARVED
+    for slot in at:
+        if slot.column.id == "time":
+            out += _bar(job.seconds, slot, state)
+        else:
+            out.append(slot.cell(texts[slot.column.id], "strong" if slot.column.id == "late" and late else ""))
+    return place(width, *out, background="sel" if marked else "", key=f"{PREFIX}{job.name}")
+
+
+def _part(part: JobPart, at: list[ColumnSlot], width: int, *, late: bool) -> Line:
+    out = [
+        Cell(0, ">" if late else " ", "strong"),
+        Cell(1, cut(part.machine, _NAME_END - 3), "strong" if late else "text"),
+    ]
+    texts = {
+        "gpus": UNKNOWN if part.gpus is None else str(part.gpus),
+        "ranks": UNKNOWN if part.ranks is None else str(part.ranks),
+        "lost": UNDEFINED if part.lost_gpu_h is None else figure(part.lost_gpu_h),
+        "wait": percent(_waits(part.seconds)),
+    }
+    for slot in at:
+        if slot.column.id == "time":
+            out += _bar(part.seconds, slot, State.STARVED if late else State.OK)
+        else:
+            out.append(slot.cell(texts[slot.column.id]))
+    return place(width, *out)
+
+
+def _waits(seconds: tuple[float, ...] | None) -> float | None:
+    """The share of time in which other ranks are waited for."""
+    part = JobPart("", seconds=seconds)
+    return part.share("collective") if seconds and sum(seconds) else None
+
+
+def _bar(seconds: tuple[float, ...] | None, slot: ColumnSlot, state: State) -> list[Cell]:
+    if not seconds or not sum(seconds):
+        return [slot.cell(UNKNOWN)]
+    return span_cells(bar_spans(seconds, slot.last - slot.first + 1, state), slot.first)

@@ -1,0 +1,191 @@
+"""The fleet's screen: the summary, a row a machine, and the machine under the cursor over the last hour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from iotop_ai.model.fleet.records import Fleet, FleetFinding, FleetJob, FleetMachine
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.fleet.table import SORTED_BY, WIDE, machine_row, places
+from iotop_ai.present.fleet.view import HISTORY_S, FleetView, History, listed, selected
+from iotop_ai.present.fleet.words import SORTS, finding_words, share_words, straggler_words, summary
+from iotop_ai.present.job.time_words import parts_of
+from iotop_ai.present.screen.graphs import Graph, Room, graph_lines, room
+from iotop_ai.present.screen.key_row import above_rows, typing_row, words_above
+from iotop_ai.present.text.braille import Series
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, place, row, spans_cells
+from iotop_ai.present.text.table import head, note_room, rule
+from iotop_ai.present.text.units import clock, duration, percent, plural
+from iotop_ai.present.verdict.banner import HUE
+
+KEYS = (
+    *("app.quit", "fleet.help", "fleet.open", "fleet.jobs", "fleet.find", "fleet.sort_previous", "fleet.reverse"),
+    *("fleet.pause", "fleet.longer", "app.palette"),
+)
+"""The actions of the last row."""
+BANNER_ROWS = 2
+_LEAST_DETAIL, _TALL = 18, 36
+"""Heights from which the machine under the cursor has its graphs, and taller ones."""
+_GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
+_TEXT_AT = 10
+
+
+def fleet_screen_rows(fleet: Fleet | None, shown: FleetView, width: int, height: int) -> list[Line]:
+    """Exactly ``height`` lines. fleet: None before the first answer."""
+    machines = listed(fleet, shown)
+    current = selected(machines, shown)
+    out = banner_rows(fleet, shown, width)
+    detail = _detail(fleet, shown, current, width, height) if current is not None and height >= _LEAST_DETAIL else []
+    out += _list(fleet, shown, machines, current, width, list_height(height))
+    out = [*fill_rows(out, width, height - 1 - len(detail)), *detail]
+    if shown.view.typing:
+        line = typing_row(width, "/", shown.view.pattern, "keep", "clear")
+        return in_ascii([*fill_rows(out, width, height - 1), line][:height], shown.view.ascii_only)
+    return above_rows(out, _keys(shown), shown.view, width, height)
+
+
+def _keys(shown: FleetView) -> list[tuple[str, str]]:
+    words = words_above(KEYS, shown.view)
+    return [("Esc", f"clear /{cut(shown.view.pattern, 16)}"), *words] if shown.view.pattern else words
+
+
+def detail_height(height: int) -> int:
+    """Rows of the machine under the cursor."""
+    return 0 if height < _LEAST_DETAIL else 1 + 3 * _graph_rows(height) + (5 if height >= _TALL else 3)
+
+
+def list_height(height: int) -> int:
+    """Rows of the list, its title included."""
+    return max(2, height - 1 - BANNER_ROWS - detail_height(height))
+
+
+def _graph_rows(height: int) -> int:
+    return 3 if height >= _TALL else 1
+
+
+def banner_rows(fleet: Fleet | None, shown: FleetView, width: int) -> list[Line]:
+    """The worst state and the summary; below it why figures are old or missing, else the worst straggler."""
+    if fleet is None:
+        words = shown.trouble or f"asking {shown.server}"
+        word = State.UNSURE if shown.trouble else State.STARTING
+        block = Span(f" {word.value:<8}", f"block-{HUE[word]}")
+        return [row(width, [block, Span(f" {cut(words, width - 12)}")]), row(width, [Span("")])]
+    state, text = summary(fleet)
+    old = bool(shown.trouble)
+    right = [Span(f"{clock(int(fleet.at_s * 1e9), shown.view.utc_offset_s)} ", "dim")]
+    if shown.view.mode == "paused":
+        right = [Span("PAUSED  ", "mode"), *right]
+    if old:
+        right = [Span(f"{duration(shown.age_s)} old ", "warn")]
+    words = whole_clauses(text, width - 12 - spans_cells(right))
+    block = Span(f" {state.value:<8}", "block-dim" if old else f"block-{HUE[state]}")
+    first = row(width, [block, Span(f" {words}", "dim" if old else "text")], right)
+    return [first, _second(fleet, shown, width)]
+
+
+def _second(fleet: Fleet, shown: FleetView, width: int) -> Line:
+    late = next((job for job in fleet.jobs if job.straggler is not None), None)
+    if shown.trouble:
+        label, text, token = "now", shown.trouble, "warn"
+    elif fleet.partial:
+        label, text, token = "partial", f"not answered: {', '.join(fleet.partial)}", "warn"
+    elif late is not None and late.straggler is not None:
+        label, text, token = "waits", f"{late.name} for {straggler_words(late, late.straggler)}", "text"
+    elif fleet.alerts:
+        label, text, token = "alerts", ", ".join(one.name for one in fleet.alerts), "warn"
+    else:
+        label, text, token = "source", f"{shown.server}, window {duration(shown.window_s)}", "dim"
+    return place(width, Cell(1, label, "dim"), Cell(_TEXT_AT, whole_clauses(text, width - _TEXT_AT - 1), token))
+
+
+def whole_clauses(text: str, width: int) -> str:
+    """The sentence without the clauses at its end that do not fit."""
+    clauses = text.split("; ")
+    while len(clauses) > 1 and cells("; ".join(clauses)) > width:
+        clauses.pop()
+    return cut("; ".join(clauses), max(0, width))
+
+
+def _list(
+    fleet: Fleet | None,
+    shown: FleetView,
+    machines: Sequence[FleetMachine],
+    current: FleetMachine | None,
+    width: int,
+    height: int,
+) -> list[Line]:
+    """The title and the rows around the cursor."""
+    at = places(width)
+    visible = height - 1
+    first = first_row(len(machines), shown.view.scroll, visible)
+    title = "machines"
+    if len(machines) > visible:
+        title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")
+    order = f"by {SORTS[shown.sort]}{', reversed' if shown.view.reverse else ''}"
+    note = order if len(order) < note_room(width, title, at) else ""
+    out = [head(width, title, at, focus=True, marked=(SORTED_BY.get(shown.sort, ""),), note=note)]
+    out += [machine_row(one, width, marked=one is current) for one in machines[first : first + visible]]
+    if fleet is not None and fleet.machines and not machines:
+        out.append(row(width, [Span(f" no machine matches {shown.view.pattern}", "dim")]))
+    return out
+
+
+def first_row(rows: int, scroll: int, visible: int) -> int:
+    """The first row that is visible."""
+    return max(0, min(scroll, rows - visible))
+
+
+def _detail(fleet: Fleet | None, shown: FleetView, one: FleetMachine, width: int, height: int) -> list[Line]:
+    """Graphs of the last hour, then findings, time, job, alerts."""
+    where = room(width)
+    right = [Span(f"last {duration(HISTORY_S)}  peak", "dim")]
+    out = [rule(width, one.name, right)]
+    if where.cells >= 10:
+        for graph in _history_graphs(shown.history if shown.history.machine == one.name else History(), where):
+            out += graph_lines(graph, shown.view, width, where, _graph_rows(height))
+    for label, text in _facts(fleet, one):
+        for i, piece in enumerate(wrap(text, max(20, width - _TEXT_AT - 2))):
+            out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_TEXT_AT, piece)))
+    return fill_rows(out, width, detail_height(height))
+
+
+def _history_graphs(history: History, where: Room) -> list[Graph]:
+    slots = 2 * where.cells
+    out = []
+    for name, label, limit in _GRAPHS:
+        values = tuple(history.values.get(name, ()))[-slots:]
+        padded = (*(None,) * (slots - len(values)), *values)
+        out.append(Graph(label, "%", Series(padded, len(values)), 0.01, 1.0, percent, limit))
+    return out
+
+
+def _facts(fleet: Fleet | None, one: FleetMachine) -> list[tuple[str, str]]:
+    """(label, text) in the order of their weight."""
+    out = []
+    if one.findings:
+        out.append(("because", "; ".join(map(_finding_text, one.findings))))
+    if seconds := one.seconds:
+        parts = [f"{share_words(part.share)} {part.figure} %" for part in parts_of(seconds) if part.figure != "<1"]
+        out.append(("time", ", ".join(parts)))
+    if one.parts:
+        jobs = [job for job in (fleet.jobs if fleet else ()) if any(part.machine == one.name for part in job.parts)]
+        out.append(("job", "; ".join(map(job_text, jobs))))
+    if one.alerts:
+        out.append(("alerts", ", ".join(alert.name for alert in one.alerts)))
+    read = "" if one.age_s is None else f", reading {duration(one.age_s)} old"
+    out.append(("from", f"{', '.join(one.sources)}: {one.instance}{read}"))
+    return out
+
+
+def _finding_text(one: FleetFinding) -> str:
+    lost = "" if one.lost_ratio is None else f", {percent(one.lost_ratio)} % lost"
+    return f"{one.state} {finding_words(one)} ({one.severity}{lost})"
+
+
+def job_text(job: FleetJob) -> str:
+    """ "slurm 48213 train.py, 8 GPUs on 3 machines"."""
+    name = job.name if job.script in job.name else f"{job.name} {job.script}"
+    gpus = "" if job.gpus is None else f", {plural(job.gpus, 'GPU')}"
+    return f"{name}{gpus} on {plural(len(job.parts), 'machine')}"

@@ -1,0 +1,137 @@
+"""The rows of the fleet's list: a machine each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from iotop_ai.model.fleet.records import OK, WARNING, FleetMachine
+from iotop_ai.model.verdict_class import LOUD, State
+from iotop_ai.present.fleet.words import (
+    HEALTH,
+    SOURCE_LETTERS,
+    alert_words,
+    cause_words,
+    gpu_words,
+    health_words,
+)
+from iotop_ai.present.job.time_bar import bar_spans
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place
+from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, place_columns
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, figure, percent
+from iotop_ai.present.verdict.banner import HUE
+
+PREFIX = "machine:"
+"""Prefix of the key of a machine's row; its name follows."""
+COLUMNS = (
+    Column("state", "state", 10, left=True),
+    Column("lost", "GPU-h", 7, 0, 9),
+    Column("ratio", "lost%", 6, 4),
+    Column("time", "time", 10, 2, 36, left=True, gap=2),
+    Column("cause", "cause", 15, 1, 24, left=True, gap=2),
+    Column("gpus", "GPUs", 5, 5),
+    Column("gpu", "GPU%", 5),
+    Column("disk", "disk", 10, 5, 12),
+    Column("await", "await", 6, 3),
+    Column("util", "%util", 6),
+    Column("health", "health", 9, 0, 18, left=True, gap=2),
+    Column("alerts", "alerts", 12, 6, 22, left=True, gap=2),
+    Column("from", "from", 6, left=True, gap=2),
+)
+SORTED_BY = {"lost": "lost", "state": "state", "gpu": "gpu", "util": "util", "await": "await", "health": "health"}
+"""The column that an order marks."""
+_NAME_END, _NAME_END_WIDE = 12, 18
+WIDE = 120
+_HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
+
+
+@lru_cache(maxsize=8)
+def places(width: int) -> tuple[ColumnSlot, ...]:
+    """The columns at this width."""
+    start = _NAME_END_WIDE if width >= WIDE else _NAME_END
+    return tuple(place_columns(fit_columns(COLUMNS, width - start), start, width))
+
+
+def machine_row(one: FleetMachine, width: int, *, marked: bool) -> Line:
+    """One machine."""
+    return _row(one, width, marked)
+
+
+@lru_cache(maxsize=1024)
+def _row(one: FleetMachine, width: int, marked: bool) -> Line:
+    """Cached: most machines equal those of the refresh before, or stand in another place."""
+    at = places(width)
+    loud = one.troubled
+    hue = HUE.get(State(one.state)) if one.state in HUE else None
+    row: list[Cell] = [Cell(1, cut(one.name, at[0].first - 2), "strong" if loud else "text")]
+    for slot in at:
+        room = slot.last - slot.first + 1
+        if slot.column.id == "time":
+            row += _bar(one, slot.first, room)
+        elif slot.column.id == "state":
+            word = one.state or UNKNOWN
+            row.append(slot.cell(word, hue or ("unsure" if word == UNKNOWN else "text")))
+        else:
+            text, token = _cell(one, slot.column.id, room)
+            row.append(slot.cell(text, token))
+    return place(width, *row, background="sel" if marked else "", key=f"{PREFIX}{one.name}")
+
+
+def _cell(one: FleetMachine, column: str, room: int) -> tuple[str, str]:
+    """(text, token; "" for that of the figure)."""
+    disk = one.disk
+    match column:
+        case "lost":
+            lost = one.lost_gpu_h
+            text = (UNDEFINED if one.seconds is not None else UNKNOWN) if lost is None else figure(lost)
+            return text, "strong" if lost and (one.lost_ratio or 0) >= _HIGH_LOSS else ""
+        case "ratio":
+            return percent(one.lost_ratio), "strong" if (one.lost_ratio or 0) >= _HIGH_LOSS else ""
+        case "cause":
+            return cause_words(one), "strong" if one.state in LOUD else "warn" if one.silent else "dim"
+        case "gpus":
+            return (UNDEFINED if one.no_gpu else UNKNOWN) if one.gpus is None else str(one.gpus), ""
+        case "gpu":
+            return gpu_words(one), ""
+        case "disk":
+            return (UNKNOWN if disk is None else disk.name), ""
+        case "await":
+            wait = None if disk is None else disk.await_ms
+            return (UNDEFINED if disk is not None and wait is None else brief(wait)), ""
+        case "util":
+            busy = None if disk is None else disk.busy_ratio
+            return percent(busy), "strong" if (busy or 0) >= _HIGH_UTIL else ""
+        case "health":
+            return _health(one, room)
+        case "alerts":
+            return alert_words(one), "warn" if one.alerts else ""
+    text = "+".join(one.sources)
+    return (text if len(text) <= room else "".join(SOURCE_LETTERS.get(name, "?") for name in one.sources)), "dim"
+
+
+def _health(one: FleetMachine, room: int) -> tuple[str, str]:
+    text = health_words(one)
+    if one.health is None:
+        return text, ""
+    if cells(text) > room:
+        text = HEALTH[one.health.severity]
+    severity = one.health.severity
+    return text, "dim" if severity == OK else "warn" if severity == WARNING else "bad"
+
+
+def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
+    """The breakdown of its jobs' time."""
+    seconds = one.seconds
+    if not seconds or not sum(seconds):
+        text = UNDEFINED if one.state and not one.parts else UNKNOWN
+        return [Cell(first, text, "none" if text == UNDEFINED else "unsure")]
+    return span_cells(bar_spans(seconds, room, State(one.state) if one.state in HUE else State.UNSURE), first)
+
+
+def span_cells(spans: Sequence[Span], first: int) -> list[Cell]:
+    """Spans side by side as cells of a row."""
+    out = []
+    for span in spans:
+        out.append(Cell(first, span.text, span.token))
+        first += cells(span.text)
+    return out

@@ -1,0 +1,52 @@
+"""The viewer's choices on the fleet's screens, and what was asked when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.fleet.records import Fleet, FleetMachine
+from iotop_ai.present.fleet.words import in_order, matches
+from iotop_ai.present.screen.view import View
+
+Values = tuple[float | None, ...]
+HISTORY_S = 3600.0
+
+
+class History(NamedTuple):
+    """The graphs of a machine over HISTORY_S: values by name, oldest first, which end at ``end_s``."""
+
+    machine: str = ""
+    end_s: float = 0.0
+    values: Mapping[str, Values] = {}
+
+
+class FleetView(NamedTuple):
+    """view: pattern, cursor (a machine's name), scroll, order, mode and message. server: its address.
+
+    trouble: why the newest refresh failed, "" where it did not. age_s: since the newest answer. job: the name of the
+    job under the cursor of the list of jobs.
+    """
+
+    view: View
+    sort: str = "lost"
+    server: str = ""
+    window_s: float = 300.0
+    interval_s: float = 10.0
+    trouble: str = ""
+    age_s: float = 0.0
+    history: History = History()
+    job: str = ""
+
+
+def listed(fleet: Fleet | None, shown: FleetView) -> list[FleetMachine]:
+    """The machines that match the filter, in the chosen order."""
+    if fleet is None:
+        return []
+    machines = [one for one in fleet.machines if matches(one, shown.view.pattern)]
+    return in_order(machines, shown.sort, reverse=shown.view.reverse)
+
+
+def selected(machines: list[FleetMachine], shown: FleetView) -> FleetMachine | None:
+    """The machine under the cursor, else the first."""
+    return next((one for one in machines if one.name == shown.view.cursor), machines[0] if machines else None)

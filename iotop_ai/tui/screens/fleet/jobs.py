@@ -1,0 +1,68 @@
+"""Jobs over machines, and the machine for which the others of a job wait."""
+
+from __future__ import annotations
+
+from iotop_ai.present.fleet.jobs_screen import PREFIX, jobs_screen_rows, selected_job
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.text.line import Line
+from iotop_ai.tui.bindings import FLEET_JOBS_KEYS
+from iotop_ai.tui.screens.base import LiveScreen
+from iotop_ai.tui.screens.fleet.state import FleetState
+from iotop_ai.tui.screens.help import HelpScreen
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
+
+_PAGE = 10
+
+
+class FleetJobsScreen(LiveScreen):
+    """Follows the fleet's state."""
+
+    BINDINGS = FLEET_JOBS_KEYS
+    ACTIONS = SCREENS["fleet_jobs"]
+
+    def __init__(self, state: FleetState, theme_styles: ThemeStyles) -> None:
+        super().__init__(theme_styles, "fleet_jobs")
+        self.state = state
+        self._theme_styles = theme_styles
+
+    def rows(self, width: int, height: int) -> list[Line]:
+        """Every job."""
+        return jobs_screen_rows(self.state.fleet, self.state.shown, width, height)
+
+    def _mark(self, name: str) -> None:
+        self.state.shown = self.state.shown._replace(job=name)
+        self.draw()
+
+    def on_row_clicked(self, event: RowClicked) -> None:
+        """Mark the clicked job."""
+        event.stop()
+        self._mark(event.key.removeprefix(PREFIX))
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """Move as the arrow keys do."""
+        event.stop()
+        self.action_move(event.step)
+
+    def action_move(self, step: int) -> None:
+        """Mark another job."""
+        jobs = self.state.fleet.jobs if self.state.fleet is not None else ()
+        if jobs:
+            at = selected_job(jobs, self.state.shown)
+            self._mark(jobs[max(0, min(len(jobs) - 1, at + step))].name)
+
+    def action_page(self, pages: int) -> None:
+        """Move by a page."""
+        self.action_move(pages * _PAGE)
+
+    def action_pause(self) -> None:
+        """Ask no more, or again."""
+        self.state.pause()
+
+    def action_back(self) -> None:
+        """Return to the machines."""
+        self.leave()
+
+    def action_help(self) -> None:
+        """Open the help page."""
+        self.app.push_screen(HelpScreen(None, self.state.shown.view, self._theme_styles, "fleet_jobs"))

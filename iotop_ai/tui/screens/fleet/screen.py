@@ -1,0 +1,162 @@
+"""The fleet: a row a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.events import Key, Paste
+
+from iotop_ai.present.fleet.screen import fleet_screen_rows, list_height
+from iotop_ai.present.fleet.table import PREFIX
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.text.line import Line
+from iotop_ai.tui.bindings import FLEET_KEYS
+from iotop_ai.tui.screens.base import LiveScreen
+from iotop_ai.tui.screens.fleet.jobs import FleetJobsScreen
+from iotop_ai.tui.screens.fleet.state import FleetState
+from iotop_ai.tui.screens.help import HelpScreen
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.view_changes import moved, typed
+from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
+
+LONGEST_PATTERN = 200
+
+
+class FleetScreen(LiveScreen):
+    """open_machine: called with the name of the machine to open. next_theme: paints in the next theme."""
+
+    BINDINGS = FLEET_KEYS
+    ACTIONS = SCREENS["fleet"]
+
+    def __init__(
+        self,
+        state: FleetState,
+        theme_styles: ThemeStyles,
+        open_machine: Callable[[], None],
+        next_theme: Callable[[], str],
+    ) -> None:
+        super().__init__(theme_styles, "fleet")
+        self.theme_styles = theme_styles
+        self.state = state
+        self._open_machine = open_machine
+        self._next_theme = next_theme
+
+    @property
+    def captures_keys(self) -> bool:
+        """Whether the filter is being typed."""
+        return self.state.shown.view.typing
+
+    def rows(self, width: int, height: int) -> list[Line]:
+        """The whole screen."""
+        self.state.width = width
+        return fleet_screen_rows(self.state.fleet, self.state.shown, width, height)
+
+    def use_theme(self, theme_styles: ThemeStyles) -> None:
+        """Paint everything in another theme."""
+        self.theme_styles = theme_styles
+        self.panel.use_theme(theme_styles)
+
+    def on_key(self, event: Key) -> None:
+        """Give the filter every key while it is typed; one that opens it does so at once, for keys of one burst."""
+        view = self.state.shown.view
+        if not view.typing:
+            active = self.active_bindings.get(event.key)
+            if active is not None and active.binding.action == "find":
+                event.stop()
+                event.prevent_default()
+                self.action_find()
+            return
+        if event.key in ("ctrl+c", "ctrl+z"):
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "escape":
+            self.state.change(pattern="", typing=False, scroll=0)
+        elif event.key == "enter":
+            self.state.change(typing=False)
+        elif event.key in ("down", "up"):
+            self.state.change(typing=False)
+            self.action_move(1 if event.key == "down" else -1)
+        else:
+            pattern = typed(view.pattern, event.key, event.character)[:LONGEST_PATTERN]
+            self.state.change(pattern=pattern, scroll=0)
+
+    def on_paste(self, event: Paste) -> None:
+        """Add pasted text to the filter."""
+        event.stop()
+        view = self.state.shown.view
+        if view.typing:
+            text = "".join(c for c in event.text if c.isprintable())
+            self.state.change(pattern=(view.pattern + text)[:LONGEST_PATTERN], scroll=0)
+
+    def on_row_clicked(self, event: RowClicked) -> None:
+        """Put the cursor on the row; open the machine that has it."""
+        event.stop()
+        name = event.key.removeprefix(PREFIX)
+        if name == self.state.shown.view.cursor:
+            self._open_machine()
+        else:
+            self.state.change(cursor=name)
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """Move as the arrow keys do."""
+        event.stop()
+        self.action_move(event.step)
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor."""
+        names = [one.name for one in self.state.machines]
+        view = self.state.shown.view
+        if names and view.cursor not in names:
+            view = view._replace(cursor=names[0])
+        after = moved(view, names, step, list_height(self.app.size.height) - 1)
+        self.state.change(cursor=after.cursor, scroll=after.scroll)
+
+    def action_page(self, pages: int) -> None:
+        """Move by a page."""
+        self.action_move(pages * max(1, list_height(self.app.size.height) - 2))
+
+    def action_open(self) -> None:
+        """Open the machine under the cursor."""
+        self._open_machine()
+
+    def action_jobs(self) -> None:
+        """Show jobs over machines."""
+        self.app.push_screen(FleetJobsScreen(self.state, self.theme_styles))
+
+    def action_find(self) -> None:
+        """Type a filter."""
+        self.state.change(typing=True)
+
+    def action_clear(self) -> None:
+        """Clear the filter."""
+        self.state.change(pattern="", scroll=0)
+
+    def action_sort(self, step: int) -> None:
+        """Sort by another column."""
+        self.state.sort(step)
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self.state.change(reverse=not self.state.shown.view.reverse, scroll=0, cursor="")
+
+    def action_pause(self) -> None:
+        """Ask no more, or again."""
+        self.state.pause()
+
+    def action_interval(self, step: int) -> None:
+        """Ask more or less often."""
+        self.state.interval(step)
+
+    def action_refresh(self) -> None:
+        """Ask now."""
+        if self.state.thread is not None:
+            self.state.thread.refresh()
+
+    def action_theme(self) -> None:
+        """The next theme."""
+        self.state.change(f"done: theme {self._next_theme()}")
+
+    def action_help(self) -> None:
+        """Open the help page."""
+        self.app.push_screen(HelpScreen(None, self.state.shown.view, self.theme_styles, "fleet"))

@@ -1,0 +1,96 @@
+"""What the screens of a fleet show and how; they share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.fleet.records import Fleet, FleetMachine
+from iotop_ai.present.fleet.view import FleetView, History, listed, selected
+from iotop_ai.present.fleet.words import SORTS
+from iotop_ai.present.screen.graphs import room
+from iotop_ai.tui.threads.fleet import FleetThread
+from iotop_ai.tui.view_changes import interval_after
+
+SHORTEST_INTERVAL_S = 1.0
+
+
+class FleetState:
+    """The newest answer and the viewer's choices. draw: draws the screen in front. thread: asks; None in a test."""
+
+    def __init__(self, shown: FleetView) -> None:
+        self.shown = shown
+        self.fleet: Fleet | None = None
+        self.thread: FleetThread | None = None
+        self.draw: Callable[[], None] = lambda: None
+        self.width = 80
+        self._clock = Clock()
+        self._answered_ns = self._clock.monotonic_ns()
+        self._asked: tuple[str, int, float] = ("", 0, 0.0)
+
+    def take(self, fleet: Fleet | None, trouble: str) -> None:
+        """A refresh has ended."""
+        if fleet is not None:
+            self.fleet = fleet
+            self._answered_ns = self._clock.monotonic_ns()
+        self.shown = self.shown._replace(trouble=trouble)
+        self.tick()
+
+    def take_history(self, history: History) -> None:
+        """The graphs of a machine have come."""
+        self.shown = self.shown._replace(history=history)
+        self.draw()
+
+    def tick(self) -> None:
+        """Draw, with the age of the newest answer."""
+        self.shown = self.shown._replace(age_s=(self._clock.monotonic_ns() - self._answered_ns) / 1e9)
+        self.want_history()
+        self.draw()
+
+    def change(self, message: str = "", **changes: object) -> None:
+        """Change the View after a key and draw it."""
+        self.shown = self.shown._replace(view=self.shown.view._replace(message=message, **changes))  # type: ignore[arg-type]
+        self.want_history()
+        self.draw()
+
+    @property
+    def machines(self) -> list[FleetMachine]:
+        """The listed machines, in their order."""
+        return listed(self.fleet, self.shown)
+
+    @property
+    def current(self) -> FleetMachine | None:
+        """The machine under the cursor."""
+        return selected(self.machines, self.shown)
+
+    def want_history(self) -> None:
+        """Ask for the graphs of the machine under the cursor, once for each refresh."""
+        one = self.current
+        if one is None or self.fleet is None or self.thread is None:
+            return
+        wish = (one.name, max(2, 2 * room(self.width).cells), self.fleet.at_s)
+        if wish != self._asked:
+            self._asked = wish
+            self.thread.want_history(one, wish[1], wish[2])
+
+    def sort(self, step: int) -> None:
+        """Sort by the next or previous column."""
+        order = list(SORTS)
+        key = order[(order.index(self.shown.sort) + step) % len(order)]
+        self.shown = self.shown._replace(sort=key)
+        self.change(f"done: sorted by {SORTS[key]}", scroll=0, cursor="", reverse=False)
+
+    def pause(self) -> None:
+        """Ask no more, or again."""
+        paused = self.shown.view.mode != "paused"
+        if self.thread is not None:
+            self.thread.pause(paused=paused)
+        self.change("done: paused" if paused else "done: refreshing", mode="paused" if paused else "live")
+
+    def interval(self, step: int) -> None:
+        """Ask more or less often."""
+        seconds = max(SHORTEST_INTERVAL_S, interval_after(self.shown.interval_s, step))
+        self.shown = self.shown._replace(interval_s=seconds)
+        if self.thread is not None:
+            self.thread.set_interval(seconds)
+        self.change(f"done: a refresh every {seconds:g} s")

@@ -1,0 +1,200 @@
+"""The base of the apps on a terminal: sizes, the order of keys, the list of actions, suspension, and signals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+
+from textual.driver import Driver
+from textual.events import Event, Key, Resize
+from textual.geometry import Size
+
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, blocked_threads
+from iotop_ai.present.screen.actions import APP_ACTIONS, Action
+from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.mouse import key_at
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.theme import looks
+from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
+from iotop_ai.tui.screens.base import MonitorScreen
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
+from iotop_ai.tui.textual_internals.key_order import KeyOrder
+from iotop_ai.tui.textual_internals.theme_switch import ANSI_THEMES, switch_textual_theme
+from iotop_ai.tui.view_changes import theme_after
+from iotop_ai.tui.widgets.lines import PlaceClicked
+
+BLOCKED_LOOK_S = 0.05
+"""Pause between two looks at whether a thread is still blocked."""
+END_WAIT_S = 10.0
+"""How long an app may take to end after a signal before it is ended by force."""
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
+    """A subclass sets ``root`` (the screen at the bottom) in its __init__, and gives the View and the theme's styles.
+
+    cli reads ``ended_by`` (the signal that ended the app), ``failure`` (the exception that did) and ``look`` (the
+    theme) after the terminal is restored.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS = APP_KEYS
+    root: MonitorScreen
+
+    def __init__(self, view: View, theme: str, driver_class: type[Driver] | None = None) -> None:
+        ansi = ANSI_THEMES.get(theme)
+        super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
+        self._keys = KeyOrder(self, super().on_event)
+        if ansi:
+            self.theme = ansi
+        if view.keymap:
+            self.set_keymap(textual_keymap(view.keymap))
+        self.look = theme
+        self._ground = looks(theme)["bg"].bg
+        self.signal_before_start: Callable[[], int | None] = lambda: None
+        """The ending signal that came before the app handled signals itself. cli sets it."""
+        self.ended_by: signal.Signals | None = None
+        self._resized = False
+        """Whether the initial resize event has been seen."""
+
+    def current_view(self) -> View:
+        """The View of the screens."""
+        raise NotImplementedError
+
+    def current_styles(self) -> ThemeStyles:
+        """The styles of the theme."""
+        raise NotImplementedError
+
+    def answer(self, text: str) -> None:
+        """Answer a key on the screen in front."""
+        raise NotImplementedError
+
+    def use_styles(self, theme_styles: ThemeStyles) -> None:
+        """Paint every screen in another theme."""
+        raise NotImplementedError
+
+    def end_by_force(self) -> None:
+        """Close what must not be lost before the process ends."""
+
+    def get_default_screen(self) -> MonitorScreen:
+        """The screen at the bottom."""
+        return self.root
+
+    def paint_ground(self) -> None:
+        """Give the app and its first screen the theme's background."""
+        if self._ground:
+            self.styles.background = self._ground
+            self.root.styles.background = self._ground
+        self.app_resume_signal.subscribe(self, self._repaint)
+
+    @property
+    def uses_alt(self) -> bool:
+        """Whether the user has bound a key with Alt."""
+        return any("alt" in key.split("+")[:-1] for _, keys in self.current_view().keymap for key in keys)
+
+    def on_load(self) -> None:
+        """Let signals end the app, before it takes the terminal."""
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in ENDING_SIGNALS:
+                loop.add_signal_handler(number, partial(self._end, number))
+            if (before := self.signal_before_start()) is not None:
+                self._end(signal.Signals(before))
+
+    @property
+    def size(self) -> Size:
+        """The part of the terminal that is painted."""
+        return Size(*bounded(*super().size))
+
+    async def on_event(self, event: Event) -> None:
+        """Limit every size, which comes from the kernel, a browser, or an input sequence; keep the keys in order."""
+        if isinstance(event, Resize):
+            size = Size(*bounded(*event.size))
+            event.size = event.virtual_size = event.container_size = size
+        if isinstance(event, Key) and not event.is_forwarded:
+            await self._keys.take(event)
+        else:
+            await super().on_event(event)
+
+    def on_resize(self) -> None:
+        """Paint everything: a terminal that was smaller for a moment has lost its content, even at the same size."""
+        if self._resized and self.screen_stack:
+            self.screen.refresh()
+        self._resized = True
+
+    @property
+    def _front(self) -> MonitorScreen:
+        screen = self.screen_stack[-1] if self.screen_stack else self.root
+        return screen if isinstance(screen, MonitorScreen) else self.root
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keep the palette closed where its key is typed text."""
+        return action != "palette" or bool(self._front.ACTIONS and not self._front.captures_keys)
+
+    async def action_palette(self) -> None:
+        """List every action of the screen in front."""
+        from iotop_ai.present.screen.palette import entries
+        from iotop_ai.tui.screens.palette import PaletteScreen
+
+        front = self._front
+
+        async def run(action: Action) -> None:
+            await self.run_action(action.command, self if action in APP_ACTIONS else front)
+
+        view = self.current_view()
+        actions = entries(front.ACTIONS, view.keymap)
+        await self.push_screen(PaletteScreen(actions, self.current_styles(), run, ascii_only=view.ascii_only))
+
+    async def action_suspend_process(self) -> None:  # type: ignore[override]  # Textual awaits what is awaitable
+        """Give the terminal to the shell, unless a thread of ours is blocked.
+
+        The kernel reports a process as stopped when all its threads are, and a thread that waits for a dead server
+        cannot be stopped: the shell would wait for ever.
+        """
+        for _ in range(round(HOME_TIMEOUT_S / BLOCKED_LOOK_S)):
+            if not blocked_threads():
+                super().action_suspend_process()
+                return
+            await asyncio.sleep(BLOCKED_LOOK_S)
+        self.answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")
+
+    def on_place_clicked(self, event: PlaceClicked) -> None:
+        """Press the key that was clicked in the last row."""
+        if event.line is event.panel.lines[-1] and (key := key_at(event.line, event.x)):
+            self.simulate_key(key)
+
+    def _repaint(self, _app: object) -> None:
+        """Paint every row: after Ctrl-Z and fg the terminal is empty."""
+        self.screen.refresh()
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.ended_by is None:
+            # A handler that never returns blocks every message, also the one that ends the app.
+            asyncio.get_running_loop().call_later(END_WAIT_S, self._end_by_force)
+        self.ended_by = number
+        self.exit(return_code=128 + number)
+
+    def _end_by_force(self) -> None:
+        """Give the terminal back, close the recording, and end the process."""
+        assert self.ended_by is not None
+        restore_terminal(self)
+        self.end_by_force()
+        os._exit(128 + self.ended_by)
+
+    def hung_up(self) -> None:
+        """End the app: the terminal is closed. A process of another session gets no SIGHUP for that."""
+        if self.ended_by is None:
+            self._end(signal.SIGHUP)
+
+    def next_theme(self) -> str:
+        """Paint everything in the next theme; its name."""
+        self.look = theme_after(self.look)
+        with self.batch_update():
+            switch_textual_theme(self, self.look)
+            self.styles.background = self.root.styles.background = looks(self.look)["bg"].bg or None
+            self.use_styles(ThemeStyles(self.look))
+        return self.look

@@ -1,0 +1,138 @@
+"""The thread that asks Prometheus: the answers reach the app as messages."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping
+
+from textual.message import Message
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.fleet.answer import BadAnswerError
+from iotop_ai.fleet.client import NoAnswerError, Prometheus
+from iotop_ai.fleet.refresh import ask_fleet, ask_history
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.fleet.records import Fleet, FleetMachine
+from iotop_ai.present.fleet.view import HISTORY_S, History, Values
+from iotop_ai.tui.threads.source import MessageReceiver
+
+LEAST_RATE_S = 60.0
+"""Least time over which a graph's rates are formed: at a scrape every 30 s or less."""
+
+
+class FleetAnswered(Message):
+    """A refresh. fleet: None where it failed; trouble: why, else ""."""
+
+    def __init__(self, fleet: Fleet | None, trouble: str = "") -> None:
+        self.fleet = fleet
+        self.trouble = trouble
+        super().__init__()
+
+
+class HistoryAnswered(Message):
+    """The graphs of a machine."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        super().__init__()
+
+
+class _HistoryWish(NamedTuple):
+    """slots: number of values of a graph. end_s: the server's time of the newest."""
+
+    machine: FleetMachine
+    slots: int
+    end_s: float
+
+
+class FleetThread:
+    """Asks everything each interval, and the graphs of one machine in between. A daemon: an answer may take long."""
+
+    def __init__(self, server: Prometheus, app: MessageReceiver, window_s: float, interval_s: float) -> None:
+        self._server = server
+        self._app = app
+        self._window_s = window_s
+        self._interval_s = interval_s
+        self._clock = Clock()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._paused = False
+        self._due_ns = self._clock.monotonic_ns()
+        self._wish: _HistoryWish | None = None
+        self._thread = threading.Thread(target=self._run, name="fleet", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it after the question that it waits for; does not wait for that."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    def set_interval(self, seconds: float) -> None:
+        """Ask each so many seconds, from now on."""
+        with self._changed:
+            self._interval_s = seconds
+            self._due_ns = min(self._due_ns, self._clock.monotonic_ns() + int(seconds * 1e9))
+            self._changed.notify()
+
+    def pause(self, *, paused: bool) -> None:
+        """Ask no more, or again."""
+        with self._changed:
+            self._paused = paused
+            self._changed.notify()
+
+    def refresh(self) -> None:
+        """Ask now."""
+        with self._changed:
+            self._due_ns = self._clock.monotonic_ns()
+            self._changed.notify()
+
+    def want_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
+        """Ask for the graphs of a machine; a newer wish replaces one that waits."""
+        with self._changed:
+            self._wish = _HistoryWish(machine, slots, end_s)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        try:
+            while (work := self._next()) is not None:
+                if isinstance(work, _HistoryWish):
+                    self._ask_history(work)
+                else:
+                    self._ask()
+        finally:
+            self._server.close()
+
+    def _next(self) -> _HistoryWish | str | None:
+        """Waits for something to do; None for the end."""
+        with self._changed:
+            while not self._stopping:
+                now_ns = self._clock.monotonic_ns()
+                if not self._paused and now_ns >= self._due_ns:
+                    self._due_ns = now_ns + int(self._interval_s * 1e9)
+                    return "refresh"
+                if self._wish is not None:
+                    wish, self._wish = self._wish, None
+                    return wish
+                self._changed.wait(None if self._paused else (self._due_ns - now_ns) / 1e9)
+        return None
+
+    def _ask(self) -> None:
+        try:
+            message = FleetAnswered(ask_fleet(self._server, self._window_s, lambda: self._stopping))
+        except (NoAnswerError, BadAnswerError) as error:
+            message = FleetAnswered(None, str(error))
+        self._app.post_message(message)
+
+    def _ask_history(self, wish: _HistoryWish) -> None:
+        step_s = HISTORY_S / wish.slots
+        rate_s = max(LEAST_RATE_S, 2 * step_s)
+        values: Mapping[str, Values] = {}
+        # The next refresh says why it failed; until then the graphs are unknown.
+        with contextlib.suppress(NoAnswerError, BadAnswerError):
+            values = ask_history(self._server, wish.machine, wish.end_s, wish.slots, step_s, rate_s)
+        self._app.post_message(HistoryAnswered(History(wish.machine.name, wish.end_s, values)))

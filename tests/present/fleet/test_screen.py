@@ -1,0 +1,89 @@
+"""The rows of the fleet's screens at every size."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.fleet.machines import fleet_of
+from iotop_ai.model.fleet.records import FleetAlert, FleetMachine
+from iotop_ai.present.fleet.jobs_screen import jobs_screen_rows
+from iotop_ai.present.fleet.screen import fleet_screen_rows, whole_clauses
+from iotop_ai.present.fleet.view import FleetView, History
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from tests.rigs.fleet.small import WINDOW_S, kept_answers
+
+FLEET = fleet_of(kept_answers(), WINDOW_S)
+SHOWN = FleetView(View(utc_offset_s=0), server="http://prometheus:9090", window_s=WINDOW_S)
+SIZES = [(20, 5), (60, 15), (80, 24), (100, 30), (160, 48), (250, 70)]
+
+
+def text(shown: FleetView = SHOWN, width: int = 160, height: int = 48) -> str:
+    return "\n".join(line.text for line in fleet_screen_rows(FLEET, shown, width, height))
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("fleet", [FLEET, None, FLEET._replace(machines=(), jobs=())])
+def test_every_row_is_as_wide_as_the_window(fleet: object, width: int, height: int) -> None:
+    for rows in (fleet_screen_rows, jobs_screen_rows):
+        lines = rows(fleet, SHOWN, width, height)  # type: ignore[arg-type]
+        assert len(lines) == height
+        assert {cells(line.text) for line in lines} == {width}
+
+
+def test_ascii_has_no_other_character() -> None:
+    shown = SHOWN._replace(view=SHOWN.view._replace(ascii_only=True))
+    assert text(shown).isascii()
+    assert "".join(line.text for line in jobs_screen_rows(FLEET, shown, 160, 48)).isascii()
+
+
+def test_a_row_names_state_cause_and_source() -> None:
+    rows = {line.split()[0]: line for line in text(width=80, height=24).splitlines() if line.strip()}
+    assert rows["gpu03"].split()[1] == "STARVED"
+    assert "slow disk" in rows["gpu03"]
+    assert rows["gpu03"].split()[-1] == "i"
+    assert rows["node01"].split()[-2:] == ["FAILING", "nds"]
+    assert rows["node01"].split()[1:3] == ["?", "?"]
+
+
+def test_hundreds_of_machines_scroll_and_the_title_says_where() -> None:
+    many = FLEET._replace(machines=tuple(FleetMachine(f"m{n:03}", f"m{n:03}:1", ("iotop",), "OK") for n in range(300)))
+    shown = SHOWN._replace(view=SHOWN.view._replace(scroll=290, cursor="m299"))
+    rows = [line.text for line in fleet_screen_rows(many, shown, 80, 24)]
+    assert rows[2].startswith("━━ 288-300 ")
+    assert fleet_screen_rows(many, shown, 160, 48)[2].text.startswith("━━ 272-300 of 300 ")
+    assert rows[15].split()[0] == "m299"
+
+
+def test_old_figures_are_marked_with_their_age() -> None:
+    rows = text(SHOWN._replace(trouble="http://prometheus:9090: Connection refused", age_s=34.0)).splitlines()
+    assert rows[0].rstrip().endswith("34 s old")
+    assert rows[1].startswith(" now      http://prometheus:9090: Connection refused")
+
+
+def test_what_was_not_answered_is_named() -> None:
+    rows = fleet_screen_rows(FLEET._replace(partial=("health", "alerts")), SHOWN, 80, 24)
+    assert rows[1].text.startswith(" partial  not answered: health, alerts")
+
+
+def test_the_graphs_hold_the_history_of_the_machine_under_the_cursor() -> None:
+    shown = SHOWN._replace(view=SHOWN.view._replace(cursor="gpu03"))
+    without = text(shown)
+    history = History("gpu03", 0.0, {"lost": (0.1, 0.9), "gpu": (0.5, 0.5), "disk": (None, 0.2)})
+    assert "lost         90 %" in text(shown._replace(history=history))
+    assert "lost          ? %" in without
+    # Of another machine they are not drawn.
+    assert text(shown._replace(history=history._replace(machine="gpu04"))) == without
+
+
+def test_sentences_lose_whole_clauses() -> None:
+    assert whole_clauses("one; two; three", 9) == "one; two"
+    assert whole_clauses("one; two", 20) == "one; two"
+    assert whole_clauses("wonderful", 5) == "wond…"
+
+
+def test_hostile_names_stay_in_their_cells() -> None:
+    bad = FleetMachine("[@click=app.quit]" * 9, "x", ("iotop",), "MOLTEN", alerts=(FleetAlert("漢" * 99),))
+    for width, height in SIZES:
+        lines = fleet_screen_rows(FLEET._replace(machines=(bad,), jobs=()), SHOWN, width, height)
+        assert {cells(line.text) for line in lines} == {width}

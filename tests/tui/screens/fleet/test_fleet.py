@@ -1,0 +1,161 @@
+"""The fleet's screens in the app, which asks a server with the kept answers of a real Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
+
+from textual.pilot import Pilot
+
+from iotop_ai.fleet.client import Address, Prometheus
+from iotop_ai.present.fleet.view import FleetView
+from iotop_ai.present.screen.view import View
+from iotop_ai.tui.fleet_app import FleetApp
+from iotop_ai.tui.screens.base import PanelScreen
+from tests.rigs.fleet.answering import Answering, answering
+from tests.rigs.fleet.small import WINDOW_S
+
+
+class Shown(NamedTuple):
+    app: FleetApp
+    pilot: Pilot[None]
+    server: Answering
+
+    def rows(self) -> list[str]:
+        screen = self.app.screen
+        assert isinstance(screen, PanelScreen)
+        return [line.text for line in screen.panel.lines]
+
+    def names(self) -> list[str]:
+        """Of the machines in the list."""
+        return [word for row in self.rows() for word in row.split()[:1] if word.startswith(("gpu", "node", "blank"))]
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def until(self, found: Callable[[], bool]) -> None:
+        end = time.monotonic() + 20
+        while not found():
+            assert time.monotonic() < end, "\n".join(self.rows())
+            await asyncio.sleep(0.02)
+            await self.pilot.pause()
+
+
+@contextlib.asynccontextmanager
+async def showing(size: tuple[int, int] = (100, 30), interval_s: float = 3600.0) -> AsyncIterator[Shown]:
+    with answering() as server:
+        shown = FleetView(View(utc_offset_s=0), server=server.url, window_s=WINDOW_S, interval_s=interval_s)
+        app = FleetApp(Prometheus(Address(server.url)), shown, "dark")
+        async with app.run_test(size=size) as pilot:
+            one = Shown(app, pilot, server)
+            await one.until(lambda: app.state.fleet is not None)
+            yield one
+
+
+async def test_the_machines_with_most_lost_are_first_and_keys_order_them() -> None:
+    async with showing() as shown:
+        assert shown.rows()[0].startswith(" FAILING  8 of 11 machines have trouble; ")
+        assert shown.rows()[1].startswith(" waits    slurm 48213 for gpu09: data disk")
+        assert set(shown.names()[:2]) == {"gpu07", "gpu08"}
+        await shown.press("greater_than_sign")
+        assert shown.names()[0] == "gpu05"
+        await shown.press("greater_than_sign")
+        assert shown.names()[:3] == ["blank02", "gpu01", "gpu02"]
+        await shown.press("r")
+        assert shown.names()[:2] == ["node01", "gpu09"]
+
+
+async def test_the_machine_under_the_cursor_has_its_graphs_and_reasons() -> None:
+    async with showing() as shown:
+        await shown.press("greater_than_sign", "greater_than_sign", "end")
+        await shown.press("up")
+        await shown.until(lambda: shown.app.state.shown.history.machine == "gpu09")
+        text = "\n".join(shown.rows())
+        assert "── gpu09 ──" in text
+        assert " because  STARVED slow disk (critical" in text
+        assert " job      slurm 48213 ranks.py, 9 GPUs on 3 machines" in text
+        assert any('instance="gpu09:9743"' in query for query in shown.server.asked)
+
+
+async def test_a_filter_is_typed_kept_and_cleared() -> None:
+    async with showing() as shown:
+        await shown.press("slash", *"starved q")
+        assert shown.app.is_running
+        await shown.press("backspace", "backspace", "enter")
+        assert set(shown.names()) == {"gpu03", "gpu04", "gpu09"}
+        assert "Esc:clear /starved" in shown.rows()[-1]
+        await shown.press("escape")
+        assert len(shown.names()) == 11
+        await shown.press("slash", *"nothing like it", "enter")
+        assert "no machine matches nothing like it" in "\n".join(shown.rows())
+
+
+async def test_jobs_over_machines_name_the_straggler() -> None:
+    async with showing() as shown:
+        await shown.press("j")
+        text = "\n".join(shown.rows())
+        assert "gpu09: data disk" in text
+        assert ">gpu09" in text
+        await shown.press("down", "escape")
+        assert shown.app.state.shown.job == "gpu04 pid 4067"
+        assert set(shown.names()[:2]) == {"gpu07", "gpu08"}
+
+
+async def test_a_server_that_stops_answering_is_told_and_its_figures_stay() -> None:
+    async with showing() as shown:
+        for fault, words in ((b"", "closes the connection"), (b"<html>", "not Prometheus's JSON")):
+            shown.server.fault = fault
+            await shown.press("R")
+            await shown.until(lambda words=words: words in shown.rows()[1])  # type: ignore[misc]
+            assert " s old" in shown.rows()[0]
+            assert len(shown.names()) == 11
+        shown.server.fault = None
+        await shown.press("R")
+        await shown.until(lambda: shown.rows()[1].startswith(" waits"))
+
+
+async def test_before_the_first_answer_the_reason_is_shown() -> None:
+    shown = FleetView(View(), server="http://127.0.0.1:9")
+    app = FleetApp(Prometheus(Address("http://127.0.0.1:9")), shown, "dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        one = Shown(app, pilot, None)  # type: ignore[arg-type]
+        await one.until(lambda: "Connection refused" in one.rows()[0])
+        assert one.rows()[0].startswith(" UNSURE")
+        await one.press("enter", "j", "escape", "down", "q")
+    assert app.opened == ""
+
+
+async def test_enter_leaves_with_the_machine_to_open() -> None:
+    async with showing() as shown:
+        await shown.press("greater_than_sign", "enter")
+        assert shown.app.opened == "gpu05"
+
+
+async def test_help_pause_interval_and_sizes() -> None:
+    async with showing() as shown:
+        await shown.press("question_mark")
+        assert shown.rows()[0].startswith("── help: fleet")
+        await shown.press("x", "space")
+        assert "PAUSED" in shown.rows()[0]
+        await shown.press("space", "plus")
+        assert shown.app.state.shown.interval_s > 10
+        for width, height in ((60, 15), (80, 24), (160, 48), (20, 5)):
+            await shown.pilot.resize_terminal(width, height)
+            await shown.pilot.pause()
+            assert len(shown.rows()) == height
+            assert {len(row) for row in shown.rows()} == {width}
+
+
+async def test_a_refresh_paints_only_what_changed() -> None:
+    async with showing() as shown:
+        await shown.until(lambda: shown.app.state.shown.history.machine != "")
+        before = shown.app.machines.panel.rows_repainted
+        asked = len(shown.server.asked)
+        await shown.press("R")
+        await shown.until(lambda: len(shown.server.asked) >= asked + 22)
+        await shown.pilot.pause()
+        assert shown.app.machines.panel.rows_repainted - before <= 2
