@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from iotop_ai.fleet.answer import Answer, BadAnswerError, Points
 from iotop_ai.fleet.client import NoAnswerError, Prometheus
 from iotop_ai.fleet.machines import IOTOP, NODE, fleet_of
 from iotop_ai.fleet.queries import READING, history, history_of_node, queries
+from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
 
 MOST_FAILURES = 2
@@ -37,6 +39,33 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
         if name == READING:
             at_s = answers[name].at_s
     return fleet_of(answers, window_s, partial)
+
+
+class FirstAnswer:
+    """Asks everything on a thread of its own, while the screen is still being loaded."""
+
+    def __init__(self, server: Prometheus, window_s: float) -> None:
+        self._server = server
+        self._window_s = window_s
+        self._fleet: Fleet | None = None
+        self._error: UnknownError | None = None
+        self._thread = threading.Thread(target=self._run, name="first-answer", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._fleet = ask_fleet(self._server, self._window_s)
+        except (NoAnswerError, BadAnswerError) as error:
+            self._error = error
+        finally:
+            self._server.close()
+
+    def result(self) -> Fleet:
+        """Waits for it. Raises as ``ask_fleet`` does."""
+        self._thread.join()
+        if self._fleet is None:
+            raise self._error or UnknownError("the first questions failed")
+        return self._fleet
 
 
 def ask_history(

@@ -9,16 +9,17 @@ from textual.timer import Timer
 
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.fleet.client import Prometheus
+from iotop_ai.fleet.refresh import FirstAnswer
 from iotop_ai.model.errors import IotopError
 from iotop_ai.present.fleet.view import FleetView
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.screens.fleet.screen import FleetScreen
 from iotop_ai.tui.screens.fleet.state import FleetState
-from iotop_ai.tui.screenshot import TITLE
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.terminal_app import TerminalApp
 from iotop_ai.tui.threads.fleet import FleetAnswered, FleetThread, HistoryAnswered
 
+PICTURE_TITLE = "iotop-ai fleet"
 MESSAGE_S = 4.0
 AGE_S = 1.0
 """How often the age of the newest answer is drawn."""
@@ -34,11 +35,12 @@ class FleetApp(TerminalApp):
         theme: str,
         driver_class: type[Driver] | None = None,
         save: Callable[[str], str] | None = None,
+        first: FirstAnswer | None = None,
     ) -> None:
         super().__init__(shown.view, theme, driver_class)
         self.opened = ""
         self.state = FleetState(shown)
-        self.state.thread = FleetThread(server, self, shown.window_s, shown.interval_s)
+        self.state.thread = FleetThread(server, self, shown.window_s, shown.interval_s, first)
         self.state.draw = self._draw
         self.machines = FleetScreen(self.state, ThemeStyles(theme), self.open_machine, self.next_theme)
         self.root = self.machines
@@ -107,7 +109,7 @@ class FleetApp(TerminalApp):
         if self._save is None:
             self.answer("not available: this screen may not write files")
             return
-        svg, save = self.export_screenshot(title=TITLE), self._save
+        svg, save = self.export_screenshot(title=PICTURE_TITLE), self._save
         try:
             self.answer(f"done: picture in {call_with_timeout(HOME_TIMEOUT_S, 'picture', lambda: save(svg))}")
         except IotopError as error:

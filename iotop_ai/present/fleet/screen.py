@@ -8,7 +8,7 @@ from textwrap import wrap
 from iotop_ai.model.fleet.records import Fleet, FleetFinding, FleetJob, FleetMachine
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.fleet.table import SORTED_BY, WIDE, machine_row, places
-from iotop_ai.present.fleet.view import HISTORY_S, FleetView, History, listed, selected
+from iotop_ai.present.fleet.view import HISTORY_WINDOWS, FleetView, History, listed, selected
 from iotop_ai.present.fleet.words import SORTS, finding_words, share_words, straggler_words, summary
 from iotop_ai.present.job.time_words import parts_of
 from iotop_ai.present.screen.graphs import Graph, Room, graph_lines, room
@@ -140,7 +140,7 @@ def first_row(rows: int, scroll: int, visible: int) -> int:
 def _detail(fleet: Fleet | None, shown: FleetView, one: FleetMachine, width: int, height: int) -> list[Line]:
     """Graphs of the last hour, then findings, time, job, alerts."""
     where = room(width)
-    right = [Span(f"last {duration(HISTORY_S)}  peak", "dim")]
+    right = [Span(f"last {duration(HISTORY_WINDOWS * shown.window_s)}  peak", "dim")]
     out = [rule(width, one.name, right)]
     if where.cells >= 10:
         for graph in _history_graphs(shown.history if shown.history.machine == one.name else History(), where):

@@ -28,7 +28,7 @@ COLUMNS = (
     Column("lost", "GPU-h", 7, 0, 9),
     Column("ratio", "lost%", 6, 4),
     Column("time", "time", 10, 2, 36, left=True, gap=2),
-    Column("cause", "cause", 15, 1, 24, left=True, gap=2),
+    Column("cause", "cause", 14, 1, 24, left=True, gap=2),
     Column("gpus", "GPUs", 5, 5),
     Column("gpu", "GPU%", 5),
     Column("disk", "disk", 10, 5, 12),
@@ -36,7 +36,7 @@ COLUMNS = (
     Column("util", "%util", 6),
     Column("health", "health", 9, 0, 18, left=True, gap=2),
     Column("alerts", "alerts", 12, 6, 22, left=True, gap=2),
-    Column("from", "from", 6, left=True, gap=2),
+    Column("from", "from", 7, left=True, gap=2),
 )
 SORTED_BY = {"lost": "lost", "state": "state", "gpu": "gpu", "util": "util", "await": "await", "health": "health"}
 """The column that an order marks."""

@@ -10,11 +10,12 @@ from iotop_ai.present.fleet.words import in_order, matches
 from iotop_ai.present.screen.view import View
 
 Values = tuple[float | None, ...]
-HISTORY_S = 3600.0
+HISTORY_WINDOWS = 12
+"""Length of the graphs in windows: an hour of the default's 5 minutes."""
 
 
 class History(NamedTuple):
-    """The graphs of a machine over HISTORY_S: values by name, oldest first, which end at ``end_s``."""
+    """The graphs of a machine over HISTORY_WINDOWS: values by name, oldest first, which end at ``end_s``."""
 
     machine: str = ""
     end_s: float = 0.0

@@ -11,14 +11,12 @@ from textual.message import Message
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.fleet.answer import BadAnswerError
 from iotop_ai.fleet.client import NoAnswerError, Prometheus
-from iotop_ai.fleet.refresh import ask_fleet, ask_history
+from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet, ask_history
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
-from iotop_ai.present.fleet.view import HISTORY_S, History, Values
+from iotop_ai.present.fleet.view import HISTORY_WINDOWS, History, Values
 from iotop_ai.tui.threads.source import MessageReceiver
-
-LEAST_RATE_S = 60.0
-"""Least time over which a graph's rates are formed: at a scrape every 30 s or less."""
 
 
 class FleetAnswered(Message):
@@ -47,9 +45,20 @@ class _HistoryWish(NamedTuple):
 
 
 class FleetThread:
-    """Asks everything each interval, and the graphs of one machine in between. A daemon: an answer may take long."""
+    """Asks everything each interval, and the graphs of one machine in between. A daemon: an answer may take long.
 
-    def __init__(self, server: Prometheus, app: MessageReceiver, window_s: float, interval_s: float) -> None:
+    first: an answer that was asked for before; None to ask now.
+    """
+
+    def __init__(
+        self,
+        server: Prometheus,
+        app: MessageReceiver,
+        window_s: float,
+        interval_s: float,
+        first: FirstAnswer | None = None,
+    ) -> None:
+        self._first = first
         self._server = server
         self._app = app
         self._window_s = window_s
@@ -122,17 +131,21 @@ class FleetThread:
         return None
 
     def _ask(self) -> None:
+        first, self._first = self._first, None
         try:
-            message = FleetAnswered(ask_fleet(self._server, self._window_s, lambda: self._stopping))
-        except (NoAnswerError, BadAnswerError) as error:
+            if first is not None:
+                fleet = first.result()
+            else:
+                fleet = ask_fleet(self._server, self._window_s, lambda: self._stopping)
+            message = FleetAnswered(fleet)
+        except UnknownError as error:
             message = FleetAnswered(None, str(error))
         self._app.post_message(message)
 
     def _ask_history(self, wish: _HistoryWish) -> None:
-        step_s = HISTORY_S / wish.slots
-        rate_s = max(LEAST_RATE_S, 2 * step_s)
+        step_s = HISTORY_WINDOWS * self._window_s / wish.slots
         values: Mapping[str, Values] = {}
         # The next refresh says why it failed; until then the graphs are unknown.
         with contextlib.suppress(NoAnswerError, BadAnswerError):
-            values = ask_history(self._server, wish.machine, wish.end_s, wish.slots, step_s, rate_s)
+            values = ask_history(self._server, wish.machine, wish.end_s, wish.slots, step_s, self._window_s)
         self._app.post_message(HistoryAnswered(History(wish.machine.name, wish.end_s, values)))

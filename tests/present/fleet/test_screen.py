@@ -41,7 +41,7 @@ def test_a_row_names_state_cause_and_source() -> None:
     rows = {line.split()[0]: line for line in text(width=80, height=24).splitlines() if line.strip()}
     assert rows["gpu03"].split()[1] == "STARVED"
     assert "slow disk" in rows["gpu03"]
-    assert rows["gpu03"].split()[-1] == "i"
+    assert rows["gpu03"].split()[-1] == "iotop"
     assert rows["node01"].split()[-2:] == ["FAILING", "nds"]
     assert rows["node01"].split()[1:3] == ["?", "?"]
 

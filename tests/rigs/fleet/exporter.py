@@ -33,6 +33,9 @@ class _Exporter(http.server.ThreadingHTTPServer):
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), _Answer)
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A scraper that ends closes its connections."""
+
     def text(self, name: str, kind: str) -> bytes:
         seconds = time.monotonic() - self.begun
         if kind == "metrics":

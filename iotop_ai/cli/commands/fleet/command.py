@@ -7,7 +7,7 @@ import sys
 
 from iotop_ai.cli.commands.fleet.options import FleetOptions, add_fleet_flags, fleet_options
 from iotop_ai.cli.start.logging import quiet_log
-from iotop_ai.fleet.refresh import ask_fleet
+from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet
 from iotop_ai.present.fleet.words import in_order, matches
 
 
@@ -22,12 +22,14 @@ def run(args: argparse.Namespace) -> int:
     if options.once:
         quiet_log()
         return _print_once(options)
+    # The server answers while the rest is being imported.
+    first = FirstAnswer(options.server.another(), options.window_s)
     from iotop_ai.cli.commands.fleet.screen import show_fleet
     from iotop_ai.cli.options.common import settings_elsewhere
 
     settings = settings_elsewhere(args)
     quiet_log()
-    return show_fleet(options, settings)
+    return show_fleet(options, settings, first)
 
 
 def _print_once(options: FleetOptions) -> int:

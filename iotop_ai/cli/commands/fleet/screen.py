@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import termios
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.cli.commands.fleet.options import FleetOptions
 from iotop_ai.cli.commands.monitor.command import NO_TERMINAL, is_terminal, refusal
-from iotop_ai.cli.commands.monitor.remote import show_host
 from iotop_ai.cli.start.terminal import Terminal, terminal
+from iotop_ai.fleet.refresh import FirstAnswer
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError
@@ -25,8 +26,8 @@ _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 """What a label of Prometheus may be to be given to ssh: a name or an address, neither an option nor a user."""
 
 
-def show_fleet(options: FleetOptions, settings: Settings) -> int:
-    """Show the fleet until the user leaves it; the exit code."""
+def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
+    """Show the fleet until the user leaves it; the exit code. first: the answer that is on its way."""
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
         print(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"), file=sys.stderr)
         return NO_TERMINAL
@@ -45,7 +46,8 @@ def show_fleet(options: FleetOptions, settings: Settings) -> int:
         options.interval_s,
     )
     while True:
-        app = _run_app(options, shown, here, settings.mouse)
+        app = _run_app(options, shown, here, settings.mouse, first)
+        first = None
         if app.failure is not None:
             from iotop_ai.cli.start.crash import note_crash
 
@@ -64,6 +66,8 @@ def _open(settings: Settings, name: str) -> str:
     """Show a machine through ssh; why that failed, or ""."""
     if not _HOST.fullmatch(name):
         return f"failed: {clean(name)} is not a host's name"
+    from iotop_ai.cli.commands.monitor.remote import show_host
+
     try:
         show_host(settings, name)
     except IotopError as error:
@@ -71,12 +75,16 @@ def _open(settings: Settings, name: str) -> str:
     return ""
 
 
-def _run_app(options: FleetOptions, shown: FleetView, here: Terminal, mouse: bool) -> FleetApp:
+def _run_app(
+    options: FleetOptions, shown: FleetView, here: Terminal, mouse: bool, first: FirstAnswer | None
+) -> FleetApp:
+    gc.disable()  # imports create no garbage
     from iotop_ai.cli.commands.monitor.session_recording import save_screenshot
     from iotop_ai.tui.fleet_app import FleetApp
     from iotop_ai.tui.textual_internals.driver import driver_class
 
     attributes = termios.tcgetattr(sys.stderr.fileno())
-    app = FleetApp(options.server.another(), shown, here.theme, driver_class(False, attributes), save_screenshot)
+    app = FleetApp(options.server.another(), shown, here.theme, driver_class(False, attributes), save_screenshot, first)
+    gc.enable()
     app.run(mouse=mouse)
     return app
