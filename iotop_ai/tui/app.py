@@ -34,6 +34,8 @@ LEAVE_S = 0.8
 RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
 """The least wait for deliveries of alerts when the app ends."""
+LOOK_S = 2.0
+"""Seconds after the start until doctor's look, which a start does not wait for."""
 
 
 class MonitorApp(TerminalApp):
@@ -83,6 +85,7 @@ class MonitorApp(TerminalApp):
             if self._alerts is not None:
                 self._alerts.start()
             self._staleness = self.set_interval(CHECK_S, self.main.check_staleness)
+            self.set_timer(LOOK_S, self.main.machine.look_for_problems)
         if self.main.view.message:  # starts the timer of the message
             self.main.state.change(self.main.view.message)
         self.call_after_refresh(gc.freeze)

@@ -13,7 +13,7 @@ from iotop_ai.cli.config.common import PREFIX
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
-from iotop_ai.model.settings import CMDLINE_LEVELS, LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, Marks, Settings
+from iotop_ai.model.settings import CMDLINE_LEVELS, LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, UNITS, Marks, Settings
 from iotop_ai.present.process.table import optional_columns
 from iotop_ai.present.screen.actions import PANEL_KEYS, all_actions
 from iotop_ai.present.screen.key_names import key_label, parse_key
@@ -248,6 +248,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         *("tree", "tree", read_switch, "true, false"),
         *("Show each process in its own row below its parent, instead of grouping equal ones.", "tree = false"),
+    ),
+    Setting(
+        *("units", "units", one_of(UNITS), ", ".join(UNITS)),
+        *("1 MB in rates: 1,048,576 B (binary, as iostat -m) or 1,000,000 B (decimal).", "units = 'binary'"),
     ),
     Setting(
         *("remember", "remember", read_switch, "true, false"),

@@ -6,8 +6,9 @@ import os
 import resource
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 
-from iotop_ai.actions.kernel_switch import DROP_CACHES, right_to
+from iotop_ai.actions.kernel_switch import DROP_CACHES, Right, right_to
 from iotop_ai.collectors.gpu.topology import DEVICES
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
@@ -51,8 +52,8 @@ VARIABLES = (
 """What is shown and compared; nothing else of the environment leaves the process."""
 
 
-def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ) -> HostFacts:
-    """As this process sees it. May run sudo without a prompt to find a right."""
+def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ, *, rights: bool = True) -> HostFacts:
+    """As this process sees it. rights: also find the right to drop caches, which may run sudo without a prompt."""
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))
     except OSError:
@@ -60,7 +61,7 @@ def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ) -> Host
     unified = unified_folder(root)
     memory = tightest_memory_limit(root, groups, unified)
     shm, free, why = read_shm(root)
-    right = right_to(DROP_CACHES, root)
+    right = right_to(DROP_CACHES, root) if rights else Right("")
     frequency = [name for name in root.names(CPUS) if root.exists(f"{CPUS}/{name}/cpufreq/scaling_governor")]
     return HostFacts(
         cores=len(os.sched_getaffinity(0)),
@@ -131,7 +132,10 @@ def read_terminal(environ: Mapping[str, str]) -> Terminal:
     """Of standard output."""
     out = sys.stdout
     tty = out is not None and out.isatty()
-    columns, rows = os.get_terminal_size(out.fileno()) if tty else (0, 0)
+    columns = rows = 0
+    if tty:
+        with suppress(OSError):  # the live screen's own standard output has no descriptor
+            columns, rows = os.get_terminal_size(out.fileno())
     return Terminal(
         clean(environ.get("TERM", ""), 64), (getattr(out, "encoding", "") or "").lower(), tty, columns, rows
     )

@@ -111,6 +111,11 @@ class StorageCheck:
                 if isinstance(one, End):
                     return
 
+    def stop(self) -> None:
+        """Ask the child to end early, from any thread; ``news`` goes on to its End."""
+        with suppress(ProcessLookupError):
+            self._child.send_signal(signal.SIGTERM)
+
     def close(self) -> None:
         """Stop the child, which removes its file. One that waits for a hung storage is left to do so."""
         child = self._child

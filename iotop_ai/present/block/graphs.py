@@ -14,7 +14,7 @@ from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
-from iotop_ai.present.text.units import GIB, MIB, UNDEFINED, brief, percent
+from iotop_ai.present.text.units import UNDEFINED, brief, percent, rate_unit
 
 _TWO_ROWS = 1 + 8 + 2 * 4
 """Rows from which the graphs beside the chart have two rows."""
@@ -38,7 +38,7 @@ def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: f
     await_top = nice_top(max((s.peak or 0.0 for s in awaits.values()), default=0.0))
     rates = {kind: series_of(_field(f"{kind}_bytes_per_s")) for kind in ("read", "write")}
     most = max((s.peak or 0.0 for s in rates.values()), default=0.0)
-    unit, scale = ("GB/s", GIB) if most >= 999.5 * MIB else ("MB/s", MIB)
+    unit, scale = rate_unit(most)
     rate_top = nice_top(most / scale) * scale
     queue, busy = series_of(_field("queue_size")), series_of(_field("busy_ratio"))
 

@@ -39,6 +39,7 @@ KEYS = (
         "disk.tab",
         "disk.log",
         "disk.health",
+        "disk.check",
         "disk.pause",
         "disk.longer",
         "detail.back",

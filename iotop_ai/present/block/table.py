@@ -229,6 +229,7 @@ def _row(
         _degrees(frame, device.name) if "temp" in ids else "",
         _times_normal(frame, device) if "xnorm" in ids else "",
         health(frame, device.name) if has_health else None,
+        view.units,
     )
 
 
@@ -247,8 +248,9 @@ def _device_line(
     degrees: str,
     times_normal: str,
     device_health: Health | None,
+    units: str,
 ) -> Line:
-    """One row; an idle device keeps the row of the tick before."""
+    """One row; an idle device keeps the row of the tick before. units: those of its rates."""
     # Marks work without colour: the device in the graphs, and the one that the verdict names when it is another.
     mark = ">" if selected else "!" if device.guilty else " "
     out = [Cell(0, mark, device.hue if device.guilty else "key")]

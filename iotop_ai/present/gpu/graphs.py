@@ -11,7 +11,7 @@ from iotop_ai.present.screen.graphs import Graph, axis_and_graphs
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import series
 from iotop_ai.present.text.line import Line
-from iotop_ai.present.text.units import GIB, MIB, brief, percent
+from iotop_ai.present.text.units import GIB, brief, percent, rate_bytes
 
 Value = Callable[[GpuRates], float | None]
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
@@ -45,7 +45,7 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
     def scaled(scale: float) -> Callable[[float | None], str]:
         return lambda v: brief(None if v is None else v / scale)
 
-    now = (frame.sample.gpu.value or {}).get(uuid)
+    now, mega = (frame.sample.gpu.value or {}).get(uuid), rate_bytes(2)
     watts = None if now is None else now.power_limit_watts
     total = None if now is None else now.memory_total_bytes
     graphs = [
@@ -62,9 +62,9 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
             limit=None if watts is None else _NEAR_LIMIT * watts,
         ),
         graph("temp", "C", lambda r: r.temperature_celsius, scale=1.0, top=100.0, text=scaled(1.0)),
-        graph("PCIe in", "MB/s", lambda r: r.pcie_rx_bytes_per_s, scale=MIB, top=None, text=scaled(MIB)),
+        graph("PCIe in", "MB/s", lambda r: r.pcie_rx_bytes_per_s, scale=mega, top=None, text=scaled(mega)),
         graph("tensor", "%", lambda r: r.tensor_ratio),
-        graph("PCIe out", "MB/s", lambda r: r.pcie_tx_bytes_per_s, scale=MIB, top=None, text=scaled(MIB)),
+        graph("PCIe out", "MB/s", lambda r: r.pcie_tx_bytes_per_s, scale=mega, top=None, text=scaled(mega)),
         graph("capped", "%", lambda r: r.power_cap_ratio),
         graph("throttle", "%", throttle_ratio, limit=_HOT_SHARE),
     ]
@@ -87,7 +87,7 @@ def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int)
 
 def _top(peak: float | None) -> float:
     """The scale's top: at least 1 MB/s, in steps of 1, 2, 5."""
-    top = float(MIB)
+    top = float(rate_bytes(2))
     for step in (2.0, 2.5, 2.0) * 8:
         if top >= (peak or 0.0):
             break

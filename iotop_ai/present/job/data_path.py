@@ -50,6 +50,8 @@ def _right(frame: Frame, view: View, width: int) -> list[Span]:
         out.append(Span("  [ ] step", "dim"))
     elif not is_silent(view):
         out.append(Span(f" {interval(snapshot.interval_s)}", "dim"))
+    if view.units == "decimal":
+        out.append(Span("  MB=10^6 B", "dim"))
     if view.base is not None:
         seconds = (snapshot.at_ns - view.base.at_ns) / 1e9
         out.append(Span(f"  sums of {duration(seconds)}", "text"))

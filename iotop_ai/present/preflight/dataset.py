@@ -5,13 +5,13 @@ from __future__ import annotations
 from iotop_ai.model.preflight.dataset import DATASET, Decoding, Demand, Forecast
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.present.text.line import plain
-from iotop_ai.present.text.units import MIB, amount, brief, count, percent, plural, rate
+from iotop_ai.present.text.units import amount, brief, count, percent, plural, rate, rate_bytes
 
 
 def speed(bytes_per_s: float | None) -> str:
     """ "418 MB/s", "9.4 MB/s", "2.9 GB/s"."""
-    if bytes_per_s is not None and bytes_per_s < 9.95 * MIB:
-        return f"{brief(bytes_per_s / MIB)} MB/s"
+    if bytes_per_s is not None and bytes_per_s < 9.95 * rate_bytes(2):
+        return f"{brief(bytes_per_s / rate_bytes(2))} MB/s"
     return " ".join(rate(bytes_per_s))
 
 

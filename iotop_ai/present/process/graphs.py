@@ -11,7 +11,7 @@ from iotop_ai.present.screen.graphs import Graph, axis_and_graphs
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
-from iotop_ai.present.text.units import GIB, MIB, brief, percent
+from iotop_ai.present.text.units import brief, percent, rate_unit
 
 
 def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> list[Graph]:
@@ -35,7 +35,7 @@ def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> lis
     write = series_of(lambda r: r.write_bytes_per_s, 0.0 if readable else None)
     cpu = series_of(lambda r: r.cpu_ratio, 0.0)
     most = max(read.peak or 0.0, write.peak or 0.0)
-    unit, scale = ("GB/s", GIB) if most >= 999.5 * MIB else ("MB/s", MIB)
+    unit, scale = rate_unit(most)
     top = nice_top(most / scale) * scale
 
     def rate_text(value: float | None) -> str:

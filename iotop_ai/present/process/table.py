@@ -31,14 +31,12 @@ from iotop_ai.present.text.table import (
     place_columns,
 )
 from iotop_ai.present.text.units import (
-    GIB,
-    KIB,
-    MIB,
     UNDEFINED,
     UNKNOWN,
     count,
     duration,
     percent,
+    rate_bytes,
     scaled,
     size,
     token_of,
@@ -195,6 +193,8 @@ class _Facts(NamedTuple):
     """The column that shows why it does."""
     disk: str = ""
     disk_hue: str = ""
+    units: str = ""
+    """Of the view, so that a row in other units is another row."""
 
 
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
@@ -207,7 +207,7 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
     culprit = culprit_of(frame, view)
     disk = disk_of(group, frame, view)
     named = culprit.disk and disk == devices.without_namespace(culprit.disk)
-    facts = facts._replace(disk=disk, disk_hue=culprit.disk_hue if named else "")
+    facts = facts._replace(units=view.units, disk=disk, disk_hue=culprit.disk_hue if named else "")
     if culprit.pids and any(key.pid in culprit.pids for key in group.keys):
         return facts._replace(hue=culprit.hue, named=culprit.process_cell)
     return facts
@@ -393,10 +393,9 @@ def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
     most = max((g.io or 0.0 for g in busy), default=0.0)
     if most <= 0:
         return ", none with I/O"
-    for limit in (10 * KIB, 100 * KIB, MIB, 10 * MIB, 100 * MIB, GIB):
-        if most <= limit:
-            text = size(limit)
-            return f", none above {text[:-1]} {text[-1]}B/s"
+    for number, power in ((10, 1), (100, 1), (1, 2), (10, 2), (100, 2), (1, 3)):
+        if most <= number * rate_bytes(power):
+            return f", none above {number} {'KMG'[power - 1]}B/s"
     return ""
 
 

@@ -220,6 +220,20 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key("R", "record", "Record, or stop recording", "time.record", Hint("record", "record, minute before too", 1)),
     _key("j", "job(1)", "Next job", "job.next", Hint("job", "next job; J: every job", 1)),
     _key("J", "jobs", "Every job, where its time went", "job.list"),
+    _key(
+        "X",
+        "dismiss_problems",
+        "Dismiss the row of doctor's findings",
+        "doctor.dismiss",
+        Hint("", "dismiss doctor's row", 9),
+    ),
+    _key(
+        "B",
+        "units",
+        "Units of rates: 1 MB = 1,048,576 B or 1,000,000 B",
+        "rates.units",
+        Hint("", "MB of 1,048,576 or 1,000,000 B", 9),
+    ),
     _key("c", "copy", "Copy the verdict", "verdict.copy", Hint("copy", "copy the verdict", 5)),
     _key(
         "x",
@@ -229,6 +243,13 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         Hint("", "acknowledge a failing part", 7),
     ),
     _key("D", "drop_caches", "Drop caches", "act.drop_caches", Hint("drop-cache", "drop caches, or evict", 3)),
+    _key(
+        "m",
+        "check",
+        "Check a storage: measure what it gives a job",
+        "act.check",
+        Hint("", "measure a storage: check", 7),
+    ),
     _key(
         "ctrl+t",
         "delay_accounting",
@@ -313,6 +334,7 @@ DEVICE_ACTIONS: tuple[Action, ...] = (
     _key("shift+tab", "tab(-1)", "Previous tab", "disk.previous_tab"),
     _key("l", "log", "Logarithmic or linear scale of its chart", "disk.log", Hint("log", "scale of the chart")),
     _key("h", "health", "The disk's health", "disk.health", Hint("health", "its health")),
+    _key("m", "check", "Check it: measure what it gives a job", "disk.check", Hint("check", "measure it: check")),
     *_time("disk"),
 )
 

@@ -12,7 +12,7 @@ VERDICT: Entries = (
 )
 DISKS: Entries = (
     ("r/s w/s d/s f/s", "reads, writes, discards, flushes done per second"),
-    ("rMB/s wMB/s dMB/s", "1 MB = 1,048,576 B, as iostat -m"),
+    ("rMB/s wMB/s dMB/s", "1 MB = 1,048,576 B, as iostat -m; B: 1,000,000 B"),
     ("rrqm/s wrqm/s", "requests merged into another before the disk, per second"),
     ("%rrqm %wrqm %drqm", "share of them that were merged"),
     ("rsize wsize dsize", "mean size of one (rareq-sz ...); avgrq-sz was of reads and writes, in sectors"),

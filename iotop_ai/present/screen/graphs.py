@@ -18,7 +18,7 @@ from iotop_ai.present.text.curve import TALL_ROWS, curve_text
 from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.line import Line, Span, cells, cut
 from iotop_ai.present.text.panel import panel
-from iotop_ai.present.text.units import GIB, MIB, UNKNOWN, brief, figure, percent, token_of
+from iotop_ai.present.text.units import UNKNOWN, brief, figure, percent, rate_unit, token_of
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
@@ -155,7 +155,7 @@ def _rate(
 
     data = sliding.series((device.key, kind), samples, value, slots, frame.snapshot.interval_s)
     peak = data.peak or 0
-    unit, scale = ("GB/s", GIB) if peak >= 999.5 * MIB else ("MB/s", MIB)
+    unit, scale = rate_unit(peak)
     top = nice_top(peak / scale) * scale
     label = _label(devices.short_name(device), kind)
     return Graph(label, unit, data, scale, top, lambda v: brief(_over(v, scale)), strong=device.guilty)

@@ -69,7 +69,15 @@ _LIVE_ROW = (
         "time.go",
         "time.mark",
     ),
-    *("verdict.copy", "row.copy", "verdict.acknowledge", "act.drop_caches", "act.signal", "act.delay_accounting"),
+    *(
+        "verdict.copy",
+        "row.copy",
+        "verdict.acknowledge",
+        "act.drop_caches",
+        "act.check",
+        "act.signal",
+        "act.delay_accounting",
+    ),
     *_LAST_ROW,
 )
 _REPLAY_ROW = (

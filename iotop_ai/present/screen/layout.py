@@ -52,6 +52,13 @@ def or_title(name: str, rows: Rows) -> Rows:
     return panel_or_title
 
 
+def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The row about problems of this machine; imported on first use, as most screens do not show it."""
+    from iotop_ai.present.preflight import doctor_line
+
+    return doctor_line.doctor_rows(frame, view, width, height)
+
+
 _PANELS: tuple[tuple[str, Rows], ...] = (
     ("banner", banner_rows),
     ("time", time_rows),
@@ -62,6 +69,7 @@ _PANELS: tuple[tuple[str, Rows], ...] = (
     ("disk", block_rows),
     ("process", process_rows),
     ("system", system_rows),
+    ("doctor", doctor_rows),
     ("keys", keys_rows),
 )
 PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for name, rows in _PANELS)
@@ -72,7 +80,7 @@ _LEAST_DISKS, _MOST_LINKS = 3, 6
 _LISTED_STEP, _GRAPHS = 8, 3
 _TITLED_FROM = 20
 """Rows of a screen from which a hidden panel leaves its title."""
-_CLOSE = ("keys", "banner", "time", "timeline")
+_CLOSE = ("doctor", "keys", "banner", "time", "timeline")
 """Panels that follow without a blank row."""
 
 
@@ -96,6 +104,7 @@ class _Heights(NamedTuple):
     disk: int
     process: int
     system: int
+    doctor: int
     keys: int
     gaps: int
 
@@ -151,7 +160,10 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     time = counted(frame) and "banner" not in view.hidden
     timeline = view.timeline is not None
     graphs = _GRAPHS if devices.selected_device(frame, view) is not None else 1
-    return _planned(width, height, view.hidden, time, timeline, graphs, disks, parts, every, folded, links, listed)
+    problems = bool(view.problems)
+    return _planned(
+        width, height, view.hidden, time, timeline, problems, graphs, disks, parts, every, folded, links, listed
+    )
 
 
 @lru_cache(maxsize=32)
@@ -161,6 +173,7 @@ def _planned(
     hidden: frozenset[str],
     time: bool,
     timeline: bool,
+    problems: bool,
     graphs: int,
     disks: int,
     parts: int,
@@ -184,6 +197,7 @@ def _planned(
         disk=1 + first_disks,
         process=6,
         system=(3 + links if tall and links else 2),
+        doctor=int(problems),
         keys=1,
         gaps=1 if tall else 0,
     )
@@ -197,6 +211,7 @@ def _planned(
         {"process": 5},
         {"process": 4},
         {"system": 1},
+        {"doctor": 0},
         {"system": 0},
         {"graphs": 0},
         {"gpu": 2 if every else 1},

@@ -52,6 +52,13 @@ class FiringAlert(NamedTuple):
     severity: Severity
 
 
+class Problem(NamedTuple):
+    """A fault of this machine that doctor finds. name: doctor's, by which it is dismissed."""
+
+    name: str
+    text: str
+
+
 class View(NamedTuple):
     """The screen's state, which the front owns and hands to every ``*_rows`` function."""
 
@@ -133,6 +140,12 @@ class View(NamedTuple):
     """Whether the screen is being drawn for a picture, which is written: without environments."""
     firing: tuple[FiringAlert, ...] = ()
     """The alerts that fire now, oldest first."""
+    problems: tuple[Problem, ...] = ()
+    """What doctor finds wrong here and the user has not dismissed, the worst first."""
+    dismissed: frozenset[str] = frozenset()
+    """Names of problems that the user dismissed."""
+    units: str = "binary"
+    """One of model.settings.UNITS: the size of a MB in rates."""
     cache: FrameCache | None = None
     """The cache of this screen's panels; None: nothing is cached."""
 

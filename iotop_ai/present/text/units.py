@@ -1,7 +1,7 @@
 """Numbers to text: three digits, a dim 0 for a measured zero, ``<0.1``, ``-`` undefined, ``?`` unknown.
 
-MB and the letters K M G T are the kernel tools' own: powers of 1,024, as in ``iostat -m`` and ``iotop``. Link speeds
-and watts are decimal.
+MB and the letters K M G T are the kernel tools' own: powers of 1,024, as in ``iostat -m`` and ``iotop``; in rates they
+are powers of 1,000 after ``use_units("decimal")``. Link speeds and watts are decimal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,26 @@ else:
 UNKNOWN = "?"
 UNDEFINED = "-"
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
+UNIT_WORDS = {"binary": "1 MB/s is 1,048,576 B/s", "decimal": "1 MB/s is 1,000,000 B/s"}
+_KILO = {"binary": 1024, "decimal": 1000}
+_rates = ["binary"]
+"""The units of this process's screen, as a locale is: every sentence and table has the same."""
 _LETTERS = ("", "K", "M", "G", "T", "P")
+
+
+def use_units(units: str) -> None:
+    """Set the size of a KB, MB and GB in rates: one of model.settings.UNITS."""
+    _rates[0] = units
+
+
+def rate_bytes(power: int) -> int:
+    """The bytes of a KB (1), MB (2), GB (3) in rates."""
+    return int(_KILO[_rates[0]] ** power)
+
+
+def rate_unit(most: float) -> tuple[str, int]:
+    """(unit, its bytes) of a graph whose largest rate is ``most``."""
+    return ("GB/s", rate_bytes(3)) if most >= 999.5 * rate_bytes(2) else ("MB/s", rate_bytes(2))
 
 
 def token_of(text: str, otherwise: str = "text") -> str:
@@ -87,20 +106,21 @@ def percent(ratio: float | None) -> str:
 
 
 def scaled(size: float | None) -> tuple[str, str]:
-    """Bytes as (three digits, letter): ("91.8", "M"), ("0", ""), ("<0.1", "K"), ("?", "")."""
+    """Bytes that processes move as (three digits, letter): ("91.8", "M"), ("0", ""), ("<0.1", "K"), ("?", "")."""
     if size is None:
         return UNKNOWN, ""
     if size <= 0:
         return "0", ""
-    if size < 0.05 * KIB:
+    kilo = rate_bytes(1)
+    if size < 0.05 * kilo:
         return "<0.1", "K"
-    value = size / KIB
+    value = size / kilo
     for letter in _LETTERS[1:-1]:
         if value < 99.95:
             return f"{value:.1f}", letter
         if value < 999.5:
             return f"{value:.0f}", letter
-        value /= KIB
+        value /= kilo
     return figure(value), _LETTERS[-1]
 
 
@@ -131,7 +151,7 @@ def capacity(bytes_: float | None) -> str:
 
 def mib(bytes_per_s: float | None) -> str:
     """Bytes per second in the rMB/s and wMB/s columns."""
-    return figure(None if bytes_per_s is None else bytes_per_s / MIB)
+    return figure(None if bytes_per_s is None else bytes_per_s / rate_bytes(2))
 
 
 def amount(bytes_: float | None) -> str:
@@ -147,8 +167,8 @@ def plural(number: int, noun: str) -> str:
 
 def rate(bytes_per_s: float | None) -> tuple[str, str]:
     """Bytes per second as (figure, unit): ("92.0", "MB/s"), ("1.7", "GB/s"), ("0", "MB/s")."""
-    if bytes_per_s is not None and bytes_per_s >= 999.5 * MIB:
-        return figure(bytes_per_s / GIB), "GB/s"
+    if bytes_per_s is not None and bytes_per_s >= 999.5 * rate_bytes(2):
+        return figure(bytes_per_s / rate_bytes(3)), "GB/s"
     return mib(bytes_per_s), "MB/s"
 
 

@@ -10,8 +10,10 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.text.line import DISK_PREFIX, Line
 from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import DEVICE_KEYS
+from iotop_ai.tui.dialogs.base import Backdrop
 from iotop_ai.tui.screens.detail import DetailScreen
 from iotop_ai.tui.screens.health import HealthScreen
+from iotop_ai.tui.screens.main.machine_actions import MachineActions
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
@@ -26,12 +28,19 @@ class DeviceScreen(DetailScreen):
     screen_name = "device"
 
     def __init__(
-        self, state: MainState, time: TimeActions, source: Source, theme_styles: ThemeStyles, device: str
+        self,
+        state: MainState,
+        time: TimeActions,
+        source: Source,
+        machine: MachineActions,
+        theme_styles: ThemeStyles,
+        device: str,
     ) -> None:
         super().__init__(state, time, theme_styles, "device-detail")
         self.device = device
         self.page = DevicePage()
         self._source = source
+        self._machine = machine
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The device."""
@@ -58,6 +67,11 @@ class DeviceScreen(DetailScreen):
         """Draw the chart with a logarithmic scale, or a linear one."""
         self.page = self.page._replace(log=not self.page.log)
         self.main.change(f"done: {'logarithmic' if self.page.log else 'linear'} scale, of the tall chart")
+
+    def action_check(self) -> None:
+        """Ask whether to check this device, by its mount where it has one."""
+        backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
+        self.app.push_screen(self._machine.storage_check(backdrop, self.device))
 
     def action_health(self) -> None:
         """Open the health of the disk below this device."""

@@ -40,6 +40,7 @@ hide_columns = ["rss"]
 tree = true
 remember = false
 exact = true
+units = 'decimal'
 procfs = '/host/proc'
 sysfs = '/host/sys'
 smart = false
@@ -98,6 +99,7 @@ def test_every_setting_of_the_file_is_read(path: Path) -> None:
         tree=True,
         remember=False,
         exact=True,
+        units="decimal",
         procfs="/host/proc",
         sysfs="/host/sys",
         smart=False,
@@ -108,7 +110,7 @@ def test_every_setting_of_the_file_is_read(path: Path) -> None:
         keymap=(("sort.next", ("greater_than_sign", "f11")), ("time.mark", ("ctrl+x",))),
     )
     assert origins["interval"] == f"{path}:2"
-    assert origins["marks.util"] == f"{path}:26"
+    assert origins["marks.util"] == f"{path}:27"
     assert set(origins) == set(BY_NAME)
     assert settings.chosen == {setting.field for setting in SETTINGS}
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,3 +102,27 @@ def test_a_size_reads_back_within_its_digits(value: float) -> None:
     scale = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}.get(text[-1], 1)
     shown = float(text.rstrip("KMGTP")) * scale
     assert shown == pytest.approx(value, rel=0.06, abs=1)
+
+
+@pytest.fixture
+def decimal() -> Iterator[None]:
+    units.use_units("decimal")
+    yield
+    units.use_units("binary")
+
+
+@pytest.mark.usefixtures("decimal")
+def test_rates_in_powers_of_a_thousand() -> None:
+    assert units.mib(92_000_000) == "92.0"
+    assert units.rate(92_000_000) == ("92.0", "MB/s")
+    assert units.rate(1_700_000_000) == ("1.7", "GB/s")
+    assert [units.scaled(size) for size in (2_000, 91_800_000, 40)] == [("2.0", "K"), ("91.8", "M"), ("<0.1", "K")]
+    assert units.rate_unit(1e9) == ("GB/s", 10**9)
+    assert units.size(128 * 1024) == "128K"  # a block's size and memory stay what the kernel says
+
+
+def test_the_same_rates_in_powers_of_1024() -> None:
+    assert units.mib(92_000_000) == "87.7"
+    assert units.rate(1_700_000_000) == ("1.6", "GB/s")
+    assert [units.scaled(size) for size in (2_000, 91_800_000, 40)] == [("2.0", "K"), ("87.5", "M"), ("<0.1", "K")]
+    assert units.rate_unit(1e9) == ("MB/s", 1024**2)

@@ -122,6 +122,8 @@ ON_MAIN: dict[str, Answer] = {
     "rows.tag": Answer(r"(un)?tagged, \d+ in all", before=("to process", "Home")),
     "rows.untag": Answer(r"done: \d+ untagged|nothing is tagged"),
     "row.copy": Answer("copied|no clipboard"),
+    "rates.units": Answer("1 MB/s is 1,000,000 B/s", ("B",)),
+    "doctor.dismiss": Answer("dismissed|row is not shown"),
 }
 LIVE: dict[str, Answer] = {
     "app.suspend": Answer(r"\[1\] \+ Stopped"),
@@ -129,6 +131,7 @@ LIVE: dict[str, Answer] = {
     "interval.longer": Answer(r"every [0-9.]+ s"),
     "interval.shorter": Answer(r"every [0-9.]+ s"),
     "act.drop_caches": Answer("DROP CACHES", ESC),
+    "act.check": Answer("CHECK A STORAGE", ESC),
     "act.delay_accounting": Answer("DELAY ACCOUNTING", ESC),
     "act.signal": Answer("PROCESS", ESC, ("to process",)),
     "act.nice": Answer("PROCESS", ESC),
@@ -155,6 +158,7 @@ ON_DEVICE: dict[str, Answer] = {
     "disk.health": Answer("Up/Down:scroll", ESC),
     "disk.tab": Answer(r"\[latency\]", ("BTab",)),
     "disk.previous_tab": Answer(r"\[facts\]", ("Tab",)),
+    "disk.check": Answer("CHECK A STORAGE", ESC),
     "disk.log": Answer("logarithmic scale", ("l",)),
     "disk.help": Answer("means unknown, never zero", ESC),
 }

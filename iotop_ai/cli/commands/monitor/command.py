@@ -34,6 +34,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames, unjudged
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import FrameCache
+from iotop_ai.present.text.units import use_units
 
 if TYPE_CHECKING:
     from iotop_ai.alerts.config import AlertConfig
@@ -110,7 +111,12 @@ def run_monitor(
         first = unjudged(snapshot)
         check_job(snapshot, settings.job)
         base = snapshot if settings.accumulated else None
-        changes = {"base": base, "device": restored_device(first, before), "message": trouble}
+        changes = {
+            "base": base,
+            "device": restored_device(first, before),
+            "message": trouble,
+            "dismissed": before.dismissed or frozenset(),
+        }
         keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
         alerts = None if in_browser() else partial(make_alerts or _default_alerts, source)
         stream = frames(_prepend(snapshot, snapshots))
@@ -276,6 +282,7 @@ def _run_app(
 
 
 def _view(settings: Settings, here: Terminal) -> View:
+    use_units(settings.units)
     return View(
         interval_s=settings.interval_s,
         sort=settings.sort,
@@ -286,6 +293,7 @@ def _view(settings: Settings, here: Terminal) -> View:
         readonly=settings.readonly,
         hidden=frozenset(settings.hidden),
         tree=settings.tree,
+        units=settings.units,
         no_columns=frozenset(settings.no_columns),
         keymap=settings.keymap,
         marks=settings.marks,

@@ -12,7 +12,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
+from iotop_ai.model.settings import SORT_KEYS, THEMES, UNITS, Settings
 from iotop_ai.present.block.devices import infos
 from iotop_ai.present.process.table import optional_columns
 from iotop_ai.present.screen.actions import PANEL_KEYS
@@ -42,6 +42,8 @@ class RememberedView(NamedTuple):
     device: tuple[str, str, str, str] | None = None
     tree: bool | None = None
     no_columns: frozenset[str] | None = None
+    units: str | None = None
+    dismissed: frozenset[str] | None = None
 
 
 def read_view(folder: Path | str) -> tuple[RememberedView, str]:
@@ -81,6 +83,11 @@ def _parse(raw: bytes) -> RememberedView:
     sort, theme, hidden, device = (tree.get(name) for name in ("sort", "theme", "hidden", "device"))
     reverse, only, branches = (tree.get(name) for name in ("reverse", "only_active", "tree"))
     without = tree.get("no_columns")
+    units, dismissed = tree.get("units"), tree.get("dismissed")
+    if units not in (None, *UNITS):
+        raise ValueError("unknown units")
+    if dismissed is not None and not (isinstance(dismissed, list) and all(isinstance(name, str) for name in dismissed)):
+        raise ValueError("not names")
     if sort not in (None, *SORT_KEYS) or theme not in (None, *THEMES):
         raise ValueError("unknown words")
     if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only, branches)):
@@ -94,7 +101,8 @@ def _parse(raw: bytes) -> RememberedView:
             raise ValueError("not a device")
         device = tuple(clean(part) for part in device)
     panels, columns = (None if names is None else frozenset(names) for names in (hidden, without))
-    return RememberedView(sort, reverse, only, panels, theme, device, branches, columns)
+    names = None if dismissed is None else frozenset(clean(name) for name in dismissed)
+    return RememberedView(sort, reverse, only, panels, theme, device, branches, columns, units, names)
 
 
 def _columns() -> list[str]:
@@ -113,7 +121,7 @@ def write_view(folder: Path, view: RememberedView) -> None:
 
 def restored_settings(settings: Settings, before: RememberedView) -> Settings:
     """The Settings with the remembered values where nothing sets them for this run."""
-    values: dict[str, object] = {name: getattr(before, name) for name in ("sort", "theme", "tree")}
+    values: dict[str, object] = {name: getattr(before, name) for name in ("sort", "theme", "tree", "units")}
     for name in ("hidden", "no_columns"):
         if (names := getattr(before, name)) is not None:
             values[name] = tuple(sorted(names))
@@ -150,12 +158,13 @@ def merge_left_view(view: View, look: str, frame: Frame, settings: Settings, bef
     if view.device and info is None:
         device = before.device
     theme = look or before.theme
-    now = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns)
+    now = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)
+    now = now._replace(dismissed=view.dismissed or None)
     start = RememberedView(settings.sort, None, None, frozenset(settings.hidden))
-    start = start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns))
+    start = start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns), units=settings.units)
     unchanged = {
         name: getattr(before, name)
-        for name in ("sort", "hidden", "tree", "no_columns")
+        for name in ("sort", "hidden", "tree", "no_columns", "units")
         if getattr(now, name) == getattr(start, name) and (name in settings.chosen or getattr(before, name) is None)
     }
     return now._replace(**unchanged)

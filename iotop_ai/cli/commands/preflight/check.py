@@ -13,29 +13,23 @@ from iotop_ai.cli.options.common import count, settings_of
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room, room_for_data
-from iotop_ai.collectors.state.folder import state_path
 from iotop_ai.export.json.storage_check import render_storage_check_json
 from iotop_ai.export.text.storage_check import storage_check_text
-from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
-from iotop_ai.model.preflight.history import kept_of, slower_than_before
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import (
     FILE_BYTES,
-    Measured,
     Threshold,
     fastest_read,
     most_files,
     plan,
     read_await_ms,
 )
-from iotop_ai.preflight.storage.check import End, Found, Started, StorageCheck
-from iotop_ai.preflight.storage.check import Progress as PhaseProgress
+from iotop_ai.preflight.storage.check import StorageCheck
 from iotop_ai.preflight.storage.forecast import forecasted, read_cores
-from iotop_ai.preflight.storage.history import keep_check, read_history
+from iotop_ai.preflight.storage.gather import compared, gather
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
 from iotop_ai.preflight.user_python import user_python
@@ -44,8 +38,6 @@ from iotop_ai.present.screen.bounds import bounded
 
 N = TypeVar("N", int, float)
 SHORTEST_S, LONGEST_S = 2.0, 600.0
-LEAST_KEPT_S = 5.0
-"""A shorter check varies too much to be compared."""
 MOST_WORKERS = 256
 LEAST_SAMPLE, MOST_SAMPLE = 4096, 4 << 20
 _WIDTH = 80
@@ -116,46 +108,25 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
     phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)
     python = user_python(args.python) if args.dataset else ""
     request = Request(os.path.abspath(args.path), phases, args.engine, not args.no_write, python=python)
-    report = Report(place, 0)
-    results: list[Measured] = []
-    notes: list[str] = []
-    end = End()
     running = StorageCheck(request, clock)
     try:
         with Progress(clock) as show:
-            for news in running.news():
-                if isinstance(news, PhaseProgress):
-                    show(f"{len(results) + 1}/{len(phases)} {progress_text(*news)}")
-                elif isinstance(news, Started):
-                    report = report._replace(target=news.target, engine=news.engine)
-                elif isinstance(news, Found):
-                    report = report._replace(dataset=news.dataset, decoding=news.decoding)
-                elif isinstance(news, Measured):
-                    results.append(news)
-                elif isinstance(news, str):
-                    notes.append(news)
-                else:
-                    end = news
+            report, end = gather(
+                Report(place, 0),
+                running.news(),
+                clock,
+                lambda so_far, step: show(f"{len(so_far.results) + 1}/{len(phases)} {progress_text(*step)}"),
+            )
     finally:
         running.close()
-    if end.left:
-        notes.append(f"its file could not be removed: {end.left}; a later check of this folder removes it")
-    if end.hung_s:
-        notes.append("its own process waits for the storage, to remove the file when it answers")
-    if end.error and not results:
-        end = end._replace(error=f"{clean(args.path)}: {end.error}")
-        if end.number in _GONE:
-            raise InputError(end.error)
-    report = report._replace(
-        wall_s=clock.wall_ns() // 10**9, results=tuple(results), notes=tuple(notes), hung_s=end.hung_s,
-        failed=end.error,
-    )  # fmt: skip
+    if not report.results and end.number in _GONE:
+        raise InputError(end.error)
     if rate or report.dataset is not None:
         report = report._replace(room_bytes=room_for_data(read_levels(root), read_memory_room(root)))
     if rate:
         report = forecasted(report, rate, args.workers, args.sample_size, read_cores(root))
     report = report._replace(thresholds=_thresholds(args, report))
-    return report if end.error or end.hung_s else _compared(report, args.seconds)
+    return report if end.error or end.hung_s else compared(report, args.seconds)
 
 
 def wanted_rate(args: argparse.Namespace) -> float:
@@ -181,24 +152,6 @@ def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ..
         Threshold("--min-gpu", args.min_gpu or 0.0, share),
     )
     return tuple(one for one in asked if getattr(args, one.flag[2:].replace("-", "_")) is not None)
-
-
-def _compared(report: Report, seconds: float) -> Report:
-    """The report with what is slower than before; keeps this run's figures for the next."""
-    key, target = report.place.key, report.target
-    if not key or target is None or not target.direct or seconds < LEAST_KEPT_S:
-        return report
-    now = kept_of(report.results, report.engine, report.wall_s)
-    folder = state_path()
-    try:
-        earlier = call_with_timeout(HOME_TIMEOUT_S, folder, lambda: read_history(folder, key))
-    except (OSError, ValueError):
-        earlier = ()
-    try:
-        call_with_timeout(HOME_TIMEOUT_S, folder, lambda: keep_check(folder, key, now))
-    except OSError as error:
-        report = report._replace(notes=(*report.notes, f"not kept for later: {clean(error.strerror or str(error))}"))
-    return report._replace(changes=slower_than_before(earlier, now), earlier=len(earlier))
 
 
 def _seconds(text: str) -> float:

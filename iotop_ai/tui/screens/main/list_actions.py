@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from iotop_ai.model.clean import clean
-from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.model.settings import SORT_KEYS, UNITS
 from iotop_ai.present.block.devices import BlockDevice, all_devices, infos, mounts
 from iotop_ai.present.job.screen import job_rows
 from iotop_ai.present.process.table import COLUMNS, has_room, optional_columns
 from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import device_order, selected_device_name
-from iotop_ai.present.text.units import size
+from iotop_ai.present.text.units import UNIT_WORDS, size, use_units
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.view_changes import device_after, sort_after, typed
 
@@ -126,6 +126,12 @@ class ListActions:
             self.reverse()
         else:
             self._sort_by(key)
+
+    def units(self) -> None:
+        """Switch the size of a MB in rates."""
+        units = UNITS[(UNITS.index(self._state.view.units) + 1) % len(UNITS)]
+        use_units(units)
+        self._state.change(f"done: {UNIT_WORDS[units]}", units=units)
 
     def reverse(self) -> None:
         """Reverse the order."""

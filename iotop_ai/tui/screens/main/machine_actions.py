@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from textual.message import Message
+
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.machine.drop_caches_dialog import TITLE as DROP_TITLE
 from iotop_ai.present.process.dialog import DELAY_TITLE, TITLE, process_target, tagged_target
 from iotop_ai.present.process.groups import groups
+from iotop_ai.present.screen.view import Problem
 from iotop_ai.store.source import Source
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 from iotop_ai.tui.dialogs.notice import NoticeScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionThreads
+from iotop_ai.tui.threads.doctor import look_once
 
 AT_NOW = ("live", "paused")
 PROCESS_PREFIX = "process:"
@@ -36,12 +40,36 @@ class MachineActions:
         threads: ActionThreads,
         backdrop: Callable[[], Backdrop],
         open_dialog: Callable[[DialogScreen], None],
+        post_message: Callable[[Message], bool],
     ) -> None:
         self._state = state
         self._source = source
         self._threads = threads
         self._backdrop = backdrop
         self._open_dialog = open_dialog
+        self._post_message = post_message
+
+    def look_for_problems(self) -> None:
+        """Let a thread look once for what doctor would find on this machine."""
+        root = self.root
+        if self._source.live and not self._state.view.remote and root is not None and root.live:
+            look_once(root, self._state.newest.snapshot, self._post_message)
+
+    def show_problems(self, problems: tuple[Problem, ...]) -> None:
+        """Show those that the user has not dismissed."""
+        state = self._state
+        left = tuple(one for one in problems if one.name not in state.view.dismissed)
+        if left:
+            state.change(state.view.message, problems=left)
+
+    def dismiss(self) -> None:
+        """Remove the row of problems, also from later sessions."""
+        view = self._state.view
+        if not view.problems:
+            self._state.change("doctor's row is not shown")
+            return
+        names = view.dismissed | {one.name for one in view.problems}
+        self._state.change("done: dismissed; iotop-ai doctor lists all", problems=(), dismissed=names)
 
     def why_not(self) -> str:
         """Why nothing may be changed from here; "" where it may."""
@@ -76,6 +104,26 @@ class MachineActions:
             return DelayScreen(self._backdrop(), self._threads)
 
         self._ask(DELAY_TITLE, make)
+
+    def storage_check(self, backdrop: Backdrop, device: str = "") -> DialogScreen:
+        """The dialog that checks a storage, or a notice with the reason why not. device: that of the page in front."""
+        from iotop_ai.present.preflight.storage_dialog import TITLE as CHECK_TITLE
+        from iotop_ai.present.preflight.storage_dialog import proposed_path
+
+        view = self._state.view
+        why = view.not_live or ("" if self._source.live else "only on the live screen of the machine itself")
+        if why:
+            return NoticeScreen(backdrop, CHECK_TITLE, why)
+        from iotop_ai.tui.dialogs.storage_check import CheckScreen  # slow to import
+
+        path = proposed_path(self._state.frame, view, device)
+        return CheckScreen(
+            backdrop, path, write=not view.readonly, note=lambda text: self._source.add_event("action", text)
+        )
+
+    def check(self) -> None:
+        """Ask which storage to check."""
+        self._open_dialog(self.storage_check(self._backdrop()))
 
     def one_process(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen:
         """The dialog that asks for a command for one process, or a notice with the reason why that is not possible."""

@@ -11,7 +11,7 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import LinePanel
 
-UNFOCUSABLE = ("time", "keys")
+UNFOCUSABLE = ("time", "doctor", "keys")
 
 
 class FramePanel(LinePanel):

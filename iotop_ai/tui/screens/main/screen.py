@@ -35,6 +35,7 @@ from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.screens.palette import PaletteScreen, TakeAction
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+from iotop_ai.tui.threads.doctor import ProblemsFound
 from iotop_ai.tui.view_changes import moved
 from iotop_ai.tui.widgets.lines import PlaceClicked, RowClicked, Wheeled
 
@@ -83,7 +84,9 @@ class MainScreen(MonitorScreen):
         self.recording = RecordingActions(state, source, keeper, self.post_message)
         self.time = TimeActions(state, source, self.recording, look_back)
         self.lists = ListActions(state, self._open_list)
-        self.machine = MachineActions(state, source, threads, self._backdrop, self._open_dialog)
+        self.machine = MachineActions(
+            state, source, threads, self._backdrop, self._open_dialog, post_message=self.post_message
+        )
         self.verdict = VerdictActions(state, threads, self.machine.why_not, self._osc52)
         self.tags = TagActions(state, threads, self.action_cursor, lambda name: self.panels[name].lines, self._osc52)
         self.live = LiveUpdates(state, source, self.recording, self.verdict)
@@ -102,9 +105,10 @@ class MainScreen(MonitorScreen):
         self.action_find = lists.find
         self.action_tag, self.action_untag, self.action_copy_row = tags.tag, tags.untag, tags.copy_row
         self.action_job, self.action_copy = self.verdict.job, self.verdict.copy
-        self.action_acknowledge = self.verdict.acknowledge
+        self.action_acknowledge, self.action_dismiss_problems = self.verdict.acknowledge, self.machine.dismiss
+        self.action_units = lists.units
         self.action_drop_caches, self.action_process = self.machine.drop_caches, self.machine.process
-        self.action_delay_accounting = self.machine.delay_accounting
+        self.action_delay_accounting, self.action_check = self.machine.delay_accounting, self.machine.check
 
     @property
     def view(self) -> View:
@@ -292,6 +296,10 @@ class MainScreen(MonitorScreen):
         """Show what an action came to."""
         self.state.change(message.answer)
 
+    def on_problems_found(self, message: ProblemsFound) -> None:
+        """Show what doctor would find."""
+        self.machine.show_problems(message.problems)
+
     def on_recording_result(self, message: RecordingResult) -> None:
         """Show what starting or stopping a recording came to."""
         self.recording.show_result(message)
@@ -358,7 +366,7 @@ class MainScreen(MonitorScreen):
         from iotop_ai.tui.screens.device import DeviceScreen
 
         name = self.view.cursor.removeprefix(DISK_PREFIX) or selected_device_name(self.frame, self.view)
-        self.app.push_screen(DeviceScreen(self.state, self.time, self._source, self.theme_styles, name))
+        self.app.push_screen(DeviceScreen(self.state, self.time, self._source, self.machine, self.theme_styles, name))
 
     def _open_process(self) -> None:
         from iotop_ai.tui.screens.process import ProcessDetailScreen

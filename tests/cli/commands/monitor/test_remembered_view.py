@@ -23,7 +23,16 @@ from iotop_ai.present.screen.view import View
 from tests.present.make import Disk, Machine, disk, frame, snapshots
 
 WHOLE = RememberedView(
-    "cpu", True, False, frozenset({"gpu", "system"}), "cvd", ("sda", "S1", "M1", "sda"), True, frozenset({"rss"})
+    "cpu",
+    True,
+    False,
+    frozenset({"gpu", "system"}),
+    "cvd",
+    ("sda", "S1", "M1", "sda"),
+    True,
+    frozenset({"rss"}),
+    "decimal",
+    frozenset({"shared memory"}),
 )
 
 

@@ -1,0 +1,73 @@
+"""A running check's news, put together into its report; and the report beside those of earlier checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.state.folder import state_path
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.history import kept_of, slower_than_before
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import Measured
+from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started
+from iotop_ai.preflight.storage.history import keep_check, read_history
+
+LEAST_KEPT_S = 5.0
+"""A shorter check varies too much to be compared."""
+
+
+class Gathered(NamedTuple):
+    """The report with all that was measured, and how the check ended."""
+
+    report: Report
+    end: End
+
+
+def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[Report, Progress], None]) -> Gathered:
+    """Take the news to their end. show: gets each step with the report so far."""
+    end = End()
+    for one in news:
+        if isinstance(one, Progress):
+            show(report, one)
+        elif isinstance(one, Started):
+            report = report._replace(target=one.target, engine=one.engine)
+        elif isinstance(one, Found):
+            report = report._replace(dataset=one.dataset, decoding=one.decoding)
+        elif isinstance(one, Measured):
+            report = report._replace(results=(*report.results, one))
+        elif isinstance(one, str):
+            report = report._replace(notes=(*report.notes, one))
+        else:
+            end = one
+    notes = []
+    if end.left:
+        notes.append(f"its file could not be removed: {end.left}; a later check of this folder removes it")
+    if end.hung_s:
+        notes.append("its own process waits for the storage, to remove the file when it answers")
+    if end.error and not report.results:
+        end = end._replace(error=f"{report.place.path}: {end.error}")
+    report = report._replace(
+        wall_s=clock.wall_ns() // 10**9, notes=(*report.notes, *notes), hung_s=end.hung_s, failed=end.error
+    )
+    return Gathered(report, end)
+
+
+def compared(report: Report, seconds: float) -> Report:
+    """The report with what is slower than before; keeps this run's figures for the next."""
+    key, target = report.place.key, report.target
+    if not key or target is None or not target.direct or seconds < LEAST_KEPT_S:
+        return report
+    now = kept_of(report.results, report.engine, report.wall_s)
+    folder = state_path()
+    try:
+        earlier = call_with_timeout(HOME_TIMEOUT_S, folder, lambda: read_history(folder, key))
+    except (OSError, ValueError):
+        earlier = ()
+    try:
+        call_with_timeout(HOME_TIMEOUT_S, folder, lambda: keep_check(folder, key, now))
+    except OSError as error:
+        report = report._replace(notes=(*report.notes, f"not kept for later: {clean(error.strerror or str(error))}"))
+    return report._replace(changes=slower_than_before(earlier, now), earlier=len(earlier))

@@ -1,0 +1,56 @@
+"""One dim row of the live screen: what ``iotop-ai doctor`` finds wrong here and a running job feels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.preflight.environment.check import Check, State
+from iotop_ai.present.screen.key_names import key_label
+from iotop_ai.present.screen.keymap import keys_of_action
+from iotop_ai.present.screen.view import Problem, View
+from iotop_ai.present.text.line import Line, Span, plain, row, spans_cells
+from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.phrases import whole_clauses
+
+DISMISS = "doctor.dismiss"
+_AREAS = ("container", "limits", "machine")
+_MACHINE_WARNINGS = ("link", "accounting", "clock")
+"""Last words of the machine's warnings that slow every job. Those about swap, scheduler and read-ahead depend on it."""
+
+
+class _Rank(NamedTuple):
+    """The order of problems: failures before warnings, then as doctor lists them."""
+
+    warning: bool
+    place: int
+
+
+def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
+    """What matters to a job that runs now, the worst first: every failure, and what slows the whole machine.
+
+    A warning that most healthy machines have is left to ``iotop-ai doctor``.
+    """
+    found: list[tuple[_Rank, Problem]] = []
+    for place, check in enumerate(checks):
+        fails = check.state is State.FAIL and check.area in _AREAS
+        slows = check.state is State.WARN and check.area == "machine" and check.name.endswith(_MACHINE_WARNINGS)
+        if fails or slows:
+            found.append((_Rank(slows, place), Problem(check.name, plain(check.text))))
+    return tuple(problem for _, problem in sorted(found, key=lambda one: one[0]))
+
+
+@panel
+def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The worst problem, the number of others, and the key that dismisses the row; [] without any."""
+    if not view.problems:
+        return []
+    from iotop_ai.present.screen.actions import all_actions  # most screens have no such row
+
+    keys = keys_of_action(all_actions()[DISMISS], view.keymap)
+    others = len(view.problems) - 1
+    right = [Span(f"+{others} ", "dim")] if others else []
+    right += [Span(key_label(keys[0]), "key"), Span(":dismiss ", "dim")] if keys else []
+    room = width - 9 - spans_cells(right) - 1
+    return [row(width, [Span(f" doctor  {whole_clauses(view.problems[0].text, room)}", "dim")], right)]

@@ -1,0 +1,131 @@
+"""The dialog of a storage check on the live screen: the question, the running phase, the figures."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import CACHED, MIB, READAHEAD, SEQUENTIAL, WRITE, Latency, Measured
+from iotop_ai.present.block import devices
+from iotop_ai.present.job.verdict_words import current_job, job_mount
+from iotop_ai.present.preflight.dataset import speed
+from iotop_ai.present.preflight.storage import earlier_text, findings_text, phase_title, place_text
+from iotop_ai.present.screen.dialog import LABEL, Row, labelled, typing
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Span, plain
+from iotop_ai.present.text.units import brief, count
+
+TITLE = "CHECK A STORAGE"
+SECONDS = 10.0
+MOST_BYTES = 512 * MIB
+_NAME, _FIGURE = 25, 9
+_MOST_FINDINGS = 4
+
+
+class CheckView(NamedTuple):
+    """The dialog's state. typed: the path. error: why it was refused, or why the check failed.
+
+    step: the running phase in words, "" while none runs; done, phases: their numbers. report: what was measured so far.
+    ended: whether the check is over. stopping: whether it was asked to end. write: whether it may write its own file.
+    """
+
+    typed: str = ""
+    error: str = ""
+    step: str = ""
+    done: int = 0
+    phases: int = 0
+    report: Report | None = None
+    ended: bool = False
+    stopping: bool = False
+    write: bool = True
+
+
+def proposed_path(frame: Frame, view: View, device: str = "") -> str:
+    """What is likely to be checked: the mount of the job's data, else of the selected device, else the device itself.
+
+    device: that of the page in front, which comes first.
+    """
+    job = None if device or view.device else current_job(frame)
+    mount = None if job is None else job_mount(frame, job)
+    if mount is not None:
+        return mount.path
+    if not device:
+        selected = devices.selected_device(frame, view)
+        device = "" if selected is None else selected.name
+    if not device:
+        return ""
+    mounts = devices.mounts(device, frame)
+    return mounts[0].path if mounts else f"/dev/{device}"
+
+
+def check_body(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
+    """The explanation or the figures, and the choice."""
+    if view.report is None:
+        return _question(view, width)
+    head = labelled("where", place_text(view.report.place), width)
+    if not view.ended:
+        head += labelled("now", f"{view.done + 1} of {view.phases}: {view.step}" if view.step else "...", width)
+        head.append(_bar(view, width))
+    head += [[], *result_rows(view.report.results)] if view.report.results else []
+    if view.ended:
+        found = [*findings_text(view.report), *filter(None, [earlier_text(view.report)])]
+        head += [[]] if found else []
+        for text in found[:_MOST_FINDINGS]:
+            head += labelled("", plain(text), width)
+    if view.error:
+        head += labelled("failed", view.error, width, token="warn")
+    if view.ended:
+        return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]
+    word = "stopping; its file is being removed" if view.stopping else ":stop"
+    return head, [[Span("   Esc", "key"), Span(word if word.startswith(":") else f" {word}", "dim")]]
+
+
+def _question(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
+    head = labelled("measures", "what a folder, file or device gives a training job: sequential and random reads past "
+                    "the page cache, small files, write + fsync", width)  # fmt: skip
+    head += labelled("takes", f"{SECONDS:g} s, in which whatever else uses that disk is slower", width)
+    own = f"one file of its own of at most {MOST_BYTES // MIB} MB, which it removes; a device is only read"
+    head += labelled("writes", own if view.write else "nothing: this screen is read-only", width)
+    tail: list[Row] = [typing([Span("path ", "dim")], plain(view.typed), width)]
+    if view.error:
+        tail.insert(0, [Span(f"   {view.error}", "warn")])
+    tail.append([Span("   Enter", "key"), Span(":begin", "dim")])
+    return head, tail
+
+
+def _bar(view: CheckView, width: int) -> Row:
+    room = max(4, width - LABEL - 2)
+    filled = round(room * view.done / max(1, view.phases))
+    return [Span(" " * LABEL), Span("━" * filled, "graph"), Span("─" * (room - filled), "faint")]
+
+
+def result_rows(results: tuple[Measured, ...]) -> list[Row]:
+    """A row for each kind of operation: its best rate with its depth, and p50 and p99 at the lowest depth."""
+    kinds: dict[str, list[Measured]] = {}
+    for one in results:
+        kinds.setdefault(phase_title(one), []).append(one)
+    return [_result(title, found) for title, found in kinds.items()]
+
+
+def _result(title: str, found: list[Measured]) -> Row:
+    of_bytes = found[0].name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
+
+    def rate(one: Measured) -> float:
+        return (one.bytes_per_s if of_bytes else one.ops_per_s) or 0.0
+
+    best = max(found, key=rate)
+    figure = speed(best.bytes_per_s) if of_bytes else f"{count(best.ops_per_s)}/s"
+    depth = f" x{best.depth}" if best.depth > 1 else ""
+    out = [Span(f"   {title:<{_NAME}}", "dim"), Span(f"{figure:>{_FIGURE}}", "strong"), Span(f"{depth:<4}", "dim")]
+    single = min(found, key=lambda one: one.depth).latency
+    if single is not None and found[0].name != WRITE:
+        out.append(Span(f" {_latency(single)}", "text"))
+    return out
+
+
+def _latency(of: Latency) -> str:
+    return f"p50 {_ms(of.p50_ms)} p99 {_ms(of.p99_ms)} ms"
+
+
+def _ms(value: float) -> str:
+    return brief(value) if value >= 1 else f"{value:.2f}" if value >= 0.01 else "<0.01"

@@ -1,0 +1,95 @@
+"""The dialog that checks a storage on this machine, as ``iotop-ai check`` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from textual.events import Key
+
+from iotop_ai.model.clean import clean
+from iotop_ai.present.preflight.storage_dialog import SECONDS, TITLE, CheckView, check_body
+from iotop_ai.present.screen.dialog import Row
+from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
+from iotop_ai.tui.threads.storage_check import CheckEnded, CheckStep, CheckThread
+
+
+class CheckScreen(DialogScreen):
+    """path: proposed. note: takes a text for the recording. Closing it stops a running check."""
+
+    seconds = SECONDS
+    takes_paste = True
+
+    def __init__(self, backdrop: Backdrop, path: str, *, write: bool, note: Callable[[str], None]) -> None:
+        super().__init__(backdrop)
+        self.text = path
+        self._proposed = bool(path)
+        self._note = note
+        self._thread: CheckThread | None = None
+        self.check = CheckView(path, write=write)
+
+    def heading(self) -> tuple[str, str]:
+        """The title, and the path once it is being checked."""
+        return TITLE, "" if self._thread is None else clean(self.text)
+
+    def body(self, width: int) -> tuple[list[Row], list[Row]]:
+        """The question, the progress or the figures."""
+        return check_body(self.check._replace(typed=self.text), width)
+
+    def special(self, key: str) -> bool:
+        """Nothing can be typed once it runs; the first character replaces a proposed path."""
+        if self._thread is not None:
+            return True
+        if self._proposed and (len(key) == 1 or key in ("slash", "tilde")):
+            self.text = ""
+        self._proposed = False
+        return False
+
+    def changed(self) -> None:
+        """Remove the complaint about the path before."""
+        self.check = self.check._replace(error="")
+
+    def enter(self) -> None:
+        """Begin, or close the dialog when it is over."""
+        if self.check.ended:
+            self.leave()
+        elif self._thread is None:
+            path = os.path.expanduser(self.text.strip())
+            if not os.path.isabs(path):
+                self.check = self.check._replace(error="type a full path: /data, or /dev/nvme0n1")
+                return
+            self.text = path
+            self.check = self.check._replace(step="...", error="")
+            self._note(f"storage check of {clean(path)}")
+            self._thread = CheckThread(path, self.seconds, write=self.check.write, post_message=self.post_message)
+
+    def press(self, event: Key) -> None:
+        """Esc stops a running check first, then closes the dialog."""
+        if event.key == "escape" and self._thread is not None and not self.check.ended and not self.check.stopping:
+            self.check = self.check._replace(stopping=True)
+            self._thread.stop()
+            self.draw()
+        else:
+            super().press(event)
+
+    def on_check_step(self, message: CheckStep) -> None:
+        """Show the running phase."""
+        report = message.report
+        self.check = self.check._replace(
+            report=report, step=message.step, done=len(report.results), phases=message.phases
+        )
+        self.draw()
+
+    def on_check_ended(self, message: CheckEnded) -> None:
+        """Show the figures, or let the path be typed again."""
+        if message.report is None:
+            self._thread = None
+            self.check = CheckView(error=message.error, write=self.check.write)
+        else:
+            self.check = self.check._replace(report=message.report, step="", ended=True, stopping=False)
+        self.draw()
+
+    def on_unmount(self) -> None:
+        """Stop a running check; its thread removes what it wrote."""
+        if self._thread is not None:
+            self._thread.stop()

@@ -1,0 +1,44 @@
+"""The thread that looks once for what doctor would find: limits, shared memory, links, clocks. It changes nothing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from textual.message import Message
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.screen.view import Problem
+
+log = logging.getLogger(__name__)
+
+
+class ProblemsFound(Message):
+    """What was found, the worst first."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__()
+
+
+def look_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message], bool]) -> None:
+    """Start the thread. It only reads, runs no program, and is done in some milliseconds."""
+
+    def look() -> None:
+        from iotop_ai.preflight.environment.host import read_host_facts
+        from iotop_ai.preflight.environment.judge_host import judge_host
+        from iotop_ai.preflight.environment.judge_machine import judge_machine
+        from iotop_ai.present.preflight.doctor_line import problems_of
+
+        try:
+            facts = read_host_facts(root, rights=False)
+            checks = (*judge_host(facts, snapshot.host.container), *judge_machine(snapshot, facts))
+        except Exception:  # the screen goes on without it
+            log.exception("looking for problems of this machine failed")
+            return
+        if problems := problems_of(checks):
+            post_message(ProblemsFound(problems))
+
+    threading.Thread(target=look, name="doctor", daemon=True).start()

@@ -1,0 +1,94 @@
+"""The thread of a storage check: what it measures may answer late or never, and must not hold up the screen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from textual.message import Message
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.errors import IotopError
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import plan
+from iotop_ai.preflight.storage.check import Progress, StorageCheck
+from iotop_ai.preflight.storage.gather import compared, gather
+from iotop_ai.preflight.storage.place import read_place
+from iotop_ai.preflight.storage.session import Request
+from iotop_ai.present.preflight.storage import progress_text
+
+WORKERS = 4
+"""Readers of small files in the last phase, as ``iotop-ai check`` has by default."""
+
+
+class CheckStep(Message):
+    """The running phase in words, and the report so far."""
+
+    def __init__(self, report: Report, step: str, phases: int) -> None:
+        self.report = report
+        self.step = step
+        self.phases = phases
+        super().__init__()
+
+
+class CheckEnded(Message):
+    """The end of the check: its report, or why it has none."""
+
+    def __init__(self, report: Report | None, error: str = "") -> None:
+        self.report = report
+        self.error = error
+        super().__init__()
+
+
+class CheckThread:
+    """One check. post_message: of the dialog that shows it."""
+
+    def __init__(self, path: str, seconds: float, *, write: bool, post_message: Callable[[Message], bool]) -> None:
+        self._path, self._seconds, self._write = path, seconds, write
+        self._post_message = post_message
+        self._lock = threading.Lock()
+        self._running: StorageCheck | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="storage-check", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the check to end early. It removes its file, and its end is posted."""
+        with self._lock:
+            self._stopped = True
+            if self._running is not None:
+                self._running.stop()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end, at most ``seconds``; whether it has ended."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        clock = Clock()
+        try:
+            place = read_place(self._path, Root("/"), clock)
+            phases = plan(self._seconds, WORKERS)
+            report = Report(place, 0)
+            self._post_message(CheckStep(report, "", len(phases)))
+            with self._lock:
+                if self._stopped:
+                    self._post_message(CheckEnded(report))
+                    return
+                running = self._running = StorageCheck(Request(self._path, phases, write=self._write), clock)
+            try:
+                report, end = gather(report, running.news(), clock, lambda r, p: self._show(r, p, len(phases)))
+            finally:
+                running.close()
+        except (IotopError, OSError, ValueError) as error:
+            self._post_message(CheckEnded(None, str(error)))
+            return
+        if self._stopped:
+            report = report._replace(failed="", notes=(*report.notes, "stopped early: the figures are of a part"))
+        elif not (end.error or end.hung_s):
+            report = compared(report, self._seconds)
+        self._post_message(CheckEnded(report))
+
+    def _show(self, report: Report, step: Progress, phases: int) -> None:
+        self._post_message(CheckStep(report, progress_text(*step), phases))

@@ -1,0 +1,69 @@
+"""The dialog of a storage check: what it proposes, asks, and shows while it runs and at its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.preflight.place import Place
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import KIB, MIB, RANDOM, SEQUENTIAL, STAT, Latency, Measured
+from iotop_ai.present.preflight.storage_dialog import CheckView, check_body, proposed_path, result_rows
+from iotop_ai.present.screen.dialog import Row, inner_width
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from tests.present import scenes
+
+EXT4 = Place("/data", "ext4", "/dev/sda1", "/data", device="sda1", disks=("sda",), kind="HDD")
+TIMES = Latency(1.0, 0.0055, 2.0, 12.4, 30.0)
+RESULTS = (
+    Measured(STAT, 0, 1, 100, 0, 1.0, TIMES),
+    Measured(SEQUENTIAL, MIB, 1, 100, 100 * MIB, 1.0, TIMES),
+    Measured(SEQUENTIAL, MIB, 8, 100, 1200 * MIB, 1.0, TIMES),
+    Measured(RANDOM, 4 * KIB, 1, 400, 400 * 4 * KIB, 1.0, TIMES),
+    Measured(RANDOM, 4 * KIB, 64, 123_000, 123_000 * 4 * KIB, 1.0, TIMES),
+)
+
+
+def texts(rows: list[Row]) -> list[str]:
+    return ["".join(span.text for span in row).strip() for row in rows]
+
+
+def test_the_job_s_data_is_proposed_else_the_disk_in_view() -> None:
+    starved = scenes.starved(61)
+    assert proposed_path(starved, View()) == "/data"
+    assert proposed_path(starved, View(), "md0") == "/raid"
+    assert proposed_path(starved, View(device="nvme4n1")) == "/"
+    assert proposed_path(starved, View(), "sdz") == "/dev/sdz"
+
+
+def test_the_question_names_the_cost() -> None:
+    head, tail = check_body(CheckView("/data"), 64)
+    assert "whatever else uses that disk is slower" in " ".join(texts(head))
+    assert "at most 512 MB, which it removes" in " ".join(texts(head))
+    assert texts(tail)[0].startswith("path /data")
+    head, _ = check_body(CheckView("/data", write=False), 64)
+    assert "nothing: this screen is read-only" in " ".join(texts(head))
+
+
+def test_a_kind_of_operation_has_one_row_with_its_best_rate() -> None:
+    rows = [" ".join(text.split()) for text in texts(result_rows(RESULTS))]
+    assert rows == [
+        "open + stat + close 100/s p50 <0.01 p99 12 ms",
+        "sequential read 1 MB 1.2 GB/s x8 p50 <0.01 p99 12 ms",
+        "random read 4 KB 123k/s x64 p50 <0.01 p99 12 ms",
+    ]
+    widest = max(cells("".join(span.text for span in row)) for row in result_rows(RESULTS))
+    assert widest < inner_width(80)
+
+
+@pytest.mark.parametrize("width", [56, 64])
+def test_the_running_phase_then_the_findings(width: int) -> None:
+    running = CheckView("/data", step="random read 4 KB x16", done=4, phases=16, report=Report(EXT4, 0))
+    head, tail = check_body(running, width)
+    assert texts(head)[:2] == ["where    /data: ext4 on sda1 on sda (HDD)", "now      5 of 16: random read 4 KB x16"]
+    assert texts(tail) == ["Esc:stop"]
+    assert texts(check_body(running._replace(stopping=True), width)[1])[0].startswith("Esc stopping")
+    ended = running._replace(ended=True, report=Report(EXT4, 0, results=RESULTS, hung_s=12.0))
+    head, tail = check_body(ended, width)
+    assert "hangs: no answer from disk sda1 for 12 s" in " ".join(" ".join(texts(head)).split())
+    assert texts(tail) == ["Enter or Esc:close"]

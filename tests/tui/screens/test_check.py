@@ -1,0 +1,120 @@
+"""A storage check from the live screen: real reads of a real folder, its end, and Esc in the middle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from iotop_ai.present.screen.view import Problem
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.dialogs.notice import NoticeScreen
+from iotop_ai.tui.dialogs.storage_check import CheckScreen
+from iotop_ai.tui.threads.doctor import ProblemsFound
+from tests.tui.scene import made_frames
+from tests.tui.shown import showing, text
+
+
+def opened(app: MonitorApp, path: Path, notes: list[str], seconds: float) -> CheckScreen:
+    dialog = CheckScreen(app.main._backdrop(), str(path), write=True, note=notes.append)
+    dialog.seconds = seconds
+    app.push_screen(dialog)
+    return dialog
+
+
+async def until(pilot: Pilot[None], dialog: CheckScreen, word: str) -> None:
+    for _ in range(1200):
+        await pilot.pause(0.05)
+        if word in text(pilot.app) or dialog.check.error:  # type: ignore[arg-type]
+            return
+    raise AssertionError(text(pilot.app))  # type: ignore[arg-type]
+
+
+async def test_it_measures_a_folder_and_leaves_nothing_there(tmp_path: Path) -> None:
+    notes: list[str] = []
+    async with showing(made_frames(4)) as (app, pilot):
+        dialog = opened(app, tmp_path, notes, 2.0)
+        await pilot.press("enter")
+        await until(pilot, dialog, "Esc:close")
+        assert dialog.check.error == ""
+        assert dialog.check.report is not None
+        assert {one.name for one in dialog.check.report.results} >= {"write", "sequential", "random"}
+        assert "random read 4 KB" in text(app)
+        assert notes == [f"storage check of {tmp_path}"]
+        assert list(tmp_path.iterdir()) == []
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.screen is app.main
+
+
+async def test_escape_stops_it_keys_are_taken_at_once_and_its_file_is_removed(tmp_path: Path) -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        dialog = opened(app, tmp_path, [], 60.0)
+        await pilot.press("enter")
+        await until(pilot, dialog, " of 16: ")
+        await pilot.press("x", "escape")  # a letter is lost, not a command
+        await until(pilot, dialog, "Esc:close")
+        assert dialog._thread is not None
+        assert dialog._thread.wait(10)
+        assert list(tmp_path.iterdir()) == []
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.main
+
+
+async def test_a_path_is_typed_over_the_proposed_one_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        dialog = opened(app, tmp_path, [], 2.0)
+        await pilot.press("d", "a", "enter")
+        assert dialog.text == "da"
+        assert "type a full path" in text(app)
+        await pilot.press("ctrl+u", *("slash" if c == "/" else c for c in "/nowhere/here"), "enter")
+        await until(pilot, dialog, "No such file")
+        assert "No such file" in text(app)
+        assert dialog._thread is None
+
+
+async def test_a_screen_without_a_machine_says_why_not() -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        await pilot.press("m")
+        await pilot.pause()
+        assert isinstance(app.screen, NoticeScreen)
+        assert "only on the live screen of the machine itself" in text(app)
+
+
+async def test_doctor_s_row_is_dismissed_for_good() -> None:
+    shm, link = Problem("shared memory", "/dev/shm has 64 MB"), Problem("sda link", "PCIe 1x1 of 4x4")
+    async with showing(made_frames(4)) as (app, pilot):
+        app.main.post_message(ProblemsFound((shm,)))
+        await pilot.pause()
+        assert " doctor  /dev/shm has 64 MB" in text(app)
+        await pilot.press("X")
+        assert "doctor  " not in text(app)
+        assert app.main.view.dismissed == {"shared memory"}
+        app.main.post_message(ProblemsFound((shm, link)))
+        await pilot.pause()
+        assert " doctor  PCIe 1x1 of 4x4" in text(app)
+
+
+@pytest.fixture
+def binary() -> object:
+    from iotop_ai.present.text.units import use_units
+
+    yield
+    use_units("binary")
+
+
+@pytest.mark.usefixtures("binary")
+async def test_a_key_switches_the_size_of_a_megabyte_everywhere() -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        assert "  12.5  128K" in text(app)  # 100 reads of 128 KiB
+        await pilot.press("B")
+        await pilot.pause()
+        assert "  13.1  128K" in text(app)
+        assert "MB=10^6 B" in text(app)
+        assert "1 MB/s is 1,000,000 B/s" in text(app)
+        await pilot.press("B")
+        await pilot.pause()
+        assert "  12.5  128K" in text(app)
+        assert "MB=10^6 B" not in text(app)
