@@ -53,7 +53,7 @@ COLUMNS = (
     Column("majflt", "majflt/s", 9, 95),
     Column("delay", "IO-wait%", 9, 5),
     Column("cpu", "cpu%", 6, 0),
-    Column("state", "state", 6, 4, 17, left=True, gap=1),
+    Column("state", "state", 7, 4, 17, left=True, gap=1),
     Column("threads", "thr", 5, 75),
     Column("rss", "mem", 7, 76),
     Column("wchan", "wait channel", 22, 80, left=True, gap=2),
@@ -63,7 +63,7 @@ COLUMNS = (
 )
 """Of a group: the sum of its bytes, the largest cpu% and IO-wait% of a member."""
 
-_NAME = 25
+_NAME = 24
 _ALWAYS = ("read", "write", "pid")
 """Columns that cannot be left out."""
 _BYTES: dict[str, Callable[[Group], float | None]] = {
@@ -272,7 +272,11 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
         state, count_ = facts.state, facts.in_state
         room = spot.last - spot.first
         many = _of_members(state, count_, facts.members, room)
-        ages = (f" ({facts.age_s} s old)", f" ({facts.age_s} s)", f" {facts.age_s}s") if facts.age_s else ()
+        ages = (
+            (f" ({facts.age_s} s old)", f" ({facts.age_s} s)", f" ({facts.age_s}s)", f" {facts.age_s}s")
+            if facts.age_s
+            else ()
+        )
         age = next((one for one in ages if len(many + one) <= room), "")
         return state, "strong" if state == "D" else token_of(state), many + age
     if id_ == "pid":

@@ -33,7 +33,7 @@ def entries(actions: Iterable[Action], keymap: Keymap = ()) -> tuple[Entry, ...]
 def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
     """The entries with every word of ``text`` in their text, name or keys, in upper or lower case.
 
-    Entries whose text begins with ``text`` come first.
+    Entries whose text or name begins with ``text`` come first.
     """
     words = text.lower().split()
     out = [
@@ -42,7 +42,11 @@ def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
         if all(word in f"{entry.action.text} {entry.action.name} {entry.keys}".lower() for word in words)
     ]
     first = text.strip().lower()
-    return tuple(sorted(out, key=lambda entry: not (first and entry.action.text.lower().startswith(first))))
+
+    def later(entry: Entry) -> bool:
+        return not (first and any(word.lower().startswith(first) for word in (entry.action.text, entry.action.name)))
+
+    return tuple(sorted(out, key=later))
 
 
 class Wording(NamedTuple):
@@ -53,7 +57,7 @@ class Wording(NamedTuple):
 
     title: str = "actions"
     verb: str = "do it"
-    none: str = "no action has these words"
+    none: str = "no action has these words; iotop-ai help lists the commands of the shell"
     named: bool = True
 
 

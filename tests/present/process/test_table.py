@@ -163,7 +163,7 @@ def test_a_row_older_than_two_ticks_shows_its_age(seconds: float, shown: str, wi
     lines = [line.text for line in process_rows(aged(made(), seconds), UTC, width, 9)]
     at = lines[0].index("state")
     (spinner,) = [line for line in lines if "spinner" in line]
-    assert re.sub(r"\((\d+) s( old)?\)", r"\1s", spinner[at : at + 16]).split("  ")[0].strip() == shown
+    assert re.sub(r"\((\d+) ?s( old)?\)", r"\1s", spinner[at : at + 16]).split("  ")[0].strip() == shown
     # Idle processes are read in turns, which does not change their row.
     (sleeper,) = [line for line in lines if "sleeper" in line]
     assert sleeper[at : at + 6].strip() == "S"

@@ -13,7 +13,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError
 from iotop_ai.model.reading import Status
 from iotop_ai.present.screen.recording_state import recording_text
-from iotop_ai.present.text.units import clock, duration, size
+from iotop_ai.present.text.units import amount, clock, duration
 from iotop_ai.store.source import Source
 from iotop_ai.tui.screens.main.state import MainState
 
@@ -106,5 +106,5 @@ class RecordingActions:
         if self._keeper is None or self._keeper.ring is None:
             return ""
         kept = self._keeper.ring.state()
-        room = f" in {size(kept.size_bytes)}B" if kept.size_bytes >= LEAST_BYTES_SHOWN else ""
+        room = f" in {amount(kept.size_bytes)}" if kept.size_bytes >= LEAST_BYTES_SHOWN else ""
         return f"the last {duration(kept.span_s)} are kept{room}; End goes back to now"

@@ -1,0 +1,70 @@
+"""The graphs, the path and the rows below speak of one machine: no sentence that a row of the table refutes."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.present.block import devices
+from iotop_ai.present.job.data_path import path_rows
+from iotop_ai.present.process.groups import groups
+from iotop_ai.present.process.table import process_rows
+from iotop_ai.present.screen.graphs import graph_rows
+from iotop_ai.present.screen.view import View
+from tests.present.make import MIB, Disk, Machine, Proc, disk, frame, snapshots
+from tests.scenarios.keep import VERDICTS
+from tests.scenarios.keep import snapshots as recorded
+
+UTC = View(utc_offset_s=0)
+RECORDED = ("mem_pressure", "checkpoint_write", "save_in_a_thread", "storage_read")
+DRIVE = disk("vda", mounts=[("/", "ext4")])
+
+
+def reading_after_a_burst_of_writes(second: int) -> Machine:
+    """Writes of 60 MB/s for 40 s, then reads of 9 MB/s beside a few writes."""
+    if second < 40:
+        return Machine((Disk(DRIVE, writes=60, write_bytes=60 * MIB, write_await=2.0),), (Proc(7, "cat"),))
+    drive = Disk(DRIVE, reads=90, read_bytes=9 * MIB, read_await=1.0, writes=2, write_bytes=8192, write_await=1.0)
+    return Machine((drive,), (Proc(7, "cat", read=9 * MIB),))
+
+
+def test_reads_are_in_the_graph_and_the_path_after_a_burst_of_writes() -> None:
+    shown = frame(snapshots(reading_after_a_burst_of_writes, 61))
+    texts = [line.text for line in graph_rows(shown, UTC, 80, 4)]
+    assert texts[2].split()[:4] == ["vda", "r+w", "9.0", "MB/s"]
+    assert path_rows(shown, UTC, 80, 3)[1].text.startswith(" alice cat reads › / ext4 › vda")
+    tall = [line.text.split()[:3] for line in graph_rows(shown, UTC, 160, 13)]
+    assert ["vda", "read", "9.0"] in tall
+    assert ["vda", "wr", "<0.1"] in tall
+
+
+def test_a_process_that_only_writes_is_named_where_the_disk_reads() -> None:
+    drive = Disk(DRIVE, reads=9, read_bytes=MIB // 2, read_await=1.0)
+    shown = frame(snapshots(lambda second: Machine((drive,), (Proc(8, "dd", write=3 * MIB),)), 8))
+    assert process_rows(shown, UTC, 80, 5)[1].text.split()[:2] == ["dd", "alice"]
+    assert path_rows(shown, UTC, 80, 3)[1].text.startswith(" alice dd writes › /")
+
+
+@cache
+def played(name: str) -> tuple[Frame, ...]:
+    return tuple(frames(recorded(Path(VERDICTS / f"{name}.iotop.jsonl.gz"))))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_sentence_of_a_recording_is_refuted_by_its_tables(name: str) -> None:
+    for shown in played(name)[3::4]:
+        path = path_rows(shown, UTC, 160, 3)[1].text
+        moving = [group.label for group in groups(shown, UTC) if group.io]
+        assert not (moving and "no process" in path), (path, moving)
+        device = devices.selected_device(shown, UTC)
+        if device is None:
+            continue
+        label = graph_rows(shown, UTC, 80, 4)[2].text[1:9].strip()
+        read, written = device.rates.read_bytes_per_s or 0.0, device.rates.write_bytes_per_s or 0.0
+        in_graph = read + written if label.endswith("r+w") else read if re.search(r" (rd|read)$", label) else written
+        assert in_graph >= 0.5 * (read + written) or read + written < MIB, (label, read, written)

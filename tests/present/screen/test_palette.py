@@ -1,0 +1,17 @@
+"""The order of a list that is searched by typing."""
+
+from __future__ import annotations
+
+from iotop_ai.present.screen.actions import Action
+from iotop_ai.present.screen.palette import Entry, matching
+
+SORTS = tuple(
+    Entry(Action((), "", text, name), name)
+    for name, text in (("io", "bytes read and written"), ("write", "bytes written"), ("delay", "blocked on disk wait"))
+)
+
+
+def test_a_name_or_text_that_begins_with_the_typed_one_comes_first() -> None:
+    assert [entry.action.name for entry in matching(SORTS, "w")] == ["write", "io", "delay"]
+    assert [entry.action.name for entry in matching(SORTS, "blocked")] == ["delay"]
+    assert [entry.action.name for entry in matching(SORTS, "")] == ["io", "write", "delay"]
