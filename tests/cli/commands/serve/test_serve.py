@@ -6,12 +6,13 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,12 @@ QUICK = ("--no-smart", "-d", "0.5")
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[tuple[str, Path]]:
-    """(address of the metrics, its stderr) of a running ``serve``."""
+def serving(folder: Path, *arguments: str, before: Sequence[str] = ()) -> Iterator[tuple[str, Path]]:
+    """(address of the metrics, its stderr) of a running ``serve``. before: words in front of its command."""
     log = folder / "serve.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            command("serve", "--listen", "127.0.0.1:0", *QUICK, *arguments),
+            [*before, *command("serve", "--listen", "127.0.0.1:0", *QUICK, *arguments)],
             cwd=TOP,
             env={**PLAIN, "XDG_RUNTIME_DIR": str(folder)},
             stdin=subprocess.DEVNULL,
@@ -175,3 +176,32 @@ def test_own_names_are_allowed(host: str) -> None:
 )
 def test_other_names_are_refused(host: str) -> None:
     assert not allowed_host(host, {"gpu07"})
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="gives capabilities up, by setpriv")
+def test_the_units_capabilities_suffice(tmp_path: Path) -> None:
+    unit = iotop("assets", "show", "iotop-ai-serve.service").stdout
+    (line,) = re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)
+    kept = "".join(f",+{name.removeprefix('CAP_').lower()}" for name in line.split())
+
+    def seen(*before: str) -> set[bytes]:
+        """What each collector answers, and the figures that this process lacks."""
+
+        def answered() -> set[bytes]:
+            status, _, body = fetch(address)
+            found = {line for line in body.splitlines() if line.startswith(b"iotop_collector_status{")}
+            return (
+                found
+                if status == 200 and not any(b'"pending"' in line and line.endswith(b" 1") for line in found)
+                else set()
+            )
+
+        with serving(tmp_path, before=before) as (address, _):
+            return wait_for(answered, "answers of all collectors")
+
+    def limited(capabilities: str) -> set[bytes]:
+        return seen("setpriv", f"--bounding-set=-all{capabilities}", "--no-new-privs")
+
+    whole = seen()
+    assert limited(kept) == whole
+    assert limited("") != whole
