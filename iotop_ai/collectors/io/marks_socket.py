@@ -5,8 +5,6 @@ mode 0600, the kernel reports the sending user (SO_PASSCRED, unix(7)), and only 
 message is one JSON object of at most 4 KiB: ``{"kind": "mark", "text": "epoch 3"}``, or the totals of a training
 process: ``{"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns": 1200000000, "rank": 0}``
 (``model.job.steps.StepCounts``).
-
-A path is used only if nothing has it, or a socket of our own user without a listener.
 """
 
 from __future__ import annotations
@@ -21,16 +19,9 @@ import threading
 from collections.abc import Callable, Mapping
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.monitor_sockets import (
-    LONGEST_TEXT,
-    SOCKET_VARIABLE,
-    fd_path,
-    inode,
-    marks_folder,
-    remove_dead_socket,
-    why_not_dead,
-)
+from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, SOCKET_VARIABLE, marks_folder
 from iotop_ai.collectors.io.own_file import parent_of
+from iotop_ai.collectors.io.socket_file import SocketFile, check_free
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UnknownError, UsageError
@@ -48,9 +39,6 @@ OLDEST_NS = 60_000_000_000
 _CREDENTIALS = struct.Struct("3i")
 _MOST_SENDERS = 1000
 _UNLINK_S = 0.3
-_LONGEST_NAME = 80
-"""A socket's address has 107 bytes, which include the folder's descriptor."""
-_TRIES = 3
 
 
 def parse_message(raw: bytes, now_ns: int) -> str | StepCounts | None:
@@ -113,12 +101,7 @@ class MarksSocket:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            self._folder, self._name = parent_of(path)
-            try:
-                self._here = self._bind()
-            except BaseException:
-                os.close(self._folder)
-                raise
+            self._file = SocketFile(self._socket, path)
         except BaseException:
             self._socket.close()
             raise
@@ -126,45 +109,17 @@ class MarksSocket:
         self._thread = threading.Thread(target=self._run, name="marks", daemon=True)
         self._thread.start()
 
-    def _bind(self) -> tuple[int, int]:
-        """Bind under a temporary name and link it to the real one without replacing any file; returns the inode."""
-        check_free(self._folder, self._name, self.path)
-        new = f".{self._name[:60]}.{os.getpid()}.{threading.get_ident():x}"
-        remove_dead_socket(self._folder, new)
-        before = os.umask(0o177)
-        try:
-            self._socket.bind(fd_path(self._folder, new))
-        finally:
-            os.umask(before)
-        try:
-            for _ in range(_TRIES):
-                with contextlib.suppress(FileExistsError):
-                    os.link(new, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder, follow_symlinks=False)
-                    return inode(os.stat(new, dir_fd=self._folder, follow_symlinks=False))
-                remove_dead_socket(self._folder, self._name)
-            raise UsageError(f"{clean(self.path)}: another monitor listens there")
-        finally:
-            os.unlink(new, dir_fd=self._folder)
-
     def close(self) -> None:
         """Stop listening and unlink the socket; marks sent before that are still passed on."""
         if self._closing:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            call_with_timeout(_UNLINK_S, "marks", self._unlink)
+            call_with_timeout(_UNLINK_S, "marks", self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join(1.0)
         self._socket.close()
-
-    def _unlink(self) -> None:
-        """Unlink the path if it is still our socket."""
-        try:
-            if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
-                os.unlink(self._name, dir_fd=self._folder)
-        finally:
-            os.close(self._folder)
 
     def _run(self) -> None:
         room = socket.CMSG_SPACE(_CREDENTIALS.size)
@@ -227,18 +182,6 @@ def check_socket_variable(environment: Mapping[str, str]) -> None:
         raise UsageError(f"{SOCKET_VARIABLE} is {clean(path)}: {error.strerror}") from None
     except IotopError as error:
         raise UsageError(f"{SOCKET_VARIABLE} cannot be used: {error}") from None
-
-
-def check_free(folder: int, name: str, path: str) -> None:
-    """Raise UsageError unless the name is free or a socket of our own without a listener."""
-    if len(name) > _LONGEST_NAME:
-        raise UsageError(f"{clean(path)}: a socket's name may have at most {_LONGEST_NAME} characters")
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return
-    if why := why_not_dead(folder, name, found):
-        raise UsageError(f"{clean(path)} is not replaced: {why}; use a path that does not exist")
 
 
 def _own_path(environment: Mapping[str, str]) -> str | None:

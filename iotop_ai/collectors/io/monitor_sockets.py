@@ -94,13 +94,13 @@ def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collecti
     return count
 
 
-def why_not_dead(folder: int, name: str, found: os.stat_result) -> str:
-    """Why a file may not be replaced; "" for a socket of our own without a listener."""
+def why_not_dead(folder: int, name: str, found: os.stat_result, kind: int = socket.SOCK_DGRAM) -> str:
+    """Why a file may not be replaced; "" for a socket of our own and of this kind without a listener."""
     if not stat.S_ISSOCK(found.st_mode):
         return "it is not a socket"
     if found.st_uid != os.geteuid():
         return f"it belongs to user {found.st_uid}"
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    probe = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)
     try:
         probe.connect(fd_path(folder, name))
     except ConnectionRefusedError:
@@ -112,14 +112,14 @@ def why_not_dead(folder: int, name: str, found: os.stat_result) -> str:
     return "a program listens there"
 
 
-def remove_dead_socket(folder: int, name: str) -> None:
-    """Remove a socket of our own user without a listener; keep anything else.
+def remove_dead_socket(folder: int, name: str, kind: int = socket.SOCK_DGRAM) -> None:
+    """Remove a socket of our own user and of this kind without a listener; keep anything else.
 
     It is renamed before it is checked again, so that a file that another process puts there meanwhile stays.
     """
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if why_not_dead(folder, name, found):
+        if why_not_dead(folder, name, found, kind):
             return
         aside = f".{name[:60]}.{os.getpid()}.{threading.get_ident():x}.dead"
         os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import logging
 import os
 import socket
 import threading
@@ -16,18 +15,14 @@ from collections.abc import Collection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from iotop_ai.export.limited_threads import REQUEST_S, LimitedThreads
 from iotop_ai.export.prometheus.exposition import OPENMETRICS_TYPE, TEXT_TYPE, metrics, render, wants_openmetrics
 from iotop_ai.model.frame import Frame
 
 if TYPE_CHECKING:
     import ssl
 
-log = logging.getLogger(__name__)
-
 PATH = "/metrics"
-MOST_REQUESTS = 16
-"""Requests answered at one time; another one is closed at once."""
-REQUEST_S = 10.0
 _HINT = b"iotop-ai: the metrics are at /metrics\n"
 
 
@@ -72,15 +67,11 @@ def allowed_host(header: str, names: Collection[str]) -> bool:
     return True
 
 
-class MetricsServer(ThreadingHTTPServer):
+class MetricsServer(LimitedThreads, ThreadingHTTPServer):
     """Serves until ``stop``. token: "" for none. names: of this machine, for the Host header.
 
     Raises OSError where it cannot listen.
     """
-
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 32
 
     def __init__(
         self,
@@ -96,7 +87,6 @@ class MetricsServer(ThreadingHTTPServer):
         self.token = token.encode()
         self.names = frozenset(name.lower() for name in (*names, address[0]) if name)
         self._tls = tls
-        self._free = threading.BoundedSemaphore(MOST_REQUESTS)
         super().__init__(address, _Handler)
         self._thread = threading.Thread(target=self.serve_forever, name="metrics", daemon=True)
 
@@ -112,36 +102,15 @@ class MetricsServer(ThreadingHTTPServer):
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
-        self.shutdown()
+        """End, also where it was never started."""
+        if self._thread.is_alive():
+            self.shutdown()
+            self._thread.join(REQUEST_S)
         self.server_close()
-        self._thread.join(REQUEST_S)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread, unless too many are at work."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._free.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """One request; the TLS handshake is part of it, so that a silent client holds up none."""
-        try:
-            request.settimeout(REQUEST_S)
-            if self._tls is not None:
-                request = self._tls.wrap_socket(request, server_side=True)
-            self.finish_request(request, client_address)
-        except OSError as error:  # also of TLS, and of a client that left
-            log.debug("request: %s", error)
-        except Exception:
-            log.exception("request")
-        finally:
-            self.shutdown_request(request)
-            self._free.release()
+    def wrap(self, request: Any) -> Any:
+        """The request's socket, behind TLS where it is used; the handshake holds up no other client."""
+        return request if self._tls is None else self._tls.wrap_socket(request, server_side=True)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -83,7 +83,7 @@ def test_a_job_is_recorded_from_prolog_to_epilog(folder: Path) -> None:
     assert not Path(f"/proc/{pid}").exists()
     assert not (data / f"job-{JOB}.pid").exists()
     text = (data / f"job-{JOB}.txt").read_text()  # another training of this machine may be in it
-    assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", line), text
+    assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", text), text
 
 
 def test_the_line_of_a_trainer_on_a_slow_disk(folder: Path) -> None:

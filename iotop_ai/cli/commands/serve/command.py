@@ -15,9 +15,11 @@ from iotop_ai.cli.commands.serve.options import ServeOptions, add_serve_flags, i
 from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.diagnosis.facts.saturation import saturated
 from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText, own_names
 from iotop_ai.export.prometheus.textfile import Textfile
+from iotop_ai.export.verdict_socket import VerdictServer
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import Frame
@@ -53,6 +55,7 @@ class ServeSession:
         devices = options.record.settings.devices
         self._scrape = ScrapeText(devices)
         self._textfile = Textfile(options.textfile, devices) if options.textfile else None
+        self._sockets: VerdictServer | None = None
         self._output: Output | None = None
         self._source: LiveSource | None = None
         self._stopping = threading.Event()
@@ -74,6 +77,8 @@ class ServeSession:
         options = self._options
         server = self._listen()
         try:
+            if options.socket:
+                self._sockets = self._open_socket(options.socket)
             if options.record.output:
                 self._output = Output(options.record, Clock(), say, lambda: None)
             if server is not None:
@@ -82,6 +87,8 @@ class ServeSession:
         finally:
             if server is not None:
                 server.stop()
+            if self._sockets is not None:
+                self._sockets.stop()
             if self._textfile is not None:
                 self._textfile.close()
             if self._output is not None:
@@ -109,6 +116,15 @@ class ServeSession:
             elif options.tls is None:
                 say("warning: the token travels in clear text; --tls-cert and --tls-key encrypt it")
         return server
+
+    def _open_socket(self, path: str) -> VerdictServer:
+        try:
+            found = VerdictServer(path, Root())
+        except OSError as error:
+            raise InputError(f"--socket {clean(path)}: {error.strerror}") from None
+        found.start()
+        say(f"the verdict on one's own jobs: curl --unix-socket {path} http://localhost/")
+        return found
 
     def _serve(self) -> None:
         settings = self._options.record.settings
@@ -142,6 +158,8 @@ class ServeSession:
 
     def _take(self, frame: Frame) -> None:
         self._scrape.put(frame)
+        if self._sockets is not None:
+            self._sockets.put(frame)
         if self._output is not None:
             self._output.put(frame)
         if self._textfile is not None:

@@ -21,13 +21,14 @@ LISTEN = "127.0.0.1:9743"
 
 
 class ServeOptions(NamedTuple):
-    """listen: None with --textfile alone. record: with an empty output when nothing is recorded."""
+    """listen: None with --textfile alone. socket: "" for none. record: an empty output when nothing is recorded."""
 
     listen: tuple[str, int] | None
     textfile: str
     token: str
     tls: ssl.SSLContext | None
     hosts: tuple[str, ...]
+    socket: str
     record: RecordOptions
 
 
@@ -42,6 +43,9 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls-key", metavar="FILE", help="its private key")
     parser.add_argument(
         "--allow-host", metavar="NAME", action="append", default=[], help="another name of this machine (repeatable)"
+    )
+    parser.add_argument(
+        "--socket", metavar="PATH", help="a Unix socket that answers any user with the verdict on its own jobs, as JSON"
     )
     parser.add_argument("--record", dest="output", metavar="FILE", help="also record into this file")
     parser.add_argument("--append", action="store_true", help="append to an existing recording")
@@ -71,6 +75,7 @@ def serve_options(args: argparse.Namespace) -> ServeOptions:
         read_secret(args.token_file, "--token-file") if args.token_file else "",
         tls_context(args.tls_cert, args.tls_key) if args.tls_cert else None,
         tuple(args.allow_host),
+        args.socket or "",
         record_options(args),
     )
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from iotop_ai.export.prometheus.server import allowed_host
 from iotop_ai.model.errors import UsageError
 from tests.cli.program import PLAIN, TOP, command, iotop
 from tests.rigs.certificate import make_certificate
+from tests.rigs.nobody import as_nobody, why_not_nobody
 from tests.rigs.prometheus import fetch, prometheus, promtool, wait_for
 
 QUICK = ("--no-smart", "-d", "0.5")
@@ -85,6 +87,12 @@ def test_silent_clients_hold_up_no_scrape(tmp_path: Path) -> None:
         for _ in range(8):
             stack.enter_context(socket.create_connection((host, int(port))))
         assert fetch(address)[0] == 200
+
+
+def test_a_recording_that_cannot_begin_ends_it() -> None:
+    done = iotop("serve", "--listen", "127.0.0.1:0", "--record", "/nonexistent/x")
+    assert done.returncode == 2
+    assert "input: /nonexistent/x: No such file or directory" in done.stderr
 
 
 def test_a_token_and_tls(tmp_path: Path) -> None:
@@ -205,3 +213,37 @@ def test_the_units_capabilities_suffice(tmp_path: Path) -> None:
     whole = seen()
     assert limited(kept) == whole
     assert limited("") != whole
+
+
+ASK = """
+import socket, sys
+asking = socket.socket(socket.AF_UNIX)
+asking.connect(sys.argv[1])
+asking.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+print(asking.makefile("rb").read().decode())
+"""
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
+def test_another_user_asks_for_its_own_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "verdict.sock"
+    tmp_path.chmod(0o755)
+    with serving(tmp_path, "--socket", str(path)) as (_, log):
+        assert path.stat().st_mode & 0o777 == 0o666
+
+        def ask() -> tuple[str, str]:
+            done = subprocess.run(as_nobody(sys.executable, "-c", ASK, str(path)), capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            head, _, body = done.stdout.partition("\n\n")
+            return head.split()[1], body
+
+        wait_for(lambda: ask()[0] == "200", "first reading")
+        assert json.loads(ask()[1])["jobs"] == []
+        taken = iotop("serve", "--listen", "127.0.0.1:0", "--socket", str(path))
+        assert (taken.returncode, taken.stderr.count("\n")) == (2, 2)
+        assert "is not replaced: a program listens there" in taken.stderr
+        with socket.socket(socket.AF_UNIX) as silent:  # it holds up no other
+            silent.connect(str(path))
+            assert ask()[0] == "200"
+        assert "curl --unix-socket" in log.read_text()
+    assert not path.exists()

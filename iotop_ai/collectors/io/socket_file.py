@@ -1,0 +1,74 @@
+"""The path of a Unix socket of our own: bound without replacing any other file, and removed only while it is ours.
+
+A path is used only if nothing has it, or a socket of our own user without a listener.
+"""
+
+from __future__ import annotations
+
+import _socket as socket  # the rest of socket (selectors, enumerations) would cost each start 2 ms
+import contextlib
+import os
+import threading
+
+from iotop_ai.collectors.io.monitor_sockets import fd_path, inode, remove_dead_socket, why_not_dead
+from iotop_ai.collectors.io.own_file import parent_of
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+
+_LONGEST_NAME = 80
+"""A socket's address has 107 bytes, which include the folder's descriptor."""
+_TRIES = 3
+
+
+class SocketFile:
+    """Binds ``bound`` to a path, with this mode. Raises OSError, UsageError and InputError."""
+
+    def __init__(self, bound: socket.socket, path: str, mode: int = 0o600) -> None:
+        self._kind = bound.type & ~(socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        self._path = path
+        self._folder, self._name = parent_of(path)
+        try:
+            self._here = self._bind(bound, mode)
+        except BaseException:
+            os.close(self._folder)
+            raise
+
+    def _bind(self, bound: socket.socket, mode: int) -> tuple[int, int]:
+        """Bind under a temporary name and link it to the real one; returns the inode."""
+        check_free(self._folder, self._name, self._path, self._kind)
+        new = f".{self._name[:60]}.{os.getpid()}.{threading.get_ident():x}"
+        remove_dead_socket(self._folder, new, self._kind)
+        before = os.umask(0o777 & ~mode)
+        try:
+            bound.bind(fd_path(self._folder, new))
+        finally:
+            os.umask(before)
+        try:
+            for _ in range(_TRIES):
+                with contextlib.suppress(FileExistsError):
+                    os.link(new, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder, follow_symlinks=False)
+                    return inode(os.stat(new, dir_fd=self._folder, follow_symlinks=False))
+                remove_dead_socket(self._folder, self._name, self._kind)
+            raise UsageError(f"{clean(self._path)}: another monitor listens there")
+        finally:
+            os.unlink(new, dir_fd=self._folder)
+
+    def unlink(self) -> None:
+        """Remove the path if it is still our socket; once."""
+        try:
+            if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
+                os.unlink(self._name, dir_fd=self._folder)
+        finally:
+            os.close(self._folder)
+
+
+def check_free(folder: int, name: str, path: str, kind: int = socket.SOCK_DGRAM) -> None:
+    """Raise UsageError unless the name is free or a socket of our own and of this kind without a listener."""
+    if len(name) > _LONGEST_NAME:
+        raise UsageError(f"{clean(path)}: a socket's name may have at most {_LONGEST_NAME} characters")
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if why := why_not_dead(folder, name, found, kind):
+        raise UsageError(f"{clean(path)} is not replaced: {why}; use a path that does not exist")

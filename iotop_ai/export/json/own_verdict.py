@@ -1,0 +1,82 @@
+"""What a process may learn about its own jobs from a monitor of the whole machine, and no more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from iotop_ai.diagnosis.engine import with_job_verdict
+from iotop_ai.diagnosis.facts.leading_job import job_pid
+from iotop_ai.export.field_names import rates_object, rounded
+from iotop_ai.export.json.job import seconds_object
+from iotop_ai.export.json.snapshot import rfc3339
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.batch_ids import job_ids
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.time_shares import shares_of
+
+Object = dict[str, Any]
+MOST_JOBS = 16
+
+
+class Peer(NamedTuple):
+    """The process that asks; cgroup: as in /proc/PID/cgroup, "" if unknown."""
+
+    uid: int
+    cgroup: str
+
+
+def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
+    """Whether a job is the peer's own: in its cgroup or one below, or of its user where neither is in a container.
+
+    Container images share user ids (all of them root, or 1000), so a user says nothing there.
+    """
+    if peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/"):
+        return True
+    contained = any((ids := job_ids(cgroup)).pod or ids.container for cgroup in (peer.cgroup, job_cgroup))
+    return not contained and bool(peer.cgroup and job_cgroup) and peer.uid in (0, job_uid)
+
+
+def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
+    """The peer's jobs, each with its verdict and where its time went.
+
+    Free text and the rest of the machine stay out: they name devices, users and programs of others.
+    """
+    table, processes = frame.snapshot.jobs.value, frame.snapshot.processes.value
+    jobs = []
+    for job in () if table is None else table.jobs.values():
+        info = None if processes is None else processes.info.get(job.ranks[0].key if job.ranks else job.key)
+        if info is not None and may_see(peer, job.uid, info.cgroup):
+            jobs.append(_job_object(frame, job))
+    found = {"shape": 1, "time": rfc3339(frame.snapshot.wall_ns), "jobs": jobs[:MOST_JOBS]}
+    return json.dumps(found, allow_nan=False)
+
+
+def _job_object(frame: Frame, job: Job) -> Object:
+    judged = with_job_verdict(frame, job.key.pid)
+    own = next((one for one in judged.verdict.findings if job_pid(one) == job.key.pid), None)
+    table = frame.snapshot.jobs.value
+    counts = None if table is None else table.times.get(job.key)
+    shares = None if counts is None else shares_of(counts)
+    return {
+        "pid": job.key.pid,
+        "name": job.name,
+        "label": job.label,
+        "measuring": judged.verdict.measuring,
+        "verdict": None if own is None else _finding_object(own),
+        "time": None if shares is None else rates_object(shares),
+        "time_s": None if shares is None else seconds_object(counts),
+        "data_stall_ratio": None if shares is None else rounded(shares.data),
+    }
+
+
+def _finding_object(finding: Finding) -> Object:
+    return {
+        "class": finding.class_id,
+        "state": finding.state.value,
+        "severity": finding.severity.value,
+        "confidence": round(finding.confidence, 3),
+        "lost_ratio": finding.lost_ratio,
+        "gpu_hours_lost": finding.gpu_hours_lost,
+    }

@@ -1,0 +1,55 @@
+"""A server that answers a limited number of requests at one time, each on a thread and within a time."""
+
+from __future__ import annotations
+
+import logging
+import socketserver
+import threading
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+MOST_REQUESTS = 16
+"""Requests answered at one time; another one is closed at once."""
+REQUEST_S = 10.0
+
+
+class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
+    """Put before the class of a server."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 32
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._free = threading.BoundedSemaphore(MOST_REQUESTS)
+        super().__init__(*args, **kwargs)
+
+    def wrap(self, request: Any) -> Any:
+        """The socket that the handler reads."""
+        return request
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer on a thread, unless too many are at work."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """One request; a silent client holds up no other."""
+        try:
+            request.settimeout(REQUEST_S)
+            request = self.wrap(request)
+            self.finish_request(request, client_address)
+        except OSError as error:  # also of TLS, and of a client that left
+            log.debug("request: %s", error)
+        except Exception:
+            log.exception("request")
+        finally:
+            self.shutdown_request(request)
+            self._free.release()

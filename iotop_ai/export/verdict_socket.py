@@ -1,0 +1,110 @@
+"""A Unix socket on which an unprivileged process asks for the verdict on its own jobs, by HTTP.
+
+``curl --unix-socket PATH http://localhost/`` answers the JSON of ``json.own_verdict``. The kernel names the process
+that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup its cgroup; nothing that the client sends decides what it sees.
+"""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import struct
+import threading
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.socket_file import SocketFile
+from iotop_ai.collectors.process.parse import parse_cgroup
+from iotop_ai.export.json.own_verdict import Peer, render_own_verdict_json
+from iotop_ai.export.limited_threads import REQUEST_S, LimitedThreads
+from iotop_ai.model.frame import Frame
+
+_CREDENTIALS = struct.Struct("3i")
+
+
+class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
+    """Answers from the newest Frame until ``stop``. Raises OSError or IotopError where it cannot listen."""
+
+    def __init__(self, path: str, root: Root) -> None:
+        self._path = path
+        self.root = root
+        self._lock = threading.Lock()
+        self._frame: Frame | None = None
+        self._answers: dict[Peer, bytes] = {}
+        super().__init__(path, _Handler)
+        self._thread = threading.Thread(target=self.serve_forever, name="verdict-socket", daemon=True)
+
+    def server_bind(self) -> None:
+        """Bind it so that every user may connect."""
+        self._file = SocketFile(self.socket, self._path, 0o666)
+
+    def put(self, frame: Frame) -> None:
+        """Take the newest Frame."""
+        with self._lock:
+            self._frame, self._answers = frame, {}
+
+    def answer(self, peer: Peer) -> bytes | None:
+        """Made once per Frame and peer, so that a client in a loop costs little; None before the first Frame."""
+        with self._lock:
+            if self._frame is not None and peer not in self._answers:
+                self._answers[peer] = render_own_verdict_json(self._frame, peer).encode()
+            return self._answers.get(peer)
+
+    def start(self) -> None:
+        """Answer from now on, on threads."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and remove the path."""
+        self._file.unlink()
+        if self._thread.is_alive():
+            self.shutdown()
+            self._thread.join(REQUEST_S)
+        self.server_close()
+
+
+def peer_of(request: socket.socket, root: Root) -> Peer | None:
+    """The process at the other end; None where it is not to be seen from here, or is another one by now."""
+    raw = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(raw)
+    if not pid:
+        return None
+    try:
+        status, cgroup = (root.read(f"proc/{pid}/{name}") for name in ("status", "cgroup"))
+    except OSError:
+        return None
+    uids = next((line.split()[1:] for line in status.splitlines() if line.startswith(b"Uid:")), [])
+    return Peer(uid, parse_cgroup(cgroup)) if b"%d" % uid in uids else None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: VerdictServer
+    server_version = "iotop-ai"
+    sys_version = ""
+    timeout = REQUEST_S
+
+    def do_GET(self) -> None:
+        """The verdict on the jobs of the peer."""
+        peer = peer_of(self.connection, self.server.root)
+        if peer is None:
+            self._answer(403, b'{"error": "the monitor does not see your process; run it with the host\'s pids"}')
+        elif (answer := self.server.answer(peer)) is None:
+            self._answer(503, b'{"error": "nothing is read yet"}')
+        else:
+            self._answer(200, answer)
+
+    def _answer(self, code: int, body: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body) + 1))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body + b"\n")
+
+    def address_string(self) -> str:
+        """A client has no address."""
+        return "socket"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
+        """Requests are not logged."""

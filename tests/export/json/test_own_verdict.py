@@ -1,0 +1,58 @@
+"""What a process may see of the machine's jobs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from iotop_ai.export.json.own_verdict import Peer, may_see, render_own_verdict_json
+from iotop_ai.model.frame import Frame
+from tests.diagnosis.build import JOB_STARVED, play
+
+POD = "/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice"
+ONE, TWO = (f"{POD}/cri-containerd-{letter * 64}.scope" for letter in "ab")
+SESSION = "/user.slice/user-1000.slice/session-3.scope"
+SERVICE = "/user.slice/user-1000.slice/user@1000.service/app.slice/train.service"
+NAMES_OF_OTHERS = {"text", "because", "do", "evidence", "advice", "ruled_out", "user"}
+
+
+@pytest.mark.parametrize(
+    ("uid", "cgroup", "job_uid", "job_cgroup", "seen"),
+    [
+        (0, ONE, 0, ONE, True),
+        (0, POD, 0, ONE, True),
+        (0, ONE, 0, f"{ONE}/sub", True),
+        (0, ONE, 0, TWO, False),
+        (1000, ONE, 1000, TWO, False),
+        (1000, ONE, 1000, SESSION, False),
+        (1000, SESSION, 1000, ONE, False),
+        (1000, SESSION, 1000, SERVICE, True),
+        (1001, SESSION, 1000, SERVICE, False),
+        (0, "/", 1000, SESSION, True),
+        (0, "/", 0, ONE, False),
+        (1000, "", 1000, "", False),
+        (1001, SESSION.replace("-3", "-33"), 1000, SESSION, False),
+        (1001, SESSION, 1000, SESSION.replace("-3", "-33"), False),
+    ],
+)
+def test_only_ones_own_jobs_are_seen(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
+    assert may_see(Peer(uid, cgroup), job_uid, job_cgroup) is seen
+
+
+def in_cgroup(frame: Frame, cgroup: str) -> Frame:
+    """The Frame with all its processes in a cgroup."""
+    table = frame.snapshot.processes.value
+    assert table is not None
+    info = {key: one._replace(cgroup=cgroup) for key, one in table.info.items()}
+    processes = frame.snapshot.processes._replace(value=table._replace(info=info))
+    return frame._replace(snapshot=frame.snapshot._replace(processes=processes))
+
+
+def test_the_verdict_of_ones_own_job_and_no_more() -> None:
+    frame = in_cgroup(play((JOB_STARVED, 40))[-1], ONE)
+    (job,) = json.loads(render_own_verdict_json(frame, Peer(1000, ONE)))["jobs"]
+    assert (job["verdict"]["state"], job["verdict"]["class"]) == ("STARVED", "storage_read")
+    assert job["verdict"]["lost_ratio"] > 0.2
+    assert not NAMES_OF_OTHERS & (job.keys() | job["verdict"].keys())
+    assert json.loads(render_own_verdict_json(frame, Peer(1000, TWO)))["jobs"] == []
