@@ -84,6 +84,8 @@ class Session:
         self._source: LiveSource | None = None
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._stopped_ns = 0
+        """When the last Snapshot was asked for."""
         self._early_signals: list[signal.Signals] = []
         self._summary = RunSummary()
         self._burst = Burst()
@@ -158,7 +160,9 @@ class Session:
 
     def _finish(self) -> None:
         """Take one last Snapshot now."""
-        self._stopping.set()
+        if not self._stopping.is_set():
+            self._stopped_ns = self._clock.monotonic_ns()
+            self._stopping.set()
         if self._source is not None:
             self._source.set_interval(SHORTEST_S)
 
@@ -230,12 +234,12 @@ class Session:
             output.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
 
     def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
-        """The source's Snapshots up to the last one that ``_finish`` requests."""
+        """The source's Snapshots up to the last one that ``_finish`` requests.
+
+        One that is being taken at that time has read some processes before their end.
+        """
         for snapshot in source:
-            last = self._stopping.is_set() and (
-                self._code is None or any(event.kind == COMMAND_END for event in snapshot.events)
-            )
-            if last:
+            if self._stopping.is_set() and snapshot.at_ns >= self._stopped_ns:
                 source.close()
             yield snapshot
 

@@ -235,9 +235,12 @@ def test_command_lines_are_names_by_default(tmp_path: Path) -> None:
 
 def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     path, socket = tmp_path / "a", str(tmp_path / "m.sock")
-    script = f"sh -c 'sleep 0.5; kill -SEGV $$'; while [ ! -e {tmp_path}/end ]; do sleep 0.1; done; exit 0"
-    running = started("-o", str(path), "--", "sh", "-c", f"sleep 0.5; {script}", env={"IOTOP_AI_SOCKET": socket})
+    waits = f"while [ ! -e {tmp_path}/%s ]; do sleep 0.1; done"
+    script = f"sh -c '{waits % 'crash'}; kill -SEGV $$'; {waits % 'end'}; exit 0"
+    running = started("-o", str(path), "--", "sh", "-c", script, env={"IOTOP_AI_SOCKET": socket})
     until_it_has(path, 2)
+    (tmp_path / "crash").touch()
+    until_it_has(path, 4)
     assert iotop("mark", "epoch", "3", IOTOP_AI_SOCKET=socket).returncode == 0
     (tmp_path / "end").touch()
     assert running.wait(20) == 0
