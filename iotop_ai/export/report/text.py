@@ -24,6 +24,9 @@ _GAP = 2
 _OTHER_FINDINGS = 4
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
+_TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
+"""Name, seconds, and the span of the axis from which it is used."""
+
 
 def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:
     """The report as lines; charts and bars at most ``width`` columns, tables too where their columns can be dropped."""
@@ -82,12 +85,14 @@ def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
         drawn.append(("steps a second", story.steps.curve, 1))
     for title, curve, factor in drawn:
         less = joined(curve, 2 * width)
+        unit, unit_s = next(
+            (name, size) for name, size, least in _TIME_UNITS if less.step_s * len(less.values) >= least
+        )
         points = [
-            (round(i * less.step_s, 1), None if value is None else value * factor)
-            for i, value in enumerate(less.values)
+            (i * less.step_s / unit_s, None if value is None else value * factor) for i, value in enumerate(less.values)
         ]
         try:
-            yield chart(title, points, width, CHART_ROWS, ascii_only)
+            yield chart(f"{title}, by {unit} since the begin", points, width, CHART_ROWS, ascii_only)
         except UnknownError as error:
             yield str(error)
 
