@@ -48,6 +48,8 @@ def _run(run: Run) -> Object:
         "kind": built.kind if built else None,
         "start": (built.start if built else run.configuration.start) or None,
         "applied": list(built.applied) if built else None,
+        "stages": list(built.stages) if built and built.stages else None,
+        "epoch_bytes": built.epoch_bytes if built else None,
         "samples_per_s": run.samples_per_s if steady else None,
         **dict.fromkeys(("batches", "samples", "seconds", "first_batch_s")),
         **(steady._asdict() if steady else {}),

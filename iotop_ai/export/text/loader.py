@@ -34,7 +34,7 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
 
 def _shown(runs: tuple[Run, ...]) -> tuple[str, ...]:
     """Workers, and what else differs between the configurations."""
-    names = ("batch_size", "prefetch", "start")
+    names = ("batch_size", "prefetch", "interleave", "start")
     differ = [name for name in names if len({getattr(run.configuration, name) for run in runs}) > 1]
     return ("workers", *(name.replace("_size", "") for name in differ))
 

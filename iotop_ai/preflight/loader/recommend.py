@@ -24,9 +24,9 @@ def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
     return Choice(chosen, best, bound_of(chosen, cores), _rising(found, chosen))
 
 
-def size_of(one: Configuration) -> tuple[int, int, int, bool]:
+def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
     """Fewer processes, then less memory in queues, are smaller. The start method does not count."""
-    return one.workers, one.prefetch or 2, one.batch_size, one.pin
+    return one.workers, one.prefetch or 2, one.interleave or 1, one.batch_size, one.pin
 
 
 def bound_of(run: Run, cores: float) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Iterator
 
 REPORT_EVERY_S = 0.1
 LONGEST_TEXT = 8000
+MOST_STAGES = 64
 
 
 class RefusedError(Exception):
@@ -80,6 +81,8 @@ def call(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
         given["num_parallel_calls"] = request["workers"] or None
     if "prefetch" in named and request["prefetch"] is not None:
         given["prefetch"] = request["prefetch"]
+    if "cycle_length" in named and request["interleave"] is not None:
+        given["cycle_length"] = request["interleave"]
     missing = [
         one.name
         for one in parameters
@@ -120,6 +123,46 @@ def loader_of(found: Any, taken: list[str], request: dict[str, Any]) -> tuple[An
         return found, "iterable", taken
     what = type(found).__name__
     raise RefusedError("it returns " + what + ", neither a Dataset nor an iterable of a factory with num_workers")
+
+
+def stages_of(dataset: Any) -> list[str]:
+    """The stages of a tf.data.Dataset, the last first: "Prefetch", "Batch", "ParallelMap"."""
+    out: list[str] = []
+    todo = [dataset]
+    while todo and len(out) < MOST_STAGES:
+        one = todo.pop()
+        name = type(one).__name__.strip("_").split("Dataset")[0]
+        if name:
+            out.append(name)
+        todo += one._inputs()
+    return out
+
+
+def epoch_bytes_of(dataset: Any, batch_size: int) -> Any:
+    """Bytes of all batches of a tf.data.Dataset by its element_spec and length; None where these do not tell."""
+    batches, size = int(dataset.cardinality()), 0
+    for one in sys.modules["tensorflow"].nest.flatten(dataset.element_spec):
+        shape = list(one.shape)
+        shape[:1] = [batch_size if first is None else first for first in shape[:1]]
+        if None in shape or not one.dtype.size:
+            return None
+        count = 1
+        for length in shape:
+            count *= length
+        size += count * one.dtype.size
+    return batches * size if batches > 0 and size else None
+
+
+def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
+    """What tf.data tells about a pipeline; nothing where its internals are others."""
+    out: dict[str, Any] = {"stages": [], "epoch_bytes": None}
+    if kind == "tensorflow":
+        try:
+            out["stages"] = stages_of(loader)
+            out["epoch_bytes"] = epoch_bytes_of(loader, request["batch_size"])
+        except Exception:  # whatever a version of TensorFlow raises
+            pass
+    return out
 
 
 def samples_in(batch: Any, most: int) -> int:
@@ -211,7 +254,7 @@ def run(request: dict[str, Any], news: News) -> None:
     if "torch" in sys.modules:
         cuda = bool(sys.modules["torch"].cuda.is_initialized())
     start = multiprocessing.get_start_method()
-    news.say(news="built", kind=kind, start=start, applied=taken, cuda=cuda)
+    news.say(news="built", kind=kind, start=start, applied=taken, cuda=cuda, **facts_of(loader, kind, request))
     news.say(news="phase", phase="start")
     measure(loader, request, news)
 

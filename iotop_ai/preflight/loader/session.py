@@ -134,8 +134,9 @@ class Session:
             self._phase = str(news["phase"])
         elif kind == "built":
             self._built = Built(
-                clean(news["kind"]), clean(news["start"]), tuple(map(clean, news["applied"])), bool(news["cuda"])
-            )
+                clean(news["kind"]), clean(news["start"]), tuple(map(clean, news["applied"])), bool(news["cuda"]),
+                tuple(map(clean, news["stages"])), None if news["epoch_bytes"] is None else int(news["epoch_bytes"]),
+            )  # fmt: skip
         elif kind == "steady":
             self._phase, self._started = "batches", True
             self._watch.begin()

@@ -34,12 +34,14 @@ class Grid(NamedTuple):
     prefetches: Sequence[int | None]
     starts: Sequence[str]
     pin: bool
+    interleaves: Sequence[int | None] = (None,)
 
     def configurations(self) -> list[Configuration]:
         """Every combination; without workers, prefetch and start method have no meaning."""
         out: dict[Configuration, None] = {}
-        for start, batch, prefetch, workers in product(self.starts, self.batch_sizes, self.prefetches, self.workers):
-            one = Configuration(workers, batch, prefetch, self.pin, start)
+        dimensions = (self.starts, self.interleaves, self.batch_sizes, self.prefetches, self.workers)
+        for start, interleave, batch, prefetch, workers in product(*dimensions):
+            one = Configuration(workers, batch, prefetch, self.pin, start, interleave)
             out[one if workers else one._replace(prefetch=None, start="")] = None
         return list(out)
 

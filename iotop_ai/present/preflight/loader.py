@@ -11,6 +11,8 @@ MIXED = 0.3
 """Difference of the shares from storage from which two configurations are not alike."""
 CROWDED = 0.8
 """Part of the memory left here from which a configuration is named for it."""
+CACHED = 0.5
+"""Part of the memory left here that an epoch may take to be kept."""
 SLOW_FIRST_S = 10.0
 
 
@@ -18,6 +20,7 @@ def configuration_text(one: Configuration) -> str:
     """ "4 workers, batch 32, prefetch 4, spawn, pinned"."""
     words = [plural(one.workers, "worker"), f"batch {one.batch_size}"]
     words += [f"prefetch {one.prefetch}"] if one.prefetch is not None else []
+    words += [f"interleave {one.interleave}"] if one.interleave is not None else []
     words += [one.start] if one.start else []
     return ", ".join([*words, "pinned"] if one.pin else words)
 
@@ -31,6 +34,7 @@ def patch_text(run: Run) -> str:
         "num_parallel_calls": one.workers or None,
         "prefetch": one.prefetch,
         "prefetch_factor": one.prefetch,
+        "cycle_length": one.interleave,
         "persistent_workers": True,
         "pin_memory": True,
         "multiprocessing_context": one.start,
@@ -74,6 +78,7 @@ def findings_text(report: Report) -> list[str]:
     if choice is not None:
         out.append(f"use: {patch_text(choice.run)}")
         out += _why(report, choice)
+        out += _pipeline(report, choice)
     out += _start_methods(report)
     out += [text for run in report.runs if (text := _grows(run))][:1]
     out += _crowded(report)
@@ -100,6 +105,25 @@ def _why(report: Report, choice: Choice) -> list[str]:
     if choice.rising:
         most = chosen.configuration.workers
         out.append(f"the curve still rises at {plural(most, 'worker')}: try --workers {most},{2 * most},{4 * most}")
+    return out
+
+
+def _pipeline(report: Report, choice: Choice) -> list[str]:
+    """What the stages of a tf.data pipeline lack."""
+    built = choice.run.built
+    if built is None or not built.stages:
+        return []
+    stages, out = set(built.stages), []
+    if "Map" in stages and choice.run.configuration.workers:
+        out.append("a map of the pipeline runs in one thread: .map(..., num_parallel_calls=tf.data.AUTOTUNE)")
+    if stages & {"Interleave", "FlatMap"} and choice.bound in ("storage", "waiting"):
+        out.append("files are read one after the other: .interleave(..., num_parallel_calls=tf.data.AUTOTUNE)")
+    if built.stages[0] != "Prefetch":
+        out.append("no batch is made while the trainer computes: end the pipeline with .prefetch(tf.data.AUTOTUNE)")
+    room, epoch = report.room_bytes, built.epoch_bytes
+    if epoch and room and epoch < CACHED * room and "Cache" not in stages and choice.bound:
+        text = f"an epoch takes {amount(epoch)} of {amount(room)} left"
+        out.append(f"{text}: .cache() before what is random keeps it from the second epoch on")
     return out
 
 

@@ -79,6 +79,84 @@ def number():
 def needs(path, num_workers):
     return []
 '''
+DATASETS = """
+import os, threading, time
+import torch
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+torch.set_num_threads(1)
+
+class Cpu(Dataset):
+    def __len__(self): return 100_000
+    def __getitem__(self, number):
+        end = time.thread_time() + 0.002
+        while time.thread_time() < end: pass
+        return torch.full((16,), number)
+
+class Files(Dataset):
+    def __init__(self):
+        folder = os.environ["IMAGES"]
+        self.paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".bin")]
+    def __len__(self): return len(self.paths)
+    def __getitem__(self, number):
+        with open(self.paths[number], "rb") as file:
+            return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
+
+class Forked(Cpu):
+    def __init__(self):
+        self.lock = threading.Lock()
+        threading.Thread(target=self.hold, daemon=True).start()
+        time.sleep(0.1)
+    def hold(self):
+        with self.lock:
+            time.sleep(1000)
+    def __getitem__(self, number):
+        if get_worker_info() is None: return number
+        with self.lock: return number
+
+class Lambda(Cpu):
+    def __init__(self): self.transform = lambda sample: sample
+
+class Leaking(Cpu):
+    def __init__(self): self.kept = []
+    def __getitem__(self, number):
+        time.sleep(0.001)
+        self.kept.append(torch.rand(8192))
+        return number
+
+class Big(Cpu):
+    def __getitem__(self, number): return torch.rand(64, 64, 64)
+
+def loader(**kwargs): return DataLoader(Cpu(), **kwargs)
+def finished(): return DataLoader(Cpu())
+"""
+PIPELINES = """
+import os
+import tensorflow as tf
+
+def slow(number):
+    return tf.py_function(lambda one: wait(one), [number], tf.int64)
+
+def wait(number):
+    import time
+    time.sleep(0.01)
+    return number
+
+def make(num_parallel_calls, batch_size):
+    return tf.data.Dataset.range(100_000).map(slow, num_parallel_calls=num_parallel_calls).batch(batch_size)
+
+def files(num_parallel_calls, batch_size, cycle_length, prefetch=1):
+    paths = tf.data.Dataset.list_files(os.environ["IMAGES"] + "/*.bin", shuffle=False)
+    records = paths.interleave(
+        lambda path: tf.data.FixedLengthRecordDataset(path, 32 << 10), cycle_length=cycle_length,
+        num_parallel_calls=cycle_length,
+    )
+    decoded = records.map(lambda raw: tf.io.decode_raw(raw, tf.uint8), num_parallel_calls=num_parallel_calls)
+    return decoded.batch(batch_size).prefetch(prefetch)
+
+def finished():
+    return tf.data.Dataset.range(100)
+"""
 
 
 def loader(

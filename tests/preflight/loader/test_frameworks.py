@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.preflight.loader.sources import loader, processes_in, swept
+from tests.preflight.loader.sources import DATASETS, PIPELINES, loader, processes_in, swept
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 from tests.scenarios.stacks.install import python_of, why_no_stack
 
@@ -20,74 +20,6 @@ needs_torch = pytest.mark.skipif(bool(why_no_stack("torch")), reason=why_no_stac
 needs_tensorflow = pytest.mark.skipif(
     bool(why_no_stack("tensorflow")), reason=why_no_stack("tensorflow") or "installed"
 )
-DATASETS = """
-import os, threading, time
-import torch
-from torch.utils.data import DataLoader, Dataset, get_worker_info
-
-torch.set_num_threads(1)
-
-class Cpu(Dataset):
-    def __len__(self): return 100_000
-    def __getitem__(self, number):
-        end = time.thread_time() + 0.002
-        while time.thread_time() < end: pass
-        return torch.full((16,), number)
-
-class Files(Dataset):
-    def __init__(self):
-        folder = os.environ["IMAGES"]
-        self.paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".bin")]
-    def __len__(self): return len(self.paths)
-    def __getitem__(self, number):
-        with open(self.paths[number], "rb") as file:
-            return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
-
-class Forked(Cpu):
-    def __init__(self):
-        self.lock = threading.Lock()
-        threading.Thread(target=self.hold, daemon=True).start()
-        time.sleep(0.1)
-    def hold(self):
-        with self.lock:
-            time.sleep(1000)
-    def __getitem__(self, number):
-        if get_worker_info() is None: return number
-        with self.lock: return number
-
-class Lambda(Cpu):
-    def __init__(self): self.transform = lambda sample: sample
-
-class Leaking(Cpu):
-    def __init__(self): self.kept = []
-    def __getitem__(self, number):
-        time.sleep(0.001)
-        self.kept.append(torch.rand(8192))
-        return number
-
-class Big(Cpu):
-    def __getitem__(self, number): return torch.rand(64, 64, 64)
-
-def loader(**kwargs): return DataLoader(Cpu(), **kwargs)
-def finished(): return DataLoader(Cpu())
-"""
-PIPELINES = """
-import tensorflow as tf
-
-def slow(number):
-    return tf.py_function(lambda one: wait(one), [number], tf.int64)
-
-def wait(number):
-    import time
-    time.sleep(0.01)
-    return number
-
-def make(num_parallel_calls, batch_size):
-    return tf.data.Dataset.range(100_000).map(slow, num_parallel_calls=num_parallel_calls).batch(batch_size)
-
-def finished():
-    return tf.data.Dataset.range(100)
-"""
 
 
 @pytest.fixture
@@ -213,3 +145,17 @@ def test_a_pipeline_of_tf_data(folder: Path) -> None:
     assert found["recommended"]["patch"] == "batch_size=32, num_parallel_calls=2"
     done = loader(folder, "pipes:finished", "--python", python, "--workers", "0")
     assert "it returns a tf.data.Dataset but takes no num_parallel_calls" in done.stderr
+
+
+@needs_tensorflow
+def test_a_pipeline_of_files_on_a_slow_disk(folder: Path, slow_images: Path) -> None:
+    arguments = ("--python", str(python_of("tensorflow")), "--workers", "4", "--interleave", "1,8", "--batch-size", "8")
+    found = swept(
+        folder, "pipes:files", *arguments, "--cold", str(slow_images), "--seconds", "3", IMAGES=str(slow_images)
+    )
+    one, eight = (run["samples_per_s"] for run in found["runs"])
+    assert eight > 1.5 * one
+    assert found["recommended"]["interleave"] == 8
+    assert "cycle_length=8" in found["recommended"]["patch"]
+    assert found["runs"][0]["stages"][:4] == ["Prefetch", "Batch", "ParallelMap", "ParallelInterleave"]
+    assert found["exit_code"] == 0

@@ -97,3 +97,26 @@ def test_a_warmer_cache_is_named() -> None:
     text = "\n".join(findings_text(report))
     assert "100 % of what 2 workers, batch 32 read came from a disk, 0 % with 4 workers" in text
     assert text.endswith("--cold PATH of the dataset compares them alike")
+
+
+def test_what_a_pipeline_of_tf_data_lacks() -> None:
+    def words(stages: tuple[str, ...], *, workers: int = 4) -> list[str]:
+        built = Built("tensorflow", "", ("batch_size", "num_parallel_calls"), False, stages, 10 * MB)
+        one = run(workers, 100, Used(0.3, 0.3, 0.8, 0.1))._replace(built=built)
+        report = Report("m:f", "python3", 0, (one,), 8.0, room_bytes=100 * MB, choice=recommended([one], 8))
+        return [text.rpartition(": ")[2].split("(")[0] for text in findings_text(report)]
+
+    lacks = [".map", ".interleave", "end the pipeline with .prefetch", ".cache"]
+    assert [one for one in words(("Batch", "Map", "FlatMap", "Range")) if one in lacks] == lacks
+    assert [one for one in words(("Batch", "Map", "FlatMap", "Range"), workers=0) if one in lacks] == lacks[1:]
+    assert not {*words(("Prefetch", "Batch", "Cache", "ParallelMap", "ParallelInterleave"))} & {*lacks}
+    assert words(("Prefetch", "Batch", "Cache", "FlatMap"))[-1] == ".interleave"
+
+
+def test_interleave_is_a_dimension_of_the_grid() -> None:
+    found = Grid([0, 2], [32], [None], [""], False, [1, 4]).configurations()
+    assert [(one.workers, one.interleave) for one in found] == [(0, 1), (2, 1), (0, 4), (2, 4)]
+    fast = [run(2, rate)._replace(configuration=one) for one, rate in zip(found[1::2], (99, 100), strict=True)]
+    choice = recommended(fast, 8)
+    assert choice is not None
+    assert choice.run.configuration.interleave == 1

@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", metavar="LIST", type=_workers, default=[0, 2, 4, 8], help="default 0,2,4,8")
     parser.add_argument("--batch-size", metavar="LIST", type=_positive, default=[32], help="default 32")
     parser.add_argument("--prefetch", metavar="LIST", type=_positive, help="batches per worker (default: the loader's)")
+    parser.add_argument(
+        "--interleave", metavar="LIST", type=_positive, help="of tf.data: files read side by side, as cycle_length"
+    )
     parser.add_argument("--start", metavar="LIST", type=_starts, help="fork,spawn,forkserver (default: the Python's)")
     parser.add_argument("--pin", action="store_true", help="with pin_memory=True")
     parser.add_argument(
@@ -66,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     if not python:
         raise UnknownError("no Python of yours is found; --python names one")
     clock, folder = Clock(), os.getcwd()
-    grid = Grid(args.workers, args.batch_size, args.prefetch or [None], args.start or [""], args.pin)
+    prefetches, interleaves = args.prefetch or [None], args.interleave or [None]
+    grid = Grid(args.workers, args.batch_size, prefetches, args.start or [""], args.pin, interleaves)
     if (number := len(grid.configurations())) > MOST_CONFIGURATIONS:
         raise UsageError(f"{number} configurations are more than {MOST_CONFIGURATIONS}")
     environment = child_environment(os.environ, folder)

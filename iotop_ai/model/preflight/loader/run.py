@@ -10,25 +10,33 @@ TORCH, TENSORFLOW, ITERABLE = "torch", "tensorflow", "iterable"
 
 
 class Configuration(NamedTuple):
-    """prefetch: batches per worker, None for the loader's own default. start: "" for the Python's own."""
+    """prefetch: batches per worker, None for the loader's own default. start: "" for the Python's own.
+
+    interleave: files that tf.data reads side by side (cycle_length), None for the pipeline's own.
+    """
 
     workers: int
     batch_size: int
     prefetch: int | None = None
     pin: bool = False
     start: str = ""
+    interleave: int | None = None
 
 
 class Built(NamedTuple):
     """What the factory returned. kind: torch, tensorflow, iterable. start: the start method in use.
 
     applied: the keyword arguments that reached the loader. cuda: CUDA was initialised before the workers started.
+    stages: of tf.data, the last first ("Prefetch", "Batch", "ParallelMap"). epoch_bytes: of all its batches, None
+    unknown.
     """
 
     kind: str
     start: str = ""
     applied: tuple[str, ...] = ()
     cuda: bool = False
+    stages: tuple[str, ...] = ()
+    epoch_bytes: int | None = None
 
 
 class Steady(NamedTuple):
