@@ -1,9 +1,9 @@
 """What Monitor and watch cost a training: ``STACKS/torch/bin/python -m tests.bench.training [--rounds N]``.
 
 A DataLoader loop runs in turns without anything, with watch alone, and with a Monitor and watch; each turn of a round
-follows the others at once, so that what else the machine does meets all alike. Printed: steps per second as the share
-of the plain turn of the same round, median and 95 % interval (bootstrap over the rounds), and the cost of watch an
-item.
+follows the others at once, so that what else the machine does meets all alike. Printed: steps per second, and the
+trainer's own CPU time of a step, as shares of the plain turn of the same round, median and 95 % interval (bootstrap
+over the rounds), and the cost of watch an item.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from typing import Any
 TURN_S, STEP_SIZE = 3.0, 192
 
 
-def steps_per_s(loader: Any, model: Any, step: Any) -> float:
-    """The speed of a loop over the loader for TURN_S; its first steps, which start the workers, do not count."""
-    done, begin = -20, 0.0
+def speed_of(loader: Any, model: Any, step: Any) -> tuple[float, float]:
+    """(steps a second, CPU seconds of this process a step) of a loop over the loader for TURN_S.
+
+    Its first steps, which start the workers, do not count.
+    """
+    done, begin, used = -20, 0.0, 0.0
     for batch in loader:
         model(batch).sum().backward()
         step()
         done += 1
         if not done:
-            begin = time.perf_counter()
+            begin, used = time.perf_counter(), time.process_time()
         elif done > 0 and time.perf_counter() - begin >= TURN_S:
             break
-    return done / (time.perf_counter() - begin)
+    return done / (time.perf_counter() - begin), (time.process_time() - used) / done
 
 
 def interval(values: list[float]) -> tuple[float, float, float]:
@@ -110,30 +113,31 @@ def main() -> int:
         return DataLoader(data, batch_size=64, num_workers=1, collate_fn=stacked)
 
     ratios: dict[str, list[float]] = {"watch": [], "Monitor and watch": []}
+    cpu: dict[str, list[float]] = {name: [] for name in ratios}
     recorder: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(a.rounds):
             speed = {}
             for name in random.Random(number).sample(["plain", *ratios], 3):
                 if name == "plain":
-                    speed[name] = steps_per_s(loader(), model, int)
+                    speed[name] = speed_of(loader(), model, int)
                 elif name == "watch":
-                    speed[name] = steps_per_s(iotop_ai.watch(loader()), model, iotop_ai.step)  # type: ignore[attr-defined]
+                    speed[name] = speed_of(iotop_ai.watch(loader()), model, iotop_ai.step)  # type: ignore[attr-defined]
                 else:
                     path = os.path.join(folder, f"{number}.iotop.jsonl")
                     with iotop_ai.Monitor(path, interval=a.interval) as m:  # type: ignore[attr-defined]
                         m.verdict(wait=30)
                         begin, used = time.perf_counter(), cpu_s(m._recorder.pid)
-                        speed[name] = steps_per_s(m.watch(loader()), model, m.step)
+                        speed[name] = speed_of(m.watch(loader()), model, m.step)
                         recorder.append((cpu_s(m._recorder.pid) - used) / (time.perf_counter() - begin))
             for name, values in ratios.items():
-                values.append(speed[name] / speed["plain"])
-            print(" ".join(f"{name} {value:.1f}/s" for name, value in sorted(speed.items())), flush=True)
-    for name, values in ratios.items():
-        middle, low, high = interval(values)
-        print(
-            f"{name}: {(middle - 1) * 100:+.2f} % steps per second ({(low - 1) * 100:+.2f} to {(high - 1) * 100:+.2f})"
-        )
+                values.append(speed[name][0] / speed["plain"][0])
+                cpu[name].append(speed[name][1] / speed["plain"][1])
+            print(" ".join(f"{name} {value:.1f}/s" for name, (value, _) in sorted(speed.items())), flush=True)
+    for what, table in (("steps per second", ratios), ("CPU time of the trainer a step", cpu)):
+        for name, values in table.items():
+            middle, low, high = (100 * (one - 1) for one in interval(values))
+            print(f"{name}: {middle:+.2f} % {what} ({low:+.2f} to {high:+.2f})")
     with tempfile.TemporaryDirectory() as folder:
         print(f"a message: {message_us(folder):.0f} us of CPU, at most 2 a second")
     middle, low, high = interval(recorder)
