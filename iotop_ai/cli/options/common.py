@@ -69,11 +69,24 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
     )
     flag("--path", metavar="DIR", help="only the disks that hold this folder")
     flag("--exact", action="store_true", help="read every process at every interval, even with thousands")
-    flag("--procfs", metavar="DIR", help="the /proc to read, for a container that watches its host (read-only)")
-    flag("--sysfs", metavar="DIR", help="the /sys to read, for the same")
-    flag("--smart", action=argparse.BooleanOptionalAction, help="run smartctl (default yes)")
-    flag("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
+    add_machine_flags(parser, absent)
     add_smart_type(parser)
+
+
+def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = None) -> None:
+    """Flags for where /proc, /sys and smartctl are. absent: the value of a flag that is not given."""
+    smart = argparse.BooleanOptionalAction
+    parser.add_argument(
+        "--procfs",
+        metavar="DIR",
+        default=absent,
+        help="the /proc to read, for a container that watches its host",
+    )
+    parser.add_argument("--sysfs", metavar="DIR", default=absent, help="the /sys to read, for the same")
+    parser.add_argument("--smart", action=smart, default=absent, help="run smartctl (default yes)")
+    parser.add_argument(
+        "--smartctl", metavar="PATH", default=absent, help="the smartctl to run (default: the system's)"
+    )
 
 
 def add_job_flag(parser: argparse._ActionsContainer) -> None:

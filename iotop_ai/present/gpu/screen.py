@@ -11,6 +11,7 @@ from iotop_ai.present.gpu.facts import facts
 from iotop_ai.present.gpu.graphs import TALLEST, gpu_graph_rows, gpu_graphs
 from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
 from iotop_ai.present.gpu.meaning import Meaning, worst
+from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, placed, process_row
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
 from iotop_ai.present.screen.graphs import room
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
@@ -18,8 +19,8 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, place, row, spans_cells
-from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
-from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, brief, percent, size
+from iotop_ai.present.text.table import head, rule
+from iotop_ai.present.text.units import GIB, UNKNOWN, brief, percent, size
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "gpu.help", "app.quit")
@@ -31,15 +32,6 @@ _WORDS = {"partly": ("PARTLY", "text"), "gaps": ("WAITS", "warn"), "unused": ("F
 _SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
 _BLOCK = 9
 _MOST_SENTENCES = 4
-PROCESS_COLUMNS = (
-    Column("user", "user", 10, 3, 12, left=True),
-    Column("mem", "mem", 7, 0, 9),
-    Column("sm", "SM%", 6, 0, 8),
-    Column("kind", "kind", 10, 4, left=True, gap=2),
-    Column("job", "job", 16, 5, 24, left=True, gap=2),
-    Column("command", "command", 14, 6, left=True, gap=2),
-)
-_NAME = 26
 
 
 def next_gpu(frame: Frame, view: View, uuid: str, step: int) -> str:
@@ -142,25 +134,13 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     """Titles, then the processes with most memory; the last row counts those that did not fit."""
     if height <= 0:
         return []
-    at = place_columns(fit_columns(PROCESS_COLUMNS, width - _NAME - 1), _NAME, width - 1)
+    at = placed(PROCESS_COLUMNS, width)
     out = [head(width, "processes", at)]
     if not users:
         text = "none" if users is not None else "? the driver does not list them"
         return [*out, row(width, [Span(f" {text}", "dim" if users is not None else "unsure")])][:height]
     fit = height - 1 if len(users) <= height - 1 else height - 2
-    for user in users[: max(0, fit)]:
-        process = user.process
-        texts = {
-            "user": user.user,
-            "mem": size(process.memory_bytes),
-            "sm": UNKNOWN if process.sm_percent is None else str(process.sm_percent),
-            "kind": process.kind if process.instance is None else f"{process.kind} {process.instance}",
-            "job": user.job or UNDEFINED,
-            "command": user.command or UNDEFINED,
-        }
-        name = f"{user.name} {process.pid}" if user.visible else f"{process.pid} (not visible from here)"
-        columns = [spot.cell(texts[spot.column.id]) for spot in at]
-        out.append(place(width, Cell(1, cut(name, _NAME - 2)), *columns, key=f"process:{process.pid}"))
+    out += [process_row(width, at, user, key=f"process:{user.process.pid}") for user in users[: max(0, fit)]]
     rest = users[max(0, fit) :]
     if rest and len(out) < height:
         held = sum(one.process.memory_bytes or 0 for one in rest)

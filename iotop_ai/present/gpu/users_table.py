@@ -5,27 +5,21 @@ from __future__ import annotations
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu.groups import gpus, number_runs
+from iotop_ai.present.gpu.process_table import NAME_CELLS, PROCESS_COLUMNS, placed, process_row
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
-from iotop_ai.present.text.table import Column, fit_columns, head, place_columns
-from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, size
+from iotop_ai.present.text.table import Column, head, place_columns
+from iotop_ai.present.text.units import UNKNOWN, size
 
 USER_COLUMNS = (
     Column("gpus", "GPUs", 8, 0, 12, left=True),
     Column("mem", "mem", 7, 0, 9),
     Column("count", "processes", 11, 0),
 )
-PROCESS_COLUMNS = (
-    Column("gpu", "GPU", 5, 0, 6, left=True),
-    Column("user", "user", 10, 0, 12, left=True),
-    Column("mem", "mem", 7, 0, 9),
-    Column("sm", "SM%", 6, 0, 8),
-    Column("kind", "kind", 10, 4, left=True, gap=2),
-    Column("job", "job", 16, 5, 24, left=True, gap=2),
-    Column("command", "command", 14, 6, left=True, gap=2),
-)
-_NAME = 26
+_GPU_COLUMN = Column("gpu", "GPU", 5, 0, 6, left=True)
+_COLUMNS = (_GPU_COLUMN, *(one._replace(drop=0) if one.id == "user" else one for one in PROCESS_COLUMNS))
+"""Whose it is stays to the last."""
 
 
 class _Use(NamedTuple):
@@ -57,7 +51,7 @@ def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _users(width: int, uses: list[_Use]) -> list[Line]:
-    at = place_columns(USER_COLUMNS, _NAME, min(width - 1, 60))
+    at = place_columns(USER_COLUMNS, NAME_CELLS, min(width - 1, 60))
     by_user: dict[str, list[_Use]] = {}
     for use in uses:
         by_user.setdefault(use.user.user, []).append(use)
@@ -66,7 +60,8 @@ def _users(width: int, uses: list[_Use]) -> list[Line]:
         numbers = number_runs({use.gpu for use in own})
         texts = {"gpus": numbers, "mem": _memory_text(own), "count": str(len({use.user.process.pid for use in own}))}
         label = "not visible from here" if name == UNKNOWN else name
-        out.append(place(width, Cell(1, cut(label, _NAME - 2)), *[spot.cell(texts[spot.column.id]) for spot in at]))
+        figures = [spot.cell(texts[spot.column.id]) for spot in at]
+        out.append(place(width, Cell(1, cut(label, NAME_CELLS - 2)), *figures))
     return out
 
 
@@ -82,23 +77,11 @@ def _memory_text(uses: list[_Use]) -> str:
 def _processes(width: int, uses: list[_Use], height: int) -> list[Line]:
     if height < 2:
         return []
-    at = place_columns(fit_columns(PROCESS_COLUMNS, width - _NAME - 1), _NAME, width - 1)
+    at = placed(_COLUMNS, width)
     out = [head(width, "processes on GPUs", at)]
     uses = sorted(uses, key=lambda use: (-(use.user.process.memory_bytes or 0), use.gpu, use.user.process.pid))
     fit = height - 1 if len(uses) <= height - 1 else height - 2
-    for number, user in uses[: max(0, fit)]:
-        process = user.process
-        texts = {
-            "gpu": str(number),
-            "user": user.user,
-            "mem": size(process.memory_bytes),
-            "sm": UNKNOWN if process.sm_percent is None else str(process.sm_percent),
-            "kind": process.kind if process.instance is None else f"{process.kind} {process.instance}",
-            "job": user.job or UNDEFINED,
-            "command": user.command or UNDEFINED,
-        }
-        name = f"{user.name} {process.pid}" if user.visible else f"{process.pid} (not visible from here)"
-        out.append(place(width, Cell(1, cut(name, _NAME - 2)), *[spot.cell(texts[spot.column.id]) for spot in at]))
+    out += [process_row(width, at, user, gpu=str(number)) for number, user in uses[: max(0, fit)]]
     if len(uses) > fit:
         out.append(row(width, [Span(f" {len(uses) - max(0, fit)} more", "dim")]))
     return out[:height]

@@ -8,8 +8,8 @@ from iotop_ai.present.block import facts
 from iotop_ai.present.block import table as block
 from iotop_ai.present.fleet import jobs_screen as fleet_jobs
 from iotop_ai.present.fleet import table as fleet
-from iotop_ai.present.gpu import screen as gpu_screen
 from iotop_ai.present.gpu import table as gpu
+from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS
 from iotop_ai.present.health import detail
 from iotop_ai.present.health import table as health
 from iotop_ai.present.job import screen as jobs
@@ -99,7 +99,7 @@ def test_the_hint_is_whole(screen: str, size: tuple[int, int]) -> None:
 
 TABLES: dict[str, tuple[tuple[Column, ...], ...]] = {
     "main": (block.COLUMNS, gpu.COLUMNS, process.COLUMNS, network.LINKS),
-    "gpu": (gpu_screen.PROCESS_COLUMNS,),
+    "gpu": (PROCESS_COLUMNS,),
     "device": (block.COLUMNS, facts.MOUNT_COLUMNS),
     "health": (health.COLUMNS, detail.ATTRIBUTES),
     "jobs": (jobs.COLUMNS,),

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from iotop_ai.cli.commands.snapshot import GPU_WAIT_S, SMART_WAIT_S, late_parts
-from iotop_ai.cli.options.common import settings_of
+from iotop_ai.cli.options.common import add_machine_flags, settings_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.export.atomic_file import OutFile
@@ -42,10 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what is not ok")
     parser.add_argument("--json", action="store_true", help="print a JSON object, which --diff compares")
-    parser.add_argument("--smart", action=argparse.BooleanOptionalAction, help="run smartctl (default yes)")
-    parser.add_argument("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
-    parser.add_argument("--procfs", metavar="DIR", help="the /proc to read, for a container that looks at its host")
-    parser.add_argument("--sysfs", metavar="DIR", help="the /sys to read, for the same")
+    add_machine_flags(parser)
     parser.add_argument(
         "--export", metavar="FILE", help="write the Python's packages as requirements.txt or environment.yml, and end"
     )
