@@ -13,6 +13,12 @@ _DISKS = 'device!~"loop.*|ram.*|zram.*|sr.*|fd.*"'
 _BUSIEST = "topk by (instance) (1, max by (instance, device) (rate({}[WINDOW])))"
 _DISK = _BUSIEST.format("iotop_disk_io_time_seconds_total")
 _NODE_DISK = _BUSIEST.format(f"node_disk_io_time_seconds_total{{{_DISKS}}}")
+_AWAIT = """
+    (max by (instance, device) (rate({disk}_read_time_seconds_total[WINDOW]))
+      + max by (instance, device) (rate({disk}_write_time_seconds_total[WINDOW])))
+    / (max by (instance, device) (rate({disk}_reads_completed_total[WINDOW]))
+      + max by (instance, device) (rate({disk}_writes_completed_total[WINDOW])) > 0)
+    and on (instance, device) {busiest}"""
 LOST = 'bucket!~"compute|unexplained"'
 
 READING = "reading"
@@ -29,24 +35,14 @@ _QUERIES: Mapping[str, str] = {
     "GPUs": "count by (instance) (max by (instance, UUID) (iotop_gpu_info))",
     "GPU use": "avg by (instance) (max by (instance, UUID) (avg_over_time(iotop_gpu_busy_ratio[WINDOW])))",
     "disk use": _DISK,
-    "disk await": f"""
-        (max by (instance, device) (rate(iotop_disk_read_time_seconds_total[WINDOW]))
-          + max by (instance, device) (rate(iotop_disk_write_time_seconds_total[WINDOW])))
-        / (max by (instance, device) (rate(iotop_disk_reads_completed_total[WINDOW]))
-          + max by (instance, device) (rate(iotop_disk_writes_completed_total[WINDOW])) > 0)
-        and on (instance, device) {_DISK}""",
+    "disk await": _AWAIT.format(disk="iotop_disk", busiest=_DISK),
     "health": "topk by (instance) (1, max by (instance, device) (iotop_smart_severity))",
     "collectors": 'max by (instance, collector, status) (iotop_collector_status{collector=~"gpu|smart"})',
     "alerts": 'count by (instance, alertname, severity) (ALERTS{alertstate="firing"})',
     "node": f"max by (instance, nodename) (last_over_time(node_uname_info[{SEEN}]))",
     "node's reading": "max by (instance) (timestamp(node_uname_info))",
     "node's disk use": _NODE_DISK,
-    "node's disk await": f"""
-        (max by (instance, device) (rate(node_disk_read_time_seconds_total[WINDOW]))
-          + max by (instance, device) (rate(node_disk_write_time_seconds_total[WINDOW])))
-        / (max by (instance, device) (rate(node_disk_reads_completed_total[WINDOW]))
-          + max by (instance, device) (rate(node_disk_writes_completed_total[WINDOW])) > 0)
-        and on (instance, device) {_NODE_DISK}""",
+    "node's disk await": _AWAIT.format(disk="node_disk", busiest=_NODE_DISK),
     "dcgm": "max by (instance, Hostname, gpu, UUID) (DCGM_FI_DEV_GPU_UTIL)",
     "smartctl": "bottomk by (instance) (1, max by (instance, device) (smartctl_device_smart_status))",
     "smartctl's warning": "topk by (instance) (1, max by (instance, device) (smartctl_device_critical_warning))",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import iotop
+from tests.rigs.fleet.answering import answering
 from tests.rigs.fleet.exporter import exporter
 from tests.rigs.fleet.small import MACHINES, OTHERS
 from tests.rigs.prometheus import Prometheus, free_port, prometheus_of, wait_for
@@ -58,6 +59,26 @@ def test_without_an_answer_it_is_one_line_and_2() -> None:
     done = iotop("fleet", "--prometheus", url, "--once")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"unknown: {url}: Connection refused\n"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (b"<html>login</html>", "the answer is not Prometheus's JSON"),
+        (b"", "it closes the connection without an answer"),
+    ],
+)
+def test_garbage_is_one_line_and_2(fault: bytes, words: str) -> None:
+    with answering() as server:
+        server.fault = fault
+        done = iotop("fleet", "--prometheus", server.url, "--window", "20s", "--json")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
+
+
+def test_a_pipe_has_no_screen() -> None:
+    done = iotop("fleet", "--prometheus", f"http://127.0.0.1:{free_port()}")
+    assert (done.returncode, done.stderr) == (2, "usage: not a terminal: use --once for text\n")
 
 
 @pytest.mark.parametrize(
