@@ -14,14 +14,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.peers import markdown
 from tests.preflight.loader.sources import DATASETS, PIPELINES, swept
-from tests.rigs.slowdisk import FuseDisk
+from tests.rigs.slowdisk.files import slow_files
 from tests.scenarios.stacks.install import python_of
 
 HEADS = ("loader", "grid", "recommended", "by the tool", "again", "best again", "of the best")
@@ -69,26 +68,6 @@ CASES = (
     Case("torch, bound by the CPU", "sets_of_user", "Cpu", "torch", (0, 1, 2, 4), disk=False),
     Case("tf.data, files on a slow disk", "pipes_of_user", "files", "tensorflow", (0, 4), (1, 4, 8)),
 )
-
-
-@contextmanager
-def slow_images(folder: Path) -> Iterator[Path]:
-    """3000 files of 32 KB on an ext4 whose disk answers each request in 10 ms, several at a time."""
-    rig, mount = folder / "rig", folder / "set"
-    rig.mkdir()
-    mount.mkdir()
-    with FuseDisk(rig, 160) as disk:
-        subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], check=True)
-        subprocess.run(["mount", disk.node, str(mount)], check=True)
-        try:
-            for number in range(3000):
-                (mount / f"{number:04}.bin").write_bytes(os.urandom(32 << 10))
-            os.sync()
-            disk.set(delay_us=10_000)
-            yield mount
-        finally:
-            disk.set()
-            subprocess.run(["umount", str(mount)], check=True)
 
 
 def again(case: Case, folder: Path, images: str, workers: int, interleave: int, seconds: float) -> float:
@@ -145,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             (folder / "sets_of_user.py").write_text(DATASETS)
             (folder / "pipes_of_user.py").write_text(PIPELINES)
             if case.disk:
-                with slow_images(folder) as images:
+                with slow_files(folder, 3000) as images:
                     rows.append(measured(case, folder, str(images), args.seconds, args.rounds))
             else:
                 rows.append(measured(case, folder, "", args.seconds, args.rounds))

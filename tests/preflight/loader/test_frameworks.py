@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.preflight.loader.sources import DATASETS, PIPELINES, loader, processes_in, swept
-from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
+from tests.rigs.slowdisk import why_no_fuse_disk
+from tests.rigs.slowdisk.files import slow_files
 from tests.scenarios.stacks.install import python_of, why_no_stack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -35,24 +35,11 @@ def torch(target: str, *arguments: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def slow_images(tmp_path: Path) -> Iterator[Path]:
-    """1500 files of 32 KB on an ext4 whose disk answers each request in 10 ms, several at a time."""
+    """1500 files on a slow disk."""
     if why := why_no_fuse_disk():
         pytest.skip(why)
-    rig, mount = tmp_path / "rig", tmp_path / "set"
-    rig.mkdir()
-    mount.mkdir()
-    with FuseDisk(rig, 96) as disk:
-        subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], check=True)
-        subprocess.run(["mount", disk.node, str(mount)], check=True)
-        try:
-            for number in range(1500):
-                (mount / f"{number:04}.bin").write_bytes(os.urandom(32 << 10))
-            os.sync()
-            disk.set(delay_us=10_000)
-            yield mount
-        finally:
-            disk.set()
-            subprocess.run(["umount", str(mount)], check=True)
+    with slow_files(tmp_path, 1500) as mount:
+        yield mount
 
 
 @needs_torch
