@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.fleet.answer import BadAnswerError, error_text, number, parse_matrix, parse_vector
@@ -90,6 +90,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # beside a loaded machine
 @given(JSON)
 def test_any_json_is_an_answer_or_one_error(value: object) -> None:
     with contextlib.suppress(BadAnswerError):
