@@ -24,11 +24,18 @@ def spin(seconds: float) -> None:
         sum(range(500))
 
 
+def scheduled() -> tuple[float, float]:
+    """Seconds of this thread on a CPU and in the queue for one, so far."""
+    run_ns, queued_ns, _ = Path("/proc/thread-self/schedstat").read_bytes().split()
+    return int(run_ns) / 1e9, int(queued_ns) / 1e9
+
+
 class Truth:
     """The time in which the main process waits in its loader's own iterator."""
 
     def __init__(self) -> None:
-        self.wait_s = 0.0
+        self.wait_s = self.cpu_s = self.queue_s = 0.0
+        """In the iterator: the whole time; on a CPU; ready, but without a core."""
         self.steps = 0
         self.begin = time.monotonic()
 
@@ -44,12 +51,14 @@ class Truth:
         plain = getattr(owner, name)
 
         def timed(own: Any, *arguments: Any) -> Any:
-            before = time.monotonic()
+            before, (cpu_s, queue_s) = time.monotonic(), scheduled()
             try:
                 return plain(own, *arguments)
             finally:
                 if getattr(own, "num_workers", 0) or getattr(own, "_num_workers", 0):  # not the one that validates
                     self.wait_s += time.monotonic() - before
+                    now = scheduled()
+                    self.cpu_s, self.queue_s = self.cpu_s + now[0] - cpu_s, self.queue_s + now[1] - queue_s
 
         setattr(owner, name, timed)
 
@@ -90,6 +99,8 @@ def report(truth: Truth, session: Any) -> None:
                 "steps": COUNTER.steps,
                 "true_steps": truth.steps,
                 "truth": truth.wait_s / whole_s,
+                "truth_cpu": truth.cpu_s / whole_s,
+                "truth_queue": truth.queue_s / whole_s,
                 "measured": None if COUNTER.data_ns is None else COUNTER.data_ns / 1e9 / whole_s,
                 "outside": status.get("measured"),
                 "seen": None if found is None else found.data_wait,
