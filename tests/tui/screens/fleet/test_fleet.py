@@ -8,10 +8,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+import pytest
 from textual.pilot import Pilot
 
 from iotop_ai.fleet.client import Address, Prometheus
 from iotop_ai.present.fleet.view import FleetView
+from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.fleet_app import FleetApp
 from iotop_ai.tui.screens.base import PanelScreen
@@ -148,6 +150,35 @@ async def test_help_pause_interval_and_sizes() -> None:
             await shown.pilot.pause()
             assert len(shown.rows()) == height
             assert {len(row) for row in shown.rows()} == {width}
+
+
+CHANGES = {
+    "fleet": (
+        *("down", "up", "last", "first", "page_down", "page_up", "sort_next", "sort_previous", "reverse", "pause"),
+        *("longer", "shorter", "theme"),
+    ),
+    "fleet_jobs": ("down", "up", "last", "first", "page_down", "page_up", "pause"),
+}
+"""Actions of which each key changes what is shown, in this order."""
+ELSEWHERE = {
+    "fleet": {"open", "jobs", "find", "clear", "refresh", "help"},
+    "fleet_jobs": {"back", "help"},
+}
+"""Actions that the other tests press."""
+
+
+@pytest.mark.parametrize("screen", CHANGES)
+async def test_each_key_does_something(screen: str) -> None:
+    own = {action.name.partition(".")[2]: action for action in SCREENS[screen] if action not in APP_ACTIONS}
+    assert {*CHANGES[screen], *ELSEWHERE[screen]} == set(own)
+    async with showing() as shown:
+        if screen == "fleet_jobs":
+            await shown.press("j")
+        for name in CHANGES[screen]:
+            for key in own[name].keys:
+                before = shown.app.state.shown
+                await shown.press(key)
+                assert shown.app.state.shown != before, name
 
 
 async def test_a_refresh_paints_only_what_changed() -> None:
