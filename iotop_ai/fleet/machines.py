@@ -51,7 +51,7 @@ class _Assembly:
         return self._answers.get(name, _EMPTY).series
 
     def _change(self, name: str, instance: str, source: str, **changes: Any) -> None:
-        """Fill in what no source before has told; a machine is named by the first that knows it."""
+        """Fill in what earlier sources do not have; a machine is named by the first that knows it."""
         one = self._machines.get(name) or FleetMachine(name, instance)
         if source not in one.sources:
             one = one._replace(sources=(*one.sources, source))

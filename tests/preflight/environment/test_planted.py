@@ -264,7 +264,7 @@ def test_a_planted_fault(place: Place, usual: set[str], plant: Plant, name: str,
 
 
 def test_faults_of_start_network_and_locks(place: Place, usual: set[str]) -> None:
-    """Nine in one environment, since each is told apart by its name."""
+    """Nine in one environment, since each has a name of its own."""
     env = place.python.parent.parent
     (place.folder / "train.py").write_text(GUARDED.replace("if __name__ == '__main__':", "if True:"))
     kernel(place.folder / "home/.local/share/jupyter", "old", "/opt/removed/bin/python")
