@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -69,6 +72,47 @@ def test_a_hostile_name_is_data_for_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "variable").read_text() == HOSTILE + "\n"
     assert json.loads((tmp_path / "stdin").read_text())["subject"] == HOSTILE
     assert sorted(os.listdir(tmp_path)) == ["hook", "stdin", "variable"]
+
+
+TRAINER = """
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(pathlib.Path(sys.argv[2]).write_text("saved") and 0))
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+while True:
+    time.sleep(60)
+"""
+
+
+def example(word: str) -> str:
+    """The command in docs/alerts.md that has this word."""
+    blocks = (Path(__file__).parents[2] / "docs/alerts.md").read_text().split("```sh\n#!/bin/sh\n")[1:]
+    (found,) = (command for block in blocks if word in (command := block.split("```")[0]))
+    return found
+
+
+def test_the_documented_command_lets_the_trainer_save(tmp_path: Path) -> None:
+    pid, saved = tmp_path / "train.pid", tmp_path / "checkpoint"
+    hook = script(tmp_path, example("USR1").replace("/run/train.pid", str(pid)))
+    with subprocess.Popen([sys.executable, "-c", TRAINER, str(pid), str(saved)]) as trainer:
+        wait_for(lambda: pid.exists() and pid.read_text(), "the trainer's PID")
+        CommandDelivery("save", (hook,), 30.0, 12).send(alert(), threading.Event())
+        assert trainer.wait(30) == 0
+    assert saved.read_text() == "saved"
+
+
+def test_the_documented_backup_is_made_by_one_of_many(tmp_path: Path) -> None:
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    data.mkdir()
+    (data / "model.ckpt").write_text("weights")
+    text = example("rsync").replace("/shared/", f"{tmp_path}/").replace("/data/checkpoints/", f"{data}/")
+    hook = script(tmp_path, text.replace("backup:/checkpoints/", str(backup)))
+    with open(tmp_path / "backup.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another node is at it
+        with pytest.raises(NotDelivered, match="ended with status 1"):
+            CommandDelivery("backup", (hook,), 30.0, 12).send(alert(), threading.Event())
+    assert not backup.exists()
+    CommandDelivery("backup", (hook,), 30.0, 12).send(alert(), threading.Event())
+    assert (backup / "model.ckpt").read_text() == "weights"
 
 
 def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
