@@ -10,6 +10,7 @@ import pytest
 from rich.style import Style
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.view import View
@@ -129,11 +130,11 @@ async def cells_of_session(frames: list[Frame]) -> tuple[list[Cells], int]:
 
 
 def without_cached_codes(render: Callable[..., str]) -> Callable[..., str]:
-    """Style.render; a Style keeps the codes of the first terminal, which another test may have given 256 colours."""
+    """A way to render a Style, without the codes that it keeps of another test's terminal, perhaps of 256 colours."""
 
-    def rendered(style: Style, text: str = "", **options: object) -> str:
+    def rendered(style: Style, *words: object, **options: object) -> str:
         style._ansi = None
-        return render(style, text, **options)
+        return render(style, *words, **options)
 
     return rendered
 
@@ -142,6 +143,7 @@ async def test_its_cells_are_those_of_textual_alone(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setattr(screen, "MESSAGE_S", 3600.0)  # else one session may be too slow to show it as long
     monkeypatch.setattr(Style, "render", without_cached_codes(Style.render))
+    monkeypatch.setattr(Strip, "render_style", staticmethod(without_cached_codes(Strip.render_style)))
     frames = stalling(50, (10, 30))
     painted, few_bytes = await cells_of_session(frames)
     monkeypatch.setattr(direct_paint, "KNOWN_VERSIONS", ())
