@@ -123,10 +123,10 @@ NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
 
-    Most tests wait for a terminal or a program, so there are twice as many workers as cores. Beside both run the tests
-    that only compute, at a low priority. A failed test is not repeated.
+    Most tests wait for a terminal or a program, so there are three workers for each core. Beside both run the tests that
+    only compute, at a low priority. A failed test is not repeated.
     """
-    workers = str(2 * (os.cpu_count() or 1))
+    workers = str(3 * (os.cpu_count() or 1))
     if os.access(TOP, os.W_OK):  # else each of hundreds of programs compiles it anew
         subprocess.run([str(python), "-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")], check=True)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:

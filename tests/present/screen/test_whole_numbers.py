@@ -38,7 +38,7 @@ SCENES: dict[str, Callable[[], Frame]] = {
     "eight": gpu_scenes.eight,
     **{path.name: lambda path=path: [*frames(snapshots(path))][-1] for path in RECORDED},  # type: ignore[misc]
 }
-WIDTHS = (60, 61, 66, 72, 79, 80, 81, 90, 99, 100, 110, 120, 139, 140, 160, 200)
+WIDTHS = (60, 66, 72, 79, 80, 90, 100, 120, 140, 160)
 WIDE = 250
 UTC = View(utc_offset_s=0)
 ALIGNED = (block_rows, gpu_rows, process_rows)
