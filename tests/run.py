@@ -123,8 +123,8 @@ NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
 
-    Most tests wait for a terminal or a program, so there are three workers for each core. Beside both run the tests that
-    only compute, at a low priority. A failed test is not repeated.
+    Most tests wait for a terminal or a program, so there are three workers for each core. The tests that only compute
+    run beside both, at a low priority. A failed test is not repeated.
     """
     workers = str(3 * (os.cpu_count() or 1))
     if os.access(TOP, os.W_OK):  # else each of hundreds of programs compiles it anew
