@@ -22,6 +22,8 @@ from iotop_ai.present.screen.view import View
 if TYPE_CHECKING:
     from iotop_ai.tui.fleet_app import FleetApp
 
+SIGNALLED = 128
+"""Exit codes above it: a signal has ended the screen."""
 _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 """What a label of Prometheus may be to be given to ssh: a name or an address, neither an option nor a user."""
 
@@ -57,22 +59,23 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
         if not app.opened:
             return app.return_code or 0
         here = here._replace(theme=app.look)
-        message = _open(settings._replace(theme=app.look), app.opened)
+        message, code = _open(settings._replace(theme=app.look), app.opened)
+        if code > SIGNALLED:
+            return code
         shown = app.state.shown
         shown = shown._replace(view=shown.view._replace(message=message))
 
 
-def _open(settings: Settings, name: str) -> str:
-    """Show a machine through ssh; why that failed, or ""."""
+def _open(settings: Settings, name: str) -> tuple[str, int]:
+    """Show a machine through ssh: (why that failed or "", the exit code)."""
     if not _HOST.fullmatch(name):
-        return f"failed: {clean(name)} is not a host's name"
+        return f"failed: {clean(name)} is not a host's name", NO_TERMINAL
     from iotop_ai.cli.commands.monitor.remote import show_host
 
     try:
-        show_host(settings, name)
+        return "", show_host(settings, name)
     except IotopError as error:
-        return f"failed: {error}"
-    return ""
+        return f"failed: {error}", NO_TERMINAL
 
 
 def _run_app(
