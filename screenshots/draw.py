@@ -272,6 +272,12 @@ def rasterise(svg: str, png: Path, picture: Picture) -> None:
         (Path(folder) / "screen.svg").write_text(svg)
         page = Path(folder) / "page.html"
         page.write_text(f'<body style="margin:0"><img src="screen.svg" width={width} height={height}>')
+        load_page(str(page), png, width, height)
+
+
+def load_page(page: str, png: Path, width: int, height: int) -> None:
+    """A picture of a page."""
+    with tempfile.TemporaryDirectory() as folder:
         run(
             *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
             *(f"--user-data-dir={folder}/profile", "--allow-file-access-from-files"),

@@ -94,6 +94,7 @@ class Run:
 
     def _fork(self, number: int, go: int, start: int) -> None:
         back, times = os.pipe2(os.O_CLOEXEC)
+        parent = os.getpid()
         pid = os.fork()
         if pid:
             os.close(times)
@@ -103,9 +104,10 @@ class Run:
             for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(name, signal.SIG_DFL)
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            os.close(start)
-            os.read(go, 1)  # ends when all readers are there
-            self._work(number, times)
+            if os.getppid() == parent:  # else it was killed before that call, and no signal comes
+                os.close(start)
+                os.read(go, 1)  # ends when all readers are there
+                self._work(number, times)
         finally:
             os._exit(0)
 

@@ -69,8 +69,8 @@ def test_a_dataset_and_the_forecast(tmp_path: Path) -> None:
     assert found["dataset"]["fits"] is True
     assert found["dataset"]["decoding"]["files"] == 0
     assert found["demand"]["samples_per_s"] == 1_000_000
-    together = next(one for one in found["results"] if one["name"] == "dataset" and one["depth"] == 2)
-    assert found["forecast"]["first"] == pytest.approx(together["ops_per_s"] / 1e6, rel=0.5)
+    rates = {one["depth"]: one["ops_per_s"] for one in found["results"] if one["name"] == "dataset"}
+    assert found["forecast"]["first"] == pytest.approx(min(rates[2], 2 * rates[1]) / 1e6, rel=0.01)
     assert found["forecast"]["bound"] == "storage"
     assert any(text.startswith("forecast: 2 workers at 1.0M samples/s need 27.9 GB/s;") for text in found["findings"])
     assert len(list(tmp_path.iterdir())) == 50
