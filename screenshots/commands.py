@@ -35,13 +35,13 @@ DATASET = """
 import os
 
 class Images:
-    paths = sorted(os.scandir("/mnt/data/set"), key=lambda entry: entry.name)
+    paths = sorted(entry.path for entry in os.scandir("/mnt/data/set") if entry.is_file())
 
     def __len__(self):
         return len(self.paths)
 
     def __getitem__(self, index):
-        with open(self.paths[index].path, "rb") as file:
+        with open(self.paths[index], "rb") as file:
             return len(file.read())
 
 def make():
@@ -67,17 +67,18 @@ def mounted() -> Iterator[None]:
             place.parent.rmdir()
 
 
-def printed(width: int, *words: str, **variables: str) -> str:
+def printed(width: int, *words: str, cwd: str = "/tmp", **variables: str) -> str:
     """What a command prints on a terminal of this width."""
     environment = {**os.environ, "COLUMNS": str(width), "LC_ALL": "C.UTF-8", **variables}
-    done = subprocess.run([PROGRAM, *words], cwd="/tmp", env=environment, capture_output=True, text=True)
+    done = subprocess.run([PROGRAM, *words], cwd=cwd, env=environment, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
     return f"$ iotop-ai {' '.join(words)}\n{done.stdout.rstrip()}\n"
 
 
 def draw_text(name: str, width: int, text: str, folder: Path) -> None:
-    """A terminal with a text."""
+    """A terminal with a text; long lines are continued on the next row, as a terminal does."""
+    text = "\n".join(line[at : at + width] for line in text.split("\n") for at in range(0, max(1, len(line)), width))
     console = Console(record=True, width=width, file=io.StringIO(), color_system="truecolor", force_terminal=True)
     console.print(Text.from_ansi(text), no_wrap=True, crop=True, highlight=False)
     picture = Picture(name, width, text.count("\n") + 1, "dark")
@@ -87,7 +88,18 @@ def draw_text(name: str, width: int, text: str, folder: Path) -> None:
 def draw_check(folder: Path) -> None:
     """check of the slow disk, with a forecast."""
     with mounted():
-        words = ("check", "/mnt/data/set", "--seconds", "8", "--samples-per-s", "400", "--min-files", "2000/s")
+        run(PROGRAM, "cache", "evict", "/mnt/data/set")
+        words = (
+            "check",
+            "/mnt/data/set",
+            "--dataset",
+            "--seconds",
+            "8",
+            "--samples-per-s",
+            "400",
+            "--min-files",
+            "2000/s",
+        )
         draw_text("check-90", 90, printed(90, *words), folder)
 
 
@@ -110,9 +122,9 @@ def draw_loader(folder: Path) -> None:
     try:
         (TRAINING / "data.py").write_text(DATASET)
         os.symlink(Path(python).parents[1], TRAINING / "env")
-        words = ("loader", f"{TRAINING}/data.py:make", "--python", f"{TRAINING}/env/bin/python", "--seconds", "4")
+        words = ("loader", "data:make", "--python", f"{TRAINING}/env/bin/python", "--seconds", "4")
         with mounted():
-            draw_text("loader-90", 90, printed(90, *words, "--cold", "/mnt/data/set"), folder)
+            draw_text("loader-90", 90, printed(90, *words, "--cold", "/mnt/data/set", cwd=str(TRAINING)), folder)
     finally:
         run("rm", "-r", str(TRAINING))
 
