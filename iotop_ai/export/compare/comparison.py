@@ -19,7 +19,7 @@ MARKS, JOB, TIME = "marks", "job", "time"
 ALIGNMENTS = (MARKS, JOB, TIME)
 STEPS, DATA_WAIT, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "gpu_busy", "job_disk"
 LEAST_POINTS = 0.03
-"""A share that changed by less is no clear difference, however sure: equal runs differ by as much."""
+"""A smaller change of a share counts as unclear, even if it is certain: equal runs differ by as much."""
 LEAST_CHANGE = 0.05
 """The same for any other figure, as a part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
