@@ -10,8 +10,7 @@ from textual.driver import Driver
 from textual.timer import Timer
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
-from iotop_ai.model.errors import InputError, IotopError
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.present.screen.view import View
 from iotop_ai.store.source import Source
@@ -42,8 +41,8 @@ class MonitorApp(TerminalApp):
     """The monitor on the terminal.
 
     frames: continue after ``first``, which is shown at once. keeper: gets each of them, also the first. make_playback:
-    makes the thread that plays a recording instead; ``frames`` is then empty. save: writes a screenshot and returns its
-    path; None where nothing may be written. make_alerts: makes a live session's alerts.
+    makes the thread that plays a recording instead; ``frames`` is then empty. make_alerts: makes a live session's
+    alerts.
     """
 
     def __init__(
@@ -59,8 +58,7 @@ class MonitorApp(TerminalApp):
         save: Callable[[str], str] | None = None,
         make_alerts: Callable[[MessageReceiver], LiveAlerts] | None = None,
     ) -> None:
-        super().__init__(view, theme, driver_class)
-        self._save = save
+        super().__init__(view, theme, driver_class, save)
         self.keeper = keeper
         self.main = MainScreen(first, view, source, ThemeStyles(theme), keeper, self._look_back, self.next_theme)
         self.root = self.main
@@ -131,7 +129,7 @@ class MonitorApp(TerminalApp):
         self.main.state.update(firing=message.firing)
         if message.bell:
             self.bell()
-        self.answer(message.answer)
+        self.main.answer(message.answer)
 
     def action_time(self, name: str, *arguments: int) -> None:
         """Run a key of time on a screen above the main one."""
@@ -153,25 +151,11 @@ class MonitorApp(TerminalApp):
         elif self.main.view.remote:
             self.main.time.source_ended()
 
-    def action_picture(self) -> None:
-        """Save a screenshot, and show its path."""
-        if self._save is None:
-            self.answer("not available: this screen may not write files")
-            return
+    def picture(self) -> str:
+        """The SVG of the screen in front, redacted."""
         from iotop_ai.tui.screenshot import screenshot
 
-        try:
-            svg, save = screenshot(self.main), self._save
-            self.answer(f"done: picture in {call_with_timeout(HOME_TIMEOUT_S, 'picture', lambda: save(svg))}")
-        except IotopError as error:
-            self.answer(f"failed: {error}")
-        except OSError as error:
-            self.answer(f"failed: {error.filename or 'picture'}: {error.strerror}")
-
-    def answer(self, text: str) -> None:
-        """Answer a key on the screen in front."""
-        self.main.state.change(text)
-        self.main.update_front()
+        return screenshot(self.main)
 
     def _look_back(self) -> PlaybackThread | None:
         """A playback of the last hour; None while too little of it is kept."""
@@ -189,18 +173,6 @@ class MonitorApp(TerminalApp):
         except InputError:
             return None
         return PlaybackThread(cursor, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
-
-    def current_view(self) -> View:
-        """The View of the main screen."""
-        return self.main.view
-
-    def current_styles(self) -> ThemeStyles:
-        """The styles of the theme."""
-        return self.main.theme_styles
-
-    def use_styles(self, theme_styles: ThemeStyles) -> None:
-        """Paint every screen in another theme."""
-        self.main.use_theme(theme_styles)
 
     def end_by_force(self) -> None:
         """Close the recording."""

@@ -7,26 +7,24 @@ from collections.abc import Callable
 from textual.driver import Driver
 from textual.timer import Timer
 
-from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.fleet.client import Prometheus
 from iotop_ai.fleet.refresh import FirstAnswer
-from iotop_ai.model.errors import IotopError
 from iotop_ai.present.fleet.view import FleetView
-from iotop_ai.present.screen.view import View
 from iotop_ai.tui.screens.fleet.screen import FleetScreen
 from iotop_ai.tui.screens.fleet.state import FleetState
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.terminal_app import TerminalApp
 from iotop_ai.tui.threads.fleet import FleetAnswered, FleetThread, HistoryAnswered
 
-PICTURE_TITLE = "iotop-ai fleet"
 MESSAGE_S = 4.0
 AGE_S = 1.0
 """How often the age of the newest answer is drawn."""
 
 
 class FleetApp(TerminalApp):
-    """save: writes a screenshot and returns its path. cli reads ``opened`` (the machine to open, "" for none)."""
+    """cli reads ``opened`` (the machine to open, "" for none)."""
+
+    PICTURE_TITLE = "iotop-ai fleet"
 
     def __init__(
         self,
@@ -37,27 +35,14 @@ class FleetApp(TerminalApp):
         save: Callable[[str], str] | None = None,
         first: FirstAnswer | None = None,
     ) -> None:
-        super().__init__(shown.view, theme, driver_class)
+        super().__init__(shown.view, theme, driver_class, save)
         self.opened = ""
         self.state = FleetState(shown)
         self.state.thread = FleetThread(server, self, shown.window_s, shown.interval_s, first)
         self.state.draw = self._draw
         self.machines = FleetScreen(self.state, ThemeStyles(theme), self.open_machine, self.next_theme)
         self.root = self.machines
-        self._save = save
         self._message_timer: Timer | None = None
-
-    def current_view(self) -> View:
-        """The View of the fleet's screens."""
-        return self.state.shown.view
-
-    def current_styles(self) -> ThemeStyles:
-        """The styles of the theme."""
-        return self.machines.theme_styles
-
-    def use_styles(self, theme_styles: ThemeStyles) -> None:
-        """Paint in another theme."""
-        self.machines.use_theme(theme_styles)
 
     def on_mount(self) -> None:
         """Start to ask."""
@@ -93,26 +78,9 @@ class FleetApp(TerminalApp):
         self._message_timer = None
         self.state.change()
 
-    def answer(self, text: str) -> None:
-        """Answer a key."""
-        self.state.change(text)
-
     def open_machine(self) -> None:
         """End the app, so that cli opens the machine under the cursor and comes back."""
         one = self.state.current
         if one is not None:
             self.opened = one.name
             self.exit()
-
-    def action_picture(self) -> None:
-        """Save a screenshot, and show its path."""
-        if self._save is None:
-            self.answer("not available: this screen may not write files")
-            return
-        svg, save = self.export_screenshot(title=PICTURE_TITLE), self._save
-        try:
-            self.answer(f"done: picture in {call_with_timeout(HOME_TIMEOUT_S, 'picture', lambda: save(svg))}")
-        except IotopError as error:
-            self.answer(f"failed: {error}")
-        except OSError as error:
-            self.answer(f"failed: {error.filename or 'picture'}: {error.strerror}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.store.format.redact import Redactor
 from iotop_ai.tui.screens.main.screen import MainScreen
-
-TITLE = "iotop-ai"
+from iotop_ai.tui.terminal_app import TITLE
 
 
 def screenshot(main: MainScreen) -> str:

@@ -7,19 +7,21 @@ import os
 import signal
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 from textual.driver import Driver
 from textual.events import Event, Key, Resize
 from textual.geometry import Size
 
-from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, blocked_threads
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, blocked_threads, call_with_timeout
+from iotop_ai.model.errors import IotopError
 from iotop_ai.present.screen.actions import APP_ACTIONS, Action
 from iotop_ai.present.screen.bounds import bounded
 from iotop_ai.present.screen.mouse import key_at
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.theme import looks
 from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
-from iotop_ai.tui.screens.base import MonitorScreen
+from iotop_ai.tui.screens.base import MonitorScreen, RootScreen
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
 from iotop_ai.tui.textual_internals.key_order import KeyOrder
@@ -31,23 +33,34 @@ BLOCKED_LOOK_S = 0.05
 """Pause between two looks at whether a thread is still blocked."""
 END_WAIT_S = 10.0
 """How long an app may take to end after a signal before it is ended by force."""
+TITLE = "iotop-ai"
+"""Of a picture."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
-    """A subclass sets ``root`` (the screen at the bottom) in its __init__, and gives the View and the theme's styles.
+    """A subclass sets ``root`` (the screen at the bottom) in its __init__.
 
-    cli reads ``ended_by`` (the signal that ended the app), ``failure`` (the exception that did) and ``look`` (the
-    theme) after the terminal is restored.
+    save: writes a screenshot and returns its path; None where nothing may be written. cli reads ``ended_by`` (the
+    signal that ended the app), ``failure`` (the exception that did) and ``look`` (the theme) after the terminal is
+    restored.
     """
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = APP_KEYS
-    root: MonitorScreen
+    PICTURE_TITLE: ClassVar[str] = TITLE
+    root: RootScreen
 
-    def __init__(self, view: View, theme: str, driver_class: type[Driver] | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        theme: str,
+        driver_class: type[Driver] | None = None,
+        save: Callable[[str], str] | None = None,
+    ) -> None:
         ansi = ANSI_THEMES.get(theme)
         super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
+        self._save = save
         self._keys = KeyOrder(self, super().on_event)
         if ansi:
             self.theme = ansi
@@ -61,26 +74,10 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         self._resized = False
         """Whether the initial resize event has been seen."""
 
-    def current_view(self) -> View:
-        """The View of the screens."""
-        raise NotImplementedError
-
-    def current_styles(self) -> ThemeStyles:
-        """The styles of the theme."""
-        raise NotImplementedError
-
-    def answer(self, text: str) -> None:
-        """Answer a key on the screen in front."""
-        raise NotImplementedError
-
-    def use_styles(self, theme_styles: ThemeStyles) -> None:
-        """Paint every screen in another theme."""
-        raise NotImplementedError
-
     def end_by_force(self) -> None:
         """Close what must not be lost before the process ends."""
 
-    def get_default_screen(self) -> MonitorScreen:
+    def get_default_screen(self) -> RootScreen:
         """The screen at the bottom."""
         return self.root
 
@@ -94,7 +91,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
     @property
     def uses_alt(self) -> bool:
         """Whether the user has bound a key with Alt."""
-        return any("alt" in key.split("+")[:-1] for _, keys in self.current_view().keymap for key in keys)
+        return any("alt" in key.split("+")[:-1] for _, keys in self.root.view.keymap for key in keys)
 
     def on_load(self) -> None:
         """Let signals end the app, before it takes the terminal."""
@@ -145,9 +142,9 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         async def run(action: Action) -> None:
             await self.run_action(action.command, self if action in APP_ACTIONS else front)
 
-        view = self.current_view()
+        view = self.root.view
         actions = entries(front.ACTIONS, view.keymap)
-        await self.push_screen(PaletteScreen(actions, self.current_styles(), run, ascii_only=view.ascii_only))
+        await self.push_screen(PaletteScreen(actions, self.root.theme_styles, run, ascii_only=view.ascii_only))
 
     async def action_suspend_process(self) -> None:  # type: ignore[override]  # Textual awaits what is awaitable
         """Give the terminal to the shell, unless a thread of ours is blocked.
@@ -160,7 +157,24 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
                 super().action_suspend_process()
                 return
             await asyncio.sleep(BLOCKED_LOOK_S)
-        self.answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")
+        self.root.answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")
+
+    def picture(self) -> str:
+        """The SVG of the screen in front."""
+        return self.export_screenshot(title=self.PICTURE_TITLE)
+
+    def action_picture(self) -> None:
+        """Save a screenshot, and show its path."""
+        if self._save is None:
+            self.root.answer("not available: this screen may not write files")
+            return
+        try:
+            svg, save = self.picture(), self._save
+            self.root.answer(f"done: picture in {call_with_timeout(HOME_TIMEOUT_S, 'picture', lambda: save(svg))}")
+        except IotopError as error:
+            self.root.answer(f"failed: {error}")
+        except OSError as error:
+            self.root.answer(f"failed: {error.filename or 'picture'}: {error.strerror}")
 
     def on_place_clicked(self, event: PlaceClicked) -> None:
         """Press the key that was clicked in the last row."""
@@ -196,5 +210,5 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         with self.batch_update():
             switch_textual_theme(self, self.look)
             self.styles.background = self.root.styles.background = looks(self.look)["bg"].bg or None
-            self.use_styles(ThemeStyles(self.look))
+            self.root.use_theme(ThemeStyles(self.look))
         return self.look

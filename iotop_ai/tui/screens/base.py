@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from iotop_ai.present.screen.actions import Action
+from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import LinePanel
@@ -38,6 +39,25 @@ class MonitorScreen(Screen[None]):
         stack = self.app.screen_stack
         if stack and isinstance(stack[-1], MonitorScreen):
             stack[-1].follow()
+
+
+class RootScreen(MonitorScreen):
+    """The screen at the bottom of an app. theme_styles: what it is painted in."""
+
+    theme_styles: ThemeStyles
+
+    @property
+    @abstractmethod
+    def view(self) -> View:
+        """How everything is shown."""
+
+    @abstractmethod
+    def use_theme(self, theme_styles: ThemeStyles) -> None:
+        """Paint everything in another theme."""
+
+    @abstractmethod
+    def answer(self, text: str) -> None:
+        """Answer a key on the screen in front."""
 
 
 class PanelScreen(MonitorScreen):

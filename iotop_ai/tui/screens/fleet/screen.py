@@ -9,9 +9,10 @@ from textual.events import Key, Paste
 from iotop_ai.present.fleet.screen import fleet_screen_rows, list_height
 from iotop_ai.present.fleet.table import PREFIX
 from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.bindings import FLEET_KEYS
-from iotop_ai.tui.screens.base import LiveScreen
+from iotop_ai.tui.screens.base import LiveScreen, RootScreen
 from iotop_ai.tui.screens.fleet.jobs import FleetJobsScreen
 from iotop_ai.tui.screens.fleet.state import FleetState
 from iotop_ai.tui.screens.help import HelpScreen
@@ -22,7 +23,7 @@ from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 LONGEST_PATTERN = 200
 
 
-class FleetScreen(LiveScreen):
+class FleetScreen(LiveScreen, RootScreen):
     """open_machine: called with the name of the machine to open. next_theme: paints in the next theme."""
 
     BINDINGS = FLEET_KEYS
@@ -42,9 +43,14 @@ class FleetScreen(LiveScreen):
         self._next_theme = next_theme
 
     @property
+    def view(self) -> View:
+        """How the machines are shown."""
+        return self.state.shown.view
+
+    @property
     def captures_keys(self) -> bool:
         """Whether the filter is being typed."""
-        return self.state.shown.view.typing
+        return self.view.typing
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The whole screen."""
@@ -55,6 +61,10 @@ class FleetScreen(LiveScreen):
         """Paint everything in another theme."""
         self.theme_styles = theme_styles
         self.panel.use_theme(theme_styles)
+
+    def answer(self, text: str) -> None:
+        """Answer a key."""
+        self.state.change(text)
 
     def on_key(self, event: Key) -> None:
         """Give the filter every key while it is typed; one that opens it does so at once, for keys of one burst."""

@@ -22,7 +22,7 @@ from iotop_ai.present.text.line import DISK_PREFIX, Line, fill_rows
 from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import MAIN_KEYS
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
-from iotop_ai.tui.screens.base import MonitorScreen
+from iotop_ai.tui.screens.base import RootScreen
 from iotop_ai.tui.screens.main.list_actions import ListActions
 from iotop_ai.tui.screens.main.live_updates import LiveUpdates
 from iotop_ai.tui.screens.main.machine_actions import MachineActions
@@ -49,7 +49,7 @@ TO_THE_END = 1_000_000
 """The step of the keys Home and End."""
 
 
-class MainScreen(MonitorScreen):
+class MainScreen(RootScreen):
     """Draws its state, and hands keys to the controllers that change the state.
 
     look_back: makes a PlaybackThread over the last hour. next_theme: switches the app to its next theme, returns its
@@ -145,6 +145,11 @@ class MainScreen(MonitorScreen):
         self.theme_styles = theme_styles
         for panel in self.panels.values():
             panel.use_theme(theme_styles)
+
+    def answer(self, text: str) -> None:
+        """Answer a key on the screen in front."""
+        self.state.change(text)
+        self.update_front()
 
     def compose(self) -> ComposeResult:
         """Compose all panels, filled before they are mounted, so that the first paint is complete."""
