@@ -22,6 +22,10 @@ from tests.job_times import SLOW_DISK
 
 SCRIPTS = ("slurm-prolog.sh", "slurm-epilog.sh")
 JOB = "48213"
+NICE = """#!/bin/sh
+[ "$1 $2" = "-n 10" ] && shift 2 && exec "$@"
+"""
+"""At the low priority a report takes as long as other programs leave it, so the tests run it at their own."""
 
 
 @pytest.fixture
@@ -30,6 +34,8 @@ def folder(own_folder: Path) -> Iterator[Path]:
     done = iotop("assets", "install", "all", str(own_folder))
     assert done.returncode == 0, done.stderr
     (own_folder / "data").mkdir(mode=0o700)
+    (own_folder / "nice").write_text(NICE)
+    (own_folder / "nice").chmod(0o755)
     yield own_folder
     for path in own_folder.glob("data/*.pid"):
         subprocess.run(["kill", path.read_text().strip()], check=False)
@@ -38,7 +44,7 @@ def folder(own_folder: Path) -> Iterator[Path]:
 def run(folder: Path, name: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A script with the environment that slurmd gives it."""
     environment = {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": f"{folder}:/usr/sbin:/usr/bin:/sbin:/bin",
         "SLURM_JOB_ID": JOB,
         "IOTOP_AI_SLURM_DIR": str(folder / "data"),
         **more,
@@ -95,7 +101,7 @@ def test_the_line_of_a_trainer_on_a_slow_disk(folder: Path) -> None:
     # The pid is that of a process that is not the recorder: it is left alone.
     (data / f"job-{JOB}.pid").write_text(f"{os.getpid()}\n")
     more = {"IOTOP_AI_SLURM_SHARED": str(shared), "IOTOP_AI_SLURM_COMMENT": "1"}
-    done = run(folder, "slurm-epilog.sh", "now", PATH=f"{folder}:/usr/bin:/bin", **more)
+    done = run(folder, "slurm-epilog.sh", "now", **more)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     text = (shared / f"job-{JOB}.txt").read_text().strip()
     report = json.loads(next(shared.glob(f"job-{JOB}.*.json")).read_text())
