@@ -55,12 +55,15 @@ QUEUES = (
     b"unix_stream_read_generic",
     b"unix_stream_data_wait",
     b"do_sigtimedwait",
+    b"inet_csk_accept",
+    b"__skb_wait_for_more_packets",
 )
 """Sleeps in which a task waits for another task of its program: it has nothing to do itself. Before Linux 5.5 every
-sleep at a pipe is in pipe_wait (fs/pipe.c)."""
+sleep at a pipe is in pipe_wait (fs/pipe.c). accept() waits for a caller: at TCP in inet_csk_accept, at a Unix socket in
+the wait for a datagram (net/core/datagram.c), as does the thread of each PyTorch worker that hands its tensors over."""
 RINGS = (b"io_cqring_", b"__io_cqring_", b"read_events")
 """Waits for requests that were handed to the kernel, in state S: io_uring/io_uring.c (io_cqring_wait), fs/aio.c."""
-SOCKETS = (b"wait_woken", b"sk_wait", b"inet_csk", b"tcp_", b"skb_wait", b"__skb_wait", b"sk_stream_wait")
+SOCKETS = (b"wait_woken", b"sk_wait", b"inet_csk_wait", b"tcp_", b"skb_wait", b"sk_stream_wait")
 REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"beegfs", b"request_wait_answer")
 """Client code of cluster filesystems and of FUSE, which waits for its server's answer in state D, I or S."""
 

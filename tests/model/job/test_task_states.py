@@ -46,6 +46,8 @@ from iotop_ai.model.process.records import ProcessKey
         (b"S", b"__io_cqring_wait_schedule", DISK),
         (b"S", b"read_events", DISK),
         (b"S", b"wait_woken", NET),
+        (b"S", b"inet_csk_accept", QUEUE),
+        (b"S", b"__skb_wait_for_more_packets", QUEUE),
         (b"S", b"hrtimer_nanosleep", OTHER),
         (b"S", b"0", HIDDEN),
         (b"S", b"", HIDDEN),
@@ -199,5 +201,30 @@ def test_a_wait_for_requests_of_this_kernel(function: str) -> None:
             if b"nanosleep" in wchan:
                 pytest.skip("this kernel refuses the call")
             assert (state, place_of(state, wchan)) == (b"S", DISK), wchan
+        finally:
+            child.kill()
+
+
+LISTENERS = {
+    "TCP": "socket.socket(); s.bind(('127.0.0.1', 0))",
+    "Unix": "socket.socket(socket.AF_UNIX); s.bind('')",
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="wchan needs root")
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_who_waits_for_a_caller_waits_for_no_network(kind: str) -> None:
+    code = f"import socket; s = {LISTENERS[kind]}; s.listen(); print(flush=True); s.accept()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"\n"
+            wchan = b"0"
+            for _ in range(1500):
+                wchan = Path(f"/proc/{child.pid}/wchan").read_bytes()
+                if place_in(wchan) is not None and child.poll() is None:
+                    break
+                time.sleep(0.02)
+            assert place_in(wchan) == QUEUE, wchan
         finally:
             child.kill()
