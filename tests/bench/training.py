@@ -1,47 +1,88 @@
-"""What Monitor and watch cost a training: ``STACKS/torch/bin/python -m tests.bench.training [--rounds N]``.
+"""What Monitor and watch cost a training: ``STACKS/torch/bin/python -m tests.bench.training [--minutes 7]``.
 
-A DataLoader loop runs in turns without anything, with watch alone, and with a Monitor and watch; each turn of a round
-follows the others at once, so that what else the machine does meets all alike. Printed: steps per second, and the
-trainer's own CPU time of a step, as shares of the plain turn of the same round, median and 95 % interval (bootstrap
-over the rounds), and the cost of watch an item.
+One DataLoader loop runs all the time: the same workers, dataset and model. Its blocks of 2 s are in turns plain, and
+with a Monitor and watch; which comes first in a pair is drawn. During a plain block the recorder is stopped (SIGSTOP),
+so that no start of it falls into a block. A step is a forward and a backward pass and an update on one thread: it
+always needs its core, so whatever is taken from it is seen; a trainer that waits for a GPU has time to spare.
+
+Printed: the steps per second that are lost, median of the pairs with its 95 % interval (block bootstrap), the CPU time
+of a step, the CPU time of the recorder, the cost of watch an item, and whether at most 1 % is lost. Exit code 0: met,
+1: not met, 2: cannot tell. ``--null`` never lets the recorder run: what is found then is the bench's own error.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import random
+import signal
 import statistics
 import tempfile
 import time
 import timeit
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
-TURN_S, STEP_SIZE = 3.0, 192
+from tests.bench.paired import CANNOT_TELL, MET, NOT_MET, Estimate, estimate, loss, orders
 
-
-def speed_of(loader: Any, model: Any, step: Any) -> tuple[float, float]:
-    """(steps a second, CPU seconds of this process a step) of a loop over the loader for TURN_S.
-
-    Its first steps, which start the workers, do not count.
-    """
-    done, begin, used = -20, 0.0, 0.0
-    for batch in loader:
-        model(batch).sum().backward()
-        step()
-        done += 1
-        if not done:
-            begin, used = time.perf_counter(), time.process_time()
-        elif done > 0 and time.perf_counter() - begin >= TURN_S:
-            break
-    return done / (time.perf_counter() - begin), (time.process_time() - used) / done
+LIMIT = 0.01
+BLOCK_S, SETTLE_S, WARM_S = 2.0, 0.5, 6.0
+SIZE, LAYERS, BATCH, ITEMS = 256, 8, 64, 100_000
+EXIT = {MET: 0, NOT_MET: 1, CANNOT_TELL: 2}
 
 
-def interval(values: list[float]) -> tuple[float, float, float]:
-    """Median and its 95 % interval."""
-    chance = random.Random(1)
-    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(4000))
-    return statistics.median(values), medians[100], medians[3899]
+class Block(NamedTuple):
+    """Of one block. cpu_s: of the trainer a step. recorder: cores that the recorder uses."""
+
+    steps_per_s: float
+    cpu_s: float
+    recorder: float
+
+
+class Training:
+    """A loop over a DataLoader that never ends, run a block at a time."""
+
+    def __init__(self) -> None:
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Rows(Dataset):  # type: ignore[type-arg]
+            def __init__(self) -> None:
+                self.rows = torch.randn(2000, SIZE)
+
+            def __len__(self) -> int:
+                return ITEMS
+
+            def __getitem__(self, index: int) -> Any:
+                return self.rows[index % 2000]
+
+        torch.set_num_threads(1)
+        torch.manual_seed(1)
+        self.model = torch.nn.Sequential(*(torch.nn.Linear(SIZE, SIZE) for _ in range(LAYERS)))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4)
+        self.loader = DataLoader(Rows(), batch_size=BATCH, num_workers=1, persistent_workers=True, prefetch_factor=8)
+        self.batches = self._endless()
+
+    def _endless(self) -> Iterator[Any]:
+        while True:
+            yield from self.loader
+
+    def run(self, batches: Iterable[Any], step: Any, seconds: float, pids: list[int]) -> Block:
+        """Steps over the batches for so long."""
+        steps, begin = 0, time.perf_counter()
+        used, recorded = time.process_time(), cpu_s(pids)
+        for batch in batches:
+            self.optimizer.zero_grad()
+            self.model(batch).square().mean().backward()
+            self.optimizer.step()
+            step()
+            steps += 1
+            now = time.perf_counter()
+            if now - begin >= seconds:
+                break
+        spent, took = time.process_time() - used, time.perf_counter() - begin
+        return Block(steps / took, spent / steps, (cpu_s(pids) - recorded) / took)
 
 
 def watch_ns() -> float:
@@ -85,65 +126,102 @@ def message_us(folder: str) -> float:
     return spent / count * 1e6
 
 
-def cpu_s(pid: int) -> float:
-    """CPU time of a process so far."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        fields = file.read().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_s(pids: Iterable[int]) -> float:
+    """CPU time of these processes so far, of all their threads, those that ended included."""
+    total = 0.0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            total += time.clock_gettime(~pid << 3 | 2)  # the CPU clock of a process: clock_getcpuclockid(3)
+    return total
+
+
+def with_children(pid: int) -> list[int]:
+    """The process and all below it."""
+    found = [pid]
+    for one in found:
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found.extend(int(child) for child in children.read_bytes().split())
+    return found
+
+
+def let(pids: list[int], run: bool) -> None:
+    """Let the recorder run, or stop it."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT if run else signal.SIGSTOP)
+
+
+class Pair(NamedTuple):
+    """Neighbouring blocks."""
+
+    plain: Block
+    monitored: Block
+
+
+def pairs(training: Training, path: str, a: argparse.Namespace) -> Iterator[Pair]:
+    """Blocks in turns until the time is over."""
+    import iotop_ai
+
+    ends = time.monotonic() + a.minutes * 60 - WARM_S
+    with iotop_ai.Monitor(path, interval=a.interval) as m:  # type: ignore[attr-defined]
+        if m.error:
+            raise SystemExit(f"training: {m.error}")
+        m.verdict(wait=30)
+        recorder = with_children(m._recorder.pid)
+        training.run(m.watch(training.batches), m.step, WARM_S, recorder)
+        try:
+            for order in orders(10_000, a.seed):
+                if time.monotonic() + 2 * (BLOCK_S + SETTLE_S) > ends:
+                    return
+                found = {}
+                for monitored in order:
+                    let(recorder, run=monitored and not a.null)
+                    source = m.watch(training.batches) if monitored else training.batches
+                    step = m.step if monitored else int
+                    training.run(source, step, SETTLE_S, recorder)
+                    found[monitored] = training.run(source, step, BLOCK_S, recorder)
+                yield Pair(found[False], found[True])
+        finally:
+            let(recorder, run=True)
+
+
+def row(what: str, one: Estimate) -> str:
+    """A line of the table."""
+    return f"{what:<42} {one.middle * 100:+.2f} % (95 %: {one.low * 100:+.2f} to {one.high * 100:+.2f})"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--minutes", type=float, default=7.0)
     parser.add_argument("--interval", type=float, default=1.0, help="of the Monitor, in seconds")
+    parser.add_argument("--seed", type=int, default=1, help="of the order")
+    parser.add_argument("--null", action="store_true", help="the recorder stays stopped: the bench's own error")
     a = parser.parse_args()
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-
-    import iotop_ai
-
-    torch.set_num_threads(1)
-    model = torch.nn.Sequential(*(torch.nn.Linear(STEP_SIZE, STEP_SIZE) for _ in range(6)))
-    data = TensorDataset(torch.randn(400_000, STEP_SIZE))
-
-    def stacked(items: Any) -> Any:
-        return torch.stack([x for (x,) in items])
-
-    def loader() -> Any:
-        return DataLoader(data, batch_size=64, num_workers=1, collate_fn=stacked)
-
-    ratios: dict[str, list[float]] = {"watch": [], "Monitor and watch": []}
-    cpu: dict[str, list[float]] = {name: [] for name in ratios}
-    recorder: list[float] = []
+    training, found = Training(), list[Pair]()
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(a.rounds):
-            speed = {}
-            for name in random.Random(number).sample(["plain", *ratios], 3):
-                if name == "plain":
-                    speed[name] = speed_of(loader(), model, int)
-                elif name == "watch":
-                    speed[name] = speed_of(iotop_ai.watch(loader()), model, iotop_ai.step)  # type: ignore[attr-defined]
-                else:
-                    path = os.path.join(folder, f"{number}.iotop.jsonl")
-                    with iotop_ai.Monitor(path, interval=a.interval) as m:  # type: ignore[attr-defined]
-                        m.verdict(wait=30)
-                        begin, used = time.perf_counter(), cpu_s(m._recorder.pid)
-                        speed[name] = speed_of(m.watch(loader()), model, m.step)
-                        recorder.append((cpu_s(m._recorder.pid) - used) / (time.perf_counter() - begin))
-            for name, values in ratios.items():
-                values.append(speed[name][0] / speed["plain"][0])
-                cpu[name].append(speed[name][1] / speed["plain"][1])
-            print(" ".join(f"{name} {value:.1f}/s" for name, (value, _) in sorted(speed.items())), flush=True)
-    for what, table in (("steps per second", ratios), ("CPU time of the trainer a step", cpu)):
-        for name, values in table.items():
-            middle, low, high = (100 * (one - 1) for one in interval(values))
-            print(f"{name}: {middle:+.2f} % {what} ({low:+.2f} to {high:+.2f})")
-    with tempfile.TemporaryDirectory() as folder:
-        print(f"a message: {message_us(folder):.0f} us of CPU, at most 2 a second")
-    middle, low, high = interval(recorder)
-    print(f"recorder: {middle * 100:.1f} % of a core ({low * 100:.1f} to {high * 100:.1f})")
-    print(f"watch: {watch_ns():.0f} ns an item; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    return 0
+        for pair in pairs(training, os.path.join(folder, "run.iotop.jsonl"), a):
+            found.append(pair)
+            if len(found) % 10 == 0:
+                print(f"{len(found)} pairs, load {os.getloadavg()[0]:.1f}", flush=True)
+        message = message_us(folder)
+    speed = estimate([loss(one.plain.steps_per_s, one.monitored.steps_per_s) for one in found])
+    cpu = estimate([one.monitored.cpu_s / one.plain.cpu_s - 1 for one in found])
+    recorder = estimate([one.monitored.recorder for one in found])
+    if speed is None or cpu is None or recorder is None:
+        print(f"{len(found)} pairs: too few; use a larger --minutes")
+        return EXIT[CANNOT_TELL]
+    per_s = statistics.median(one.plain.steps_per_s for one in found)
+    print(f"{len(found)} pairs of blocks of {BLOCK_S:g} s, {per_s:.0f} steps a second, {os.cpu_count()} cores")
+    print(row("steps per second lost", speed))
+    print(row("CPU time of the trainer a step", cpu))
+    print(row("recorder, of a core", recorder))
+    print(f"{'watch, an item':<42} {watch_ns():.0f} ns")
+    print(f"{'a message to a monitor, at most 2 a second':<42} {message:.0f} us of CPU")
+    print(f"load {' '.join(f'{one:.1f}' for one in os.getloadavg())}")
+    answer = speed.within(LIMIT)
+    print(f"at most {LIMIT:.0%} of steps per second: {answer}")
+    return EXIT[answer]
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ class TimedSequence:
     def __iter__(self) -> Any:
         import numpy
 
-        for _ in range(EPOCH_STEPS):
+        while True:
             before = time.monotonic()
             time.sleep(BATCH * ITEM_S)
             self.truth.wait_s += time.monotonic() - before
@@ -247,12 +247,10 @@ def keras(folder: Path, layers: Any = None, callback: Any = None, watched: bool 
 
     ours = (callback or KerasCallback)(folder / "run.iotop.jsonl", log=lines.append)
     truth.begin = time.monotonic()
-    history = {}
-    while time.monotonic() - truth.begin < LOOP_S:
-        source = TimedSequence(truth)
-        fed = iter(watch(source)) if watched else iter(source)
-        callbacks = [Stop(), ours]
-        history = model.fit(fed, steps_per_epoch=EPOCH_STEPS, epochs=1, verbose=0, callbacks=callbacks).history
+    source = TimedSequence(truth)
+    fed = iter(watch(source)) if watched else iter(source)
+    callbacks = [Stop(), ours]
+    history = model.fit(fed, steps_per_epoch=EPOCH_STEPS, epochs=1000, verbose=0, callbacks=callbacks).history
     lines.append("history: " + " ".join(history))
     report(truth, ours.session)
 

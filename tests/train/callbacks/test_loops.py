@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import iotop_ai
 from iotop_ai.export.tables.recording import Recording
 from tests.scenarios.stacks.install import python_of, why_no_stack
+from tests.train.callbacks.run_loop import PROGRAM, TOP, run_loop
 
-TOP = Path(iotop_ai.__file__).parent.parent
-LOOPS = Path(__file__).parent / "loops.py"
-PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
 AGREES, SEEN_AGREES = 0.03, 0.2
 """Seen from outside, the work that next() does itself is no wait, and on a busy machine the trainer then waits for a
 core: docs/api.md has what was measured."""
@@ -34,17 +30,7 @@ pytestmark = [
 def run(stack: str, loop: str, folder: Path, backend: str = "") -> dict[str, Any]:
     if why := why_no_stack(stack):
         pytest.skip(why)
-    environment = {
-        **{name: os.environ[name] for name in ("HOME",) if name in os.environ},
-        "PATH": os.defpath, "PYTHONPATH": str(TOP), "IOTOP_AI_PROGRAM": PROGRAM, "XDG_RUNTIME_DIR": str(folder),
-        **({"KERAS_BACKEND": backend} if backend else {}),
-    }  # fmt: skip
-    found = subprocess.run(
-        [python_of(stack), str(LOOPS), loop, str(folder)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert found.returncode == 0, found.stderr[-3000:]
-    result: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
-    assert result["error"] == ""
+    result = run_loop(stack, loop, folder, backend)
     assert result["steps"] == result["true_steps"]
     return result
 

@@ -1,0 +1,130 @@
+"""Whether each callback measures a training's wait for data: ``python -m tests.bench.callbacks [--only NAME ...]``.
+
+A real loop of each framework on a CPU, in its own environment (``python -m tests.scenarios.stacks.install``), one after
+the other, 24 s each; all take less than 8 minutes. The truth is the time that the framework's own loader takes for its
+batches; beside it the wait as the callback measures it and as the monitor sees it from outside. Met: the callback is
+within 3 points of the truth and the outside view within 10, or the wait is "not separable". Of the truth, "computes" is
+what the loader computes in the trainer's own thread, and "no core" its wait for a core: neither is a wait for data to
+an outside view. Use an idle machine.
+
+Exit code 0: all met, 1: one is not, 2: one cannot run, or its outside view is unknown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.bench.peers import markdown
+from tests.scenarios.stacks.install import why_no_stack
+from tests.train.callbacks.run_loop import run_loop
+
+WITHIN, OUTSIDE_WITHIN = 0.03, 0.10
+MET, NOT_MET, UNKNOWN = "met", "not met", "outside unknown"
+EXIT = {MET: 0, UNKNOWN: 2, NOT_MET: 1}
+HEADS = ("loop", "truth", "computes", "no core", "callback", "differs", "outside", "differs ", "load", "answer")
+
+
+class Case(NamedTuple):
+    """stack: whose environment. loop: of tests/train/callbacks/loops.py. backend: of Keras."""
+
+    stack: str
+    loop: str
+    backend: str = ""
+
+
+CASES: Mapping[str, Case] = {
+    "plain PyTorch": Case("lightning", "plain"),
+    "Lightning": Case("lightning", "lightning"),
+    "Transformers": Case("transformers", "transformers"),
+    "Keras 3, torch": Case("keras", "keras_torch", "torch"),
+    "Keras 3, JAX": Case("keras", "keras", "jax"),
+    "Keras 3, TensorFlow": Case("tensorflow", "keras"),
+    "tf.keras": Case("tensorflow", "tf_keras"),
+}
+
+
+class Waits(NamedTuple):
+    """Shares of the run. computes, no_core: parts of the truth, None unknown. callback: None where not separable."""
+
+    truth: float
+    computes: float | None
+    no_core: float | None
+    callback: float | None
+    outside: float | None
+
+    @property
+    def answer(self) -> str:
+        """Whether the callback and the outside view agree with the truth."""
+        if self.callback is None:
+            return MET
+        if abs(self.callback - self.truth) > WITHIN:
+            return NOT_MET
+        if self.outside is None:
+            return UNKNOWN
+        return MET if abs(self.outside - self.truth) <= OUTSIDE_WITHIN else NOT_MET
+
+
+def waits_of(found: Mapping[str, Any]) -> Waits:
+    """What a loop printed."""
+    separable = found["data_wait"] == "measured"
+    has_parts = found["truth_cpu"] > 0  # the generators of Keras only sleep and are not looked at
+    return Waits(
+        found["truth"],
+        found["truth_cpu"] if has_parts else None,
+        found["truth_queue"] if has_parts else None,
+        found["measured"] if separable else None,
+        (found["outside"] or {}).get("data_seen_ratio") if separable else None,
+    )
+
+
+def row(name: str, waits: Waits) -> list[str]:
+    """A line of the table."""
+    truth, *parts, callback, outside = waits
+
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{value:.1%}".replace("%", " %")
+
+    def differs(value: float | None) -> str:
+        return "" if value is None else f"{(value - truth) * 100:+.1f}"
+
+    seen = "not separable" if callback is None else share(callback)
+    load = f"{os.getloadavg()[0]:.1f}"
+    return [
+        *(name, share(truth), *map(share, parts), seen, differs(callback)),
+        *(share(outside), differs(outside), load, waits.answer),
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the loops, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
+    rows, worst = [], 0
+    for name in parser.parse_args(argv).only:
+        case = CASES[name]
+        if why := why_no_stack(case.stack):
+            print(f"{name}: {why}", flush=True)
+            worst = worst or 2
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                waits = waits_of(run_loop(case.stack, case.loop, Path(folder), case.backend))
+            except RuntimeError as error:
+                print(f"{name}: {error}", flush=True)
+                worst = worst or 2
+                continue
+        rows.append(row(name, waits))
+        print(" ".join(filter(None, rows[-1])), flush=True)
+        code = EXIT[waits.answer]
+        worst = 1 if code == 1 else worst or code
+    print(markdown(HEADS, rows))
+    return worst
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,66 @@
+"""What a difference between blocks in turns says: its median, a 95 % interval, and whether a limit is kept."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from iotop_ai.export.compare.bootstrap import block_length, student_factor
+
+ROUNDS = 4000
+LEAST_PAIRS = 8
+MET, NOT_MET, CANNOT_TELL = "met", "not met", "cannot tell"
+
+
+class Estimate(NamedTuple):
+    """The median of paired differences and its 95 % interval."""
+
+    middle: float
+    low: float
+    high: float
+
+    def within(self, limit: float) -> str:
+        """Whether at most the limit is lost: met when the whole interval says so, not met when none of it does."""
+        if self.high <= limit:
+            return MET
+        return NOT_MET if self.low > limit else CANNOT_TELL
+
+
+def loss(plain: float, other: float) -> float:
+    """The share of the plain speed that the other one lacks; negative where it is faster."""
+    return 1 - other / plain
+
+
+def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) -> Estimate | None:
+    """The median of differences in their order in time, None of fewer than LEAST_PAIRS.
+
+    The interval: circular block bootstrap, since neighbours share what else the machine does, widened by Student's
+    factor as in iotop_ai/export/compare/bootstrap.py.
+    """
+    n = len(differences)
+    if n < LEAST_PAIRS:
+        return None
+    size = min(n // 4, math.ceil(max(block_length(differences), math.cbrt(n))))
+    chance, ring = random.Random(seed), [*differences, *differences]
+    medians = []
+    for _ in range(rounds):
+        drawn: list[float] = []
+        while len(drawn) < n:
+            begin = chance.randrange(n)
+            drawn.extend(ring[begin : begin + min(size, n - len(drawn))])
+        medians.append(statistics.median(drawn))
+    medians.sort()
+    middle, factor = statistics.median(differences), student_factor(n / size - 1)
+    low, high = (medians[round(q * (rounds - 1))] for q in (0.025, 0.975))
+    return Estimate(middle, middle - (middle - low) * factor, middle + (high - middle) * factor)
+
+
+def orders(pairs: int, seed: int) -> list[tuple[bool, bool]]:
+    """Which comes first in each pair, in a drawn order that has both equally often."""
+    half = [(False, True), (True, False)] * ((pairs + 1) // 2)
+    out = half[:pairs]
+    random.Random(seed).shuffle(out)
+    return out
