@@ -37,7 +37,7 @@ class Latency(NamedTuple):
 class Measured(NamedTuple):
     """The result of a phase.
 
-    size_bytes: moved by all operations. cpu_bound: the reader kept a core busy, so the storage may be faster.
+    size_bytes: moved by all operations. cpu_bound: a reader kept a core busy, or all did every core.
     """
 
     name: str

@@ -15,7 +15,7 @@ import select
 import signal
 import threading
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
 HANG_S = 5.0
 _TICK_MS = 50
 _BUSY = 0.9
-"""Share of a core from which a reader, not the storage, may be the limit."""
+"""Share of a core, and of all, from which the readers, not the storage, may be the limit."""
 _PR_SET_PDEATHSIG = 1
 _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
 """Each reader's words in the shared memory."""
@@ -58,11 +58,12 @@ class Run:
 
     def __init__(self, phase: Phase, operation: Operation, bounds: Bounds, clock: Clock) -> None:
         self._phase, self._operation, self._bounds, self._clock = phase, operation, bounds, clock
-        self._shared = memoryview(mmap.mmap(-1, 8 * _WIDTH * phase.depth)).cast("q")
+        self._shared = memoryview(mmap.mmap(-1, 8 * (_WIDTH * phase.depth + 1))).cast("q")
+        """The readers' words, and when they began."""
         self._readers: dict[int, int] = {}
         """Descriptor of each reader's times, and its pid."""
         self._times = array("q")
-        self._busiest_s = 0.0
+        self._cpu_s: list[float] = []
 
     def measure(self, show: Show) -> Measured:
         """Run to the end. Raises HangError, and OSError where an operation failed."""
@@ -71,7 +72,9 @@ class Run:
         try:
             for number in range(self._phase.depth):
                 self._fork(number, go, start)
-            begun_ns = self._clock.monotonic_ns()
+            for back in self._readers:
+                os.read(back, 1)
+            begun_ns = self._shared[-1] = self._clock.monotonic_ns()
             os.close(start)
             start = -1
             self._collect(begun_ns, show)
@@ -85,12 +88,12 @@ class Run:
             raise OSError(failed, os.strerror(failed))
         seconds = max(0, *self._column(_ENDED), begun_ns) - begun_ns
         name, block, depth, _ = self._phase
-        busy = seconds > 0 and self._busiest_s >= _BUSY * seconds / 1e9
+        busy = cpu_bound(self._cpu_s, seconds / 1e9, len(os.sched_getaffinity(0)))
         size = sum(self._column(_BYTES))
         return Measured(name, block, depth, len(self._times), size, seconds / 1e9, latency_of(self._times), busy)
 
     def _column(self, which: int) -> list[int]:
-        return self._shared[which::_WIDTH].tolist()
+        return self._shared[which:-1:_WIDTH].tolist()
 
     def _fork(self, number: int, go: int, start: int) -> None:
         back, times = os.pipe2(os.O_CLOEXEC)
@@ -106,32 +109,33 @@ class Run:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == parent:  # else it was killed before that call, and no signal comes
                 os.close(start)
-                os.read(go, 1)  # ends when all readers are there
-                self._work(number, times)
+                # Private pages, as a program's buffer has: shared ones lie in larger pieces, for fewer requests.
+                flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+                with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
+                    os.write(times, b"\0")
+                    os.read(go, 1)  # ends when all readers are there
+                    self._work(number, buffer, times)
         finally:
             os._exit(0)
 
-    def _work(self, number: int, out: int) -> None:
+    def _work(self, number: int, buffer: mmap.mmap, out: int) -> None:
         clock, operation, shared = self._clock, self._operation, self._shared
         depth, here = self._phase.depth, number * _WIDTH
         bytes_each = self._bounds.most_bytes // depth or 1 << 62
         ops_each = self._bounds.most_ops // depth or 1 << 62
-        end_ns = clock.monotonic_ns() + int(self._phase.seconds * 1e9)
+        end_ns = shared[-1] + int(self._phase.seconds * 1e9)
         times, size = array("q"), 0
-        # Private pages, as a program's buffer has: shared ones lie in larger pieces, which makes fewer requests.
-        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), private) as buffer:
-            try:
-                while size < bytes_each and len(times) < ops_each:
-                    at_ns = clock.monotonic_ns()
-                    if at_ns >= end_ns:
-                        break
-                    size += operation(buffer, number + depth * len(times))
-                    ended_ns = clock.monotonic_ns()
-                    times.append(ended_ns - at_ns)
-                    shared[here + _BYTES], shared[here + _ENDED], shared[here + _OPS] = size, ended_ns, len(times)
-            except OSError as error:
-                shared[here + _ERROR] = error.errno or errno.EIO
+        try:
+            while size < bytes_each and len(times) < ops_each:
+                at_ns = clock.monotonic_ns()
+                if times and at_ns >= end_ns:
+                    break
+                size += operation(buffer, number + depth * len(times))
+                ended_ns = clock.monotonic_ns()
+                times.append(ended_ns - at_ns)
+                shared[here + _BYTES], shared[here + _ENDED], shared[here + _OPS] = size, ended_ns, len(times)
+        except OSError as error:
+            shared[here + _ERROR] = error.errno or errno.EIO
         raw = memoryview(times.tobytes())
         while raw:
             raw = raw[os.write(out, raw) :]
@@ -160,7 +164,7 @@ class Run:
     def _reap(self, back: int) -> None:
         _, _, usage = os.wait4(self._readers.pop(back), 0)
         os.close(back)
-        self._busiest_s = max(self._busiest_s, usage.ru_utime + usage.ru_stime)
+        self._cpu_s.append(usage.ru_utime + usage.ru_stime)
 
     def _end(self) -> None:
         """Kill the readers that are left. Those that wait in the kernel end when the storage answers."""
@@ -171,6 +175,11 @@ class Run:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         self._readers = {}
+
+
+def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
+    """Whether readers, not the storage, may be the limit: one kept a core busy, or all together every core."""
+    return seconds > 0 and (max(cpu_s, default=0.0) >= _BUSY * seconds or sum(cpu_s) >= _BUSY * cores * seconds)
 
 
 class _EachProcess:

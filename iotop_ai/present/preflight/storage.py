@@ -122,7 +122,7 @@ def findings_text(report: Report) -> list[str]:
         missing = "so figures of writing, metadata and small files are missing"
         out.append(f"nothing is written: {plain(target.why_not_written)}; {missing}")
     if any(one.cpu_bound for one in report.results if one.name in (SEQUENTIAL, RANDOM, FILES)):
-        out.append("+ marks a floor: the reader used a whole core, so the storage may be faster")
+        out.append("+ marks a floor: the reader used a whole core, or all of them; the storage may be faster")
     return out + [plain(note) for note in report.notes]
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from iotop_ai.model.preflight.storage import (
 )
 from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.own_file import own_name
+from iotop_ai.preflight.storage.reader import Bounds, Run, cpu_bound
 from iotop_ai.preflight.storage.session import Request
 from tests.preflight.storage.places import ext4, mounted, needs_root
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
@@ -81,6 +83,26 @@ def test_a_folder_is_measured_and_left_as_it_was(tmp_path: Path, engine: str) ->
     assert news[-1] == End()
     assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
     assert any(isinstance(one, Progress) for one in news)
+
+
+def test_every_reader_reads_at_least_once_and_stops_at_one_time() -> None:
+    def slowly(_buffer: object, _number: int) -> int:
+        time.sleep(0.01)
+        return 1
+
+    found = Run(Phase(RANDOM, 1, 8, 0.001), slowly, Bounds(threading.Event()), Clock()).measure(lambda *_: None)
+    assert (found.ops, found.size_bytes) == (8, 8)
+    assert found.latency is not None
+    assert 10 <= found.latency.p50_ms <= 1000 * found.seconds
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "bound"), [((0.95, 0.1), True), ((0.5,) * 4, True), ((0.5,) * 3, False), ((), False)]
+)
+def test_readers_are_the_limit_when_one_fills_a_core_or_all_fill_every_core(
+    cpu_s: tuple[float, ...], bound: bool
+) -> None:
+    assert cpu_bound(cpu_s, 1.0, 2) is bound
 
 
 def test_a_killed_check_leaves_one_file_that_the_next_removes(tmp_path: Path) -> None:
