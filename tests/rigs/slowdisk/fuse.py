@@ -45,17 +45,23 @@ def build(target: Path, source: Path = SOURCE) -> None:
 class FuseDisk:
     """``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN".
 
-    serial: one request is served after the other, so that requests queue; else each takes its time beside the others.
+    serial: one request is served after the other, so that requests queue; else each takes its time beside the others,
+    at_once of them with libfuse 3.12 and later.
     source: the source that the server reports.
     """
 
-    def __init__(self, folder: Path, mebibytes: int = 64, *, serial: bool = False, source: str = "slowfs") -> None:
+    def __init__(
+        self, folder: Path, mebibytes: int = 64, *, serial: bool = False, at_once: int = 10, source: str = "slowfs"
+    ) -> None:
         self._folder = folder
         self._image = folder / "fuse.img"
         self._control = folder / "fuse.ctl"
         self._mount = folder / "fuse.mnt"
         self._mebibytes = mebibytes
-        self._how = ("-o", f"fsname={source}", *(("-s",) if serial else ("-o", "max_idle_threads=64")))
+        beside = ["-o", "max_idle_threads=64"]
+        if at_once != 10 and subprocess.run(["pkg-config", "--atleast-version=3.12", "fuse3"]).returncode == 0:
+            beside += ["-o", f"max_threads={at_once}"]
+        self._how = ("-o", f"fsname={source}", *(("-s",) if serial else beside))
         self._server: subprocess.Popen[bytes] | None = None
         self.node = ""
 

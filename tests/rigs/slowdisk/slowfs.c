@@ -132,7 +132,7 @@ static int do_fallocate(const char *path, int mode, off_t off, off_t size, struc
 
 static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
-	(void)conn;
+	conn->max_background = 128; /* the default, 12, would make deeper queues wait for each other */
 	config->direct_io = 1;
 	return NULL;
 }

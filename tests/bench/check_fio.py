@@ -1,0 +1,279 @@
+"""The figures of ``iotop-ai check``, read by fio and by its own reader, against fio run by hand on the same disk.
+
+``python -m tests.bench.check_fio [--rounds 3] [--only NAME] [--write]`` as root, on an otherwise idle machine; some
+eight minutes. Check and fio by hand take turns, and the medians of the rounds are compared. Exit 1 when a figure of a
+slow disk is outside the limits, 2 when this machine cannot tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from iotop_ai.model.preflight.storage import DEEPEST, RANDOM, SEQUENTIAL, Phase, plan
+from tests.bench.peers import installed, machine, markdown, need, version_line
+from tests.rigs.slowdisk import FuseDisk, ThrottledDisk, why_no_fuse_disk, why_no_throttled_disk
+
+DOCUMENT = Path(__file__).parents[2] / "docs/check-fio.md"
+MIB = 1 << 20
+LIMITS = {"MB/s": 5.0, "p50 ms": 10.0, "p99 ms": 10.0}
+ENGINES = ("fio", "own")
+HUNG_US = 12_000_000
+HAND_WAITS_S = 10.0
+
+Figures = dict[tuple[Phase, str], float]
+"""By what is read and the name of the figure."""
+
+
+class Rig(NamedTuple):
+    """A disk. seconds: of one check; slower disks need more for the same number of reads. serial: one at a time."""
+
+    name: str
+    seconds: int
+    bytes_per_s: int = 0
+    delay_us: int = 0
+    serial: bool = False
+
+
+RIGS = (
+    Rig("50 reads/s", 20, delay_us=20_000, serial=True),
+    Rig("20 MB/s", 10, bytes_per_s=20 * MIB),
+    Rig("10 ms a read", 10, delay_us=10_000),
+    Rig("no limit", 10),
+)
+
+
+class Row(NamedTuple):
+    """One figure of one disk. hand, check: medians of the rounds. spread: of the runs by hand, in percent."""
+
+    rig: Rig
+    phase: Phase
+    figure: str
+    engine: str
+    hand: float
+    spread: float
+    check: float
+
+    @property
+    def off(self) -> float:
+        """Percent."""
+        return 100 * (self.check / self.hand - 1)
+
+    @property
+    def met(self) -> bool:
+        """Whether it is within its limit."""
+        return abs(self.off) <= LIMITS[self.figure]
+
+    @property
+    def read(self) -> str:
+        block = f"{self.phase.block_bytes >> 20} MB" if self.phase.block_bytes >= MIB else ""
+        kind = "random" if self.phase.name == RANDOM else "sequential"
+        return f"{kind} {block or f'{self.phase.block_bytes >> 10} KB'}, {self.phase.depth} in flight"
+
+
+@contextlib.contextmanager
+def disk_of(rig: Rig, folder: Path) -> Iterator[str]:
+    """The disk's node."""
+    if rig.delay_us or rig.bytes_per_s:
+        with FuseDisk(folder, 256, serial=rig.serial, at_once=2 * DEEPEST) as slow:
+            # Else it hangs on whether a program's pages are contiguous, into how many requests a read is split.
+            Path(f"/sys/block/{slow.name}/queue/max_sectors_kb").write_text("512")
+            Path(slow.node).read_bytes()  # so that no first read of the image differs from the later ones
+            slow.set(delay_us=rig.delay_us, bytes_per_s=rig.bytes_per_s)
+            yield slow.node
+    else:
+        with ThrottledDisk(folder, 512) as disk:
+            Path(disk.node).read_bytes()
+            yield disk.node
+
+
+def hand_words(node: str, phase: Phase, engine: str) -> list[str]:
+    """The command line for the same job: so many reads in flight of one process, or so many readers with one each."""
+    block = phase.block_bytes
+    kind = "randread" if phase.name == RANDOM else "read"
+    if engine == "fio":
+        how = [f"--rw={kind}", "--ioengine=libaio", f"--iodepth={phase.depth}"]
+    else:
+        how = [f"--rw={kind}", "--ioengine=psync", f"--numjobs={phase.depth}", "--group_reporting"]
+        if kind == "read" and phase.depth > 1:  # each reads every so many-th block
+            how += [f"--rw=read:{(phase.depth - 1) * block}", f"--offset_increment={block}"]
+    return [
+        *("fio", "--name=hand", f"--filename={node}", "--readonly", "--direct=1", *how, f"--bs={block}"),
+        *("--time_based", f"--runtime={phase.seconds * 1000:.0f}ms", "--lat_percentiles=1", "--percentile_list=50:99"),
+        "--output-format=json",
+    ]
+
+
+def output(words: list[str], state: Path, *, codes: tuple[int, ...] = (0,)) -> Any:
+    """The JSON that a program prints."""
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_STATE_HOME": str(state)})
+    out, _ = child.communicate(timeout=300)
+    if child.returncode not in codes:
+        raise RuntimeError(f"{' '.join(words)} ended with {child.returncode}")
+    return json.loads(out[out.index("{") :])
+
+
+def by_hand(node: str, phases: tuple[Phase, ...], state: Path, engine: str) -> Figures:
+    """fio once for each measurement."""
+    found: Figures = {}
+    for phase in phases:
+        read = output(hand_words(node, phase, engine), state)["jobs"][0]["read"]
+        found[phase, "MB/s"] = read["io_bytes"] / read["runtime"] * 1000 / MIB
+        for percent in (50, 99):
+            found[phase, f"p{percent} ms"] = read["lat_ns"]["percentile"][f"{percent}.000000"] / 1e6
+    return found
+
+
+def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine: str) -> Figures:
+    """All measurements of one check."""
+    program = str(installed("iotop-ai"))
+    words = [program, "check", node, "--json", "--seconds", str(rig.seconds), "--engine", engine]
+    found: Figures = {}
+    results = output(words, state)["results"]
+    for phase, one in zip(phases, results, strict=True):
+        assert (one["name"], one["block_bytes"], one["depth"]) == phase[:3]
+        found[phase, "MB/s"] = one["bytes_per_s"] / MIB
+        for percent in (50, 99):
+            found[phase, f"p{percent} ms"] = one["latency"][f"p{percent}_ms"]
+    return found
+
+
+def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
+    """Every figure of one disk; each round is by hand, then by check, with fio and then with our reader."""
+    phases = tuple(phase for phase in plan(rig.seconds, 4) if phase.name in (SEQUENTIAL, RANDOM))
+    hands: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
+    checks: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
+    with disk_of(rig, folder) as node:
+        for _ in range(rounds):
+            for engine in ENGINES:
+                hands[engine].append(by_hand(node, phases, folder, engine))
+                checks[engine].append(by_check(node, phases, folder, rig, engine))
+    rows = []
+    for phase, figure in hands[ENGINES[0]][0]:
+        for engine in ENGINES:
+            by_hand_, by_check_ = ([one[phase, figure] for one in kind[engine]] for kind in (hands, checks))
+            spread = 100 * (max(by_hand_) - min(by_hand_)) / median(by_hand_)
+            rows.append(Row(rig, phase, figure, engine, median(by_hand_), spread, median(by_check_)))
+    return rows
+
+
+def hung(folder: Path) -> dict[str, str]:
+    """What each answers about a disk that answers nothing."""
+    answers = {}
+    with FuseDisk(folder, 64) as disk:
+        disk.set(delay_us=HUNG_US)
+        fio = subprocess.Popen(hand_words(disk.node, plan(10.0, 4)[5], "fio"), stdout=subprocess.DEVNULL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            fio.wait(HAND_WAITS_S)
+        answers["fio by hand"] = f"no output after {HAND_WAITS_S:.0f} s" if fio.poll() is None else "it answers"
+        fio.kill()
+        fio.wait()
+        for engine in ENGINES:
+            words = [str(installed("iotop-ai")), "check", disk.node, "--json", "--engine", engine]
+            found = output(words, folder, codes=(0, 1))
+            hangs = f"hangs: {found['hung_s']:.0f} s without an answer" if found["hung_s"] else "it answers"
+            answers[f"check, {engine}"] = hangs
+        disk.set()
+    return answers
+
+
+def shown(row: Row) -> str:
+    """A line of the output."""
+    return (
+        f"{row.rig.name:12} {row.read:28} {row.engine:3} {row.figure:6} check {row.check:8.4g} by hand {row.hand:8.4g}"
+        f" {row.off:+6.1f} % limit {LIMITS[row.figure]:.0f} % {'met' if row.met else 'NOT met'}"
+        f" (by hand the runs differ by {row.spread:.1f} %)"
+    )
+
+
+def cells(rows: list[Row]) -> list[str]:
+    """One line of the page's table, from the six figures of one measurement."""
+    found = {(row.engine, row.figure): row for row in rows}
+    hand = [f"{found['fio', figure].hand:.3g}" for figure in LIMITS]
+    parts = [found[engine, figure] for engine in ENGINES for figure in LIMITS]
+    return [rows[0].rig.name, rows[0].read, *hand, *(f"{row.off:+.1f}{'' if row.met else ' !'}" for row in parts)]
+
+
+def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
+    """docs/check-fio.md."""
+    per = len(LIMITS) * len(ENGINES)
+    head = ["disk", "read", *LIMITS, *(f"{engine}: {figure.split()[0]}" for engine in ENGINES for figure in LIMITS)]
+    lines = [cells(rows[at : at + per]) for at in range(0, len(rows), per)]
+    met = sum(row.met for row in rows)
+    hangs = "".join(f"- {who}: {answer}\n" for who, answer in answers.items())
+    today = datetime.date.today().isoformat()
+    return f"""# `iotop-ai check` beside fio
+
+`sudo python -m tests.bench.check_fio --write` measures the same disk with `iotop-ai check` and with fio commands typed
+by hand, in turns, {rounds} times each, and compares the medians: with fio as the reader (`--engine fio`) against
+`fio --ioengine=libaio --iodepth=N`, with our own (`--engine own`) against as many fio processes with one read each
+(`--ioengine=psync --numjobs=N`), which is what it does. Limits: {LIMITS["MB/s"]:.0f} % of the throughput,
+{LIMITS["p50 ms"]:.0f} % of p50 and p99. {met} of {len(rows)} figures are within them; `!` marks the others.
+Measured {today} on {machine()}, {version_line("fio", "--version")}.
+
+MB/s, p50 and p99 in ms: fio by hand. The others: how far check is from it, in percent.
+
+{markdown(head, lines, {1: False})}
+
+A disk that answers nothing:
+
+{hangs}
+Why figures differ:
+
+- A row is a share of the check's time, here {RIGS[-1].seconds / 20:.1f} to {RIGS[0].seconds / 10:.0f} s. p99 of fewer
+  than 100 reads is the longest one, and one late wake-up of the machine decides it.
+- "no limit" is a loop over this machine's disk, which other machines may share: fio by hand differs from itself, too
+  (the program prints by how much).
+- 64 readers of our own need more CPU than one fio with 64 reads in flight: on a fast disk with few cores they wait for
+  a core, and the time of a read includes that.
+- One process with N reads in flight and N readers with one each are different loads: a queue serves them in another
+  order, and at the same p50 fio's p99 is up to twice that of the readers.
+- A limit of a control group lets reads through in bursts of 100 ms: half of the reads then take the disk's own time
+  and p50 says nothing of the limit. The slow disks here serve each read at the set rate instead.
+"""
+
+
+def main() -> int:
+    """Measure, print; 1 when a figure of a slow disk is outside its limit."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.check_fio", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=[rig.name for rig in RIGS], help="only this disk")
+    parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
+    args = parser.parse_args()
+    if args.write and args.only:
+        parser.error("--write needs every disk")
+    need("fio")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="check-fio-", dir="/var/tmp") as name:
+        why = why_no_throttled_disk(Path(name)) or why_no_fuse_disk()
+        if why or installed("iotop-ai") is None:
+            print(f"unknown: {why or 'iotop-ai is missing'}", file=sys.stderr)
+            return 2
+        for number, rig in enumerate(RIGS):
+            if args.only in (None, rig.name):
+                folder = Path(name) / str(number)
+                folder.mkdir()
+                rows += (found := measured(rig, folder, args.rounds))
+                print(*map(shown, found), sep="\n", flush=True)
+        answers = hung(Path(name))
+    for who, answer in answers.items():
+        print(f"a hung disk: {who}: {answer}")
+    print(f"{sum(row.met for row in rows)} of {len(rows)} figures are within their limits")
+    if args.write:
+        DOCUMENT.write_text(page(rows, answers, args.rounds))
+    hangs = all(answer != "it answers" for answer in answers.values())
+    return 0 if hangs and all(row.met for row in rows if row.rig is not RIGS[-1]) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
