@@ -120,6 +120,24 @@ NO_TESTS = 5
 NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
 
 
+COLLECT = ("-m", "pytest", "--collect-only", "-qq", "-m")
+
+
+def compile_once(python: Path, arguments: list[str], environment: dict[str, str]) -> None:
+    """Keep bytecode: else hundreds of programs compile the package anew, and each worker all the tests."""
+    commands = (
+        ("-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")),
+        (*COLLECT, "pure", *arguments),
+        (*COLLECT, "not alone and not pure", *arguments),
+    )
+    running = [
+        subprocess.Popen([str(python), *words], cwd=TOP, env=environment, stdout=subprocess.DEVNULL)
+        for words in commands
+    ]
+    for process in running:
+        process.wait()
+
+
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
 
@@ -127,12 +145,13 @@ def run_tests(python: Path, arguments: list[str]) -> int:
     run beside both, at a low priority. A failed test is not repeated.
     """
     workers = str(3 * (os.cpu_count() or 1))
-    if os.access(TOP, os.W_OK):  # else each of hundreds of programs compiles it anew
-        subprocess.run([str(python), "-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")], check=True)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         environment = dict(os.environ)
         command = [str(python), "-m", "pytest"]
-        if not os.access(TOP, os.W_OK):
+        if os.access(TOP, os.W_OK):
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
+            compile_once(python, arguments, environment)
+        else:
             environment |= {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
             command += ["-p", "no:cacheprovider"]
         pure = [*NICE, *command, "-m", "pure", *arguments]

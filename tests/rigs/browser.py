@@ -11,9 +11,10 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
+if TYPE_CHECKING:
+    import aiohttp
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-port=0")
@@ -103,7 +104,9 @@ async def browser() -> AsyncIterator[Page]:
                 assert program.poll() is None, "chromium ended"
                 await asyncio.sleep(0.05)
             port = port_file.read_text().split()[0]
-            async with aiohttp.ClientSession() as session:
+            from aiohttp import ClientSession  # takes half a second, in each worker of the tests
+
+            async with ClientSession() as session:
                 async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
                     tabs = await answer.json()
                 address = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")

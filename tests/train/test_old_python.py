@@ -104,9 +104,10 @@ print(json.dumps([list(sys.version_info[:2]), m.error, verdict.state, m.path]))
 """
 
 
-@pytest.mark.skipif(not old_python(), reason="no Python 3.8 to 3.10 on this machine")
 @pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="iotop-ai is not installed as a program")
 def test_an_old_python_trains_beside_a_monitor_in_its_own_environment(tmp_path: Path) -> None:
+    if not old_python():
+        pytest.skip("no Python 3.8 to 3.10 on this machine")
     path = tmp_path / "run.iotop.jsonl"
     found = subprocess.run(
         [old_python(), "-c", TRAINING, str(path)],

@@ -11,8 +11,6 @@ from tests.present.make import frame
 from tests.present.scenes import starved_snapshots
 
 SIZE = (120, 40)
-TAKEN = starved_snapshots(12, onset=2)
-FRAMES = [frame(TAKEN[:n]) for n in range(8, 13)]
 
 
 def painted(app: MonitorApp) -> int:
@@ -21,18 +19,20 @@ def painted(app: MonitorApp) -> int:
 
 @pytest.mark.parametrize(("key", "back"), [("question_mark", "escape"), ("space", "space")])
 async def test_no_row_is_painted_until_it_can_be_seen(key: str, back: str) -> None:
-    app = MonitorApp(FRAMES[0], [], MemoryRecording(), View(), "dark")
+    taken = starved_snapshots(12, onset=2)
+    frames = [frame(taken[:n]) for n in range(8, 13)]
+    app = MonitorApp(frames[0], [], MemoryRecording(), View(), "dark")
     async with app.run_test(size=SIZE) as pilot:
-        app.main.live.receive(FRAMES[1])
+        app.main.live.receive(frames[1])
         await pilot.press(key)
         await pilot.pause()
         before = painted(app)
-        for new in FRAMES[2:4]:
+        for new in frames[2:4]:
             app.main.live.receive(new)
             await pilot.pause()
         assert painted(app) == before
         await pilot.press(back)
         await pilot.pause()
-        app.main.live.receive(FRAMES[4])
+        app.main.live.receive(frames[4])
         assert painted(app) > before
-        assert app.main.frame is FRAMES[4]
+        assert app.main.frame is frames[4]
