@@ -218,8 +218,13 @@ def _idle_cores(a: Args) -> Spans:
 
 
 def _because_stream(a: Args) -> Spans:
-    clients = f"{whole(a, 'workers')} {_workers(a)}" if number(a, "workers") else "its clients"
-    out = [_bad(clients), _plain(" wait in sockets "), _strong(percent(a, "net"))]
+    count = number(a, "workers")
+    clients = f"{whole(a, 'workers')} {_workers(a)}" if count else "its clients"
+    out = [
+        _bad(clients),
+        _plain(" waits in sockets " if count == 1 else " wait in sockets "),
+        _strong(percent(a, "net")),
+    ]
     if number(a, "received") is not None:
         peer = f" received from {word(a, 'peer')}" if word(a, "peer") else " received"
         out += [COMMA, _strong(rate(number(a, "received"))), _plain(peer)]
