@@ -1,10 +1,11 @@
-"""A server that answers a limited number of requests at one time, each on a thread and within a time."""
+"""An HTTP server that answers a limited number of requests at one time, each on a thread and within a time."""
 
 from __future__ import annotations
 
 import logging
 import socketserver
 import threading
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -53,3 +54,28 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         finally:
             self.shutdown_request(request)
             self._free.release()
+
+
+class AnswerHandler(BaseHTTPRequestHandler):
+    """The base of a handler: one answer a connection, no name of the interpreter, no log of requests."""
+
+    server_version = "iotop-ai"
+    sys_version = ""
+    timeout = REQUEST_S
+
+    def answer(
+        self, code: int, body: bytes, kind: str = "text/plain; charset=utf-8", more: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        """Send it. kind: its media type. more: headers."""
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Connection", "close")
+        for name, value in more:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
+        """Requests are not logged."""

@@ -10,14 +10,12 @@ import socket
 import socketserver
 import struct
 import threading
-from http.server import BaseHTTPRequestHandler
-from typing import Any
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.socket_file import SocketFile
 from iotop_ai.collectors.process.parse import parse_cgroup
 from iotop_ai.export.json.own_verdict import Peer, render_own_verdict_json
-from iotop_ai.export.limited_threads import REQUEST_S, LimitedThreads
+from iotop_ai.export.limited_threads import REQUEST_S, AnswerHandler, LimitedThreads
 from iotop_ai.model.frame import Frame
 
 _CREDENTIALS = struct.Struct("3i")
@@ -78,33 +76,22 @@ def peer_of(request: socket.socket, root: Root) -> Peer | None:
     return Peer(uid, parse_cgroup(cgroup)) if b"%d" % uid in uids else None
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(AnswerHandler):
     server: VerdictServer
-    server_version = "iotop-ai"
-    sys_version = ""
-    timeout = REQUEST_S
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's name
         """The verdict on the jobs of the peer."""
         peer = peer_of(self.connection, self.server.root)
         if peer is None:
-            self._answer(403, b'{"error": "the monitor does not see your process; run it with the host\'s pids"}')
-        elif (answer := self.server.answer(peer)) is None:
-            self._answer(503, b'{"error": "nothing is read yet"}')
+            self._json(403, b'{"error": "the monitor does not see your process; run it with the host\'s pids"}')
+        elif (found := self.server.answer(peer)) is None:
+            self._json(503, b'{"error": "nothing is read yet"}')
         else:
-            self._answer(200, answer)
+            self._json(200, found)
 
-    def _answer(self, code: int, body: bytes) -> None:
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body) + 1))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body + b"\n")
+    def _json(self, code: int, body: bytes) -> None:
+        self.answer(code, body + b"\n", "application/json")
 
     def address_string(self) -> str:
         """A client has no address."""
         return "socket"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
-        """Requests are not logged."""

@@ -12,10 +12,10 @@ import os
 import socket
 import threading
 from collections.abc import Collection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from iotop_ai.export.limited_threads import REQUEST_S, LimitedThreads
+from iotop_ai.export.limited_threads import REQUEST_S, AnswerHandler, LimitedThreads
 from iotop_ai.export.prometheus.exposition import OPENMETRICS_TYPE, TEXT_TYPE, metrics, render, wants_openmetrics
 from iotop_ai.model.frame import Frame
 
@@ -113,51 +113,32 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         return request if self._tls is None else self._tls.wrap_socket(request, server_side=True)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(AnswerHandler):
     server: MetricsServer
-    server_version = "iotop-ai"
-    sys_version = ""
-    timeout = REQUEST_S
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's name
         """Metrics, or a line that says where they are."""
         if not allowed_host(self.headers.get("Host", ""), self.server.names):
-            self._answer(421, b"this name is not of this machine; --allow-host NAME allows it\n")
+            self.answer(421, b"this name is not of this machine; --allow-host NAME allows it\n")
         elif not self._authorized():
-            self._answer(401, b"a bearer token is needed\n", (("WWW-Authenticate", "Bearer"),))
+            self.answer(401, b"a bearer token is needed\n", more=(("WWW-Authenticate", "Bearer"),))
         elif self.path.partition("?")[0] == "/":
-            self._answer(200, _HINT)
+            self.answer(200, _HINT)
         elif self.path.partition("?")[0] != PATH:
-            self._answer(404, _HINT)
+            self.answer(404, _HINT)
         else:
             openmetrics = wants_openmetrics(self.headers.get("Accept", ""))
             text = self.server.scrape.text(openmetrics=openmetrics)
             if text is None:
-                self._answer(503, b"nothing is read yet\n")
+                self.answer(503, b"nothing is read yet\n")
             else:
-                self._answer(200, text, kind=OPENMETRICS_TYPE if openmetrics else TEXT_TYPE)
+                self.answer(200, text, OPENMETRICS_TYPE if openmetrics else TEXT_TYPE)
 
     def _authorized(self) -> bool:
         if not self.server.token:
             return True
         kind, _, given = self.headers.get("Authorization", "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.server.token)
-
-    def _answer(
-        self, code: int, body: bytes, more: tuple[tuple[str, str], ...] = (), kind: str = "text/plain; charset=utf-8"
-    ) -> None:
-        self.send_response(code)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Connection", "close")
-        for name, value in more:
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
-        """Requests are not logged."""
 
 
 def own_names() -> tuple[str, ...]:
