@@ -19,6 +19,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
 from iotop_ai.model.preflight.loader.run import Built, Configuration, Run, Steady
+from iotop_ai.preflight.child_news import ChildNews
 from iotop_ai.preflight.loader.judge import failure_of, user_frame
 from iotop_ai.preflight.loader.watch import TreeWatch
 
@@ -31,7 +32,6 @@ BUSY_CORES = 0.05
 STACK_S = 0.5
 MOST_STACKS = 4
 _KEPT_TEXT = 16 << 10
-_LONGEST_LINE = 1 << 17
 _SOURCE = Path(__file__).with_name("run_child.py")
 
 
@@ -75,7 +75,7 @@ class Session:
         for handle in (self._out, self._err):
             self._poll.register(handle, select.POLLIN)
         self._watch = TreeWatch(root, self._child.pid, clock)
-        self._rest, self._stderr = b"", b""
+        self._lines, self._stderr = ChildNews(), b""
         self._phase, self._batches, self._started = "import", 0, False
         self._built: Built | None = None
         self._news_ns = clock.monotonic_ns()
@@ -113,6 +113,7 @@ class Session:
 
     def _receive(self, wait_ms: int) -> list[dict[str, Any]]:
         """The news that have come."""
+        lines: list[dict[str, Any]] = []
         for handle, _ in self._poll.poll(wait_ms):
             raw = os.read(handle, 1 << 16)
             if not raw:
@@ -120,14 +121,10 @@ class Session:
             elif handle == self._err:
                 self._stderr = (self._stderr + raw)[-_KEPT_TEXT:]
             else:
-                self._rest += raw
-        *lines, self._rest = self._rest.split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
-            self._rest = b""
-        if not lines:
-            return []
-        self._news_ns, self._news_cpu = self._clock.monotonic_ns(), self._watch.cpu_seconds()
-        return [found for line in lines if (found := parse_news(line))]
+                lines += self._lines.feed(raw)
+        if lines:
+            self._news_ns, self._news_cpu = self._clock.monotonic_ns(), self._watch.cpu_seconds()
+        return [line for line in lines if line]
 
     def _take(self, kind: str, news: dict[str, Any]) -> None:
         if kind == "phase":
@@ -215,12 +212,3 @@ class Session:
             os.killpg(child.pid, signal.SIGKILL)
         for stream in filter(None, (child.stdout, child.stderr)):
             stream.close()
-
-
-def parse_news(line: bytes) -> dict[str, Any]:
-    """The news in one line of the child; {} for a line that is not news."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) and isinstance(found.get("news"), str) else {}

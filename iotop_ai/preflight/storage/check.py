@@ -17,6 +17,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.dataset import Dataset, Decoding
 from iotop_ai.model.preflight.storage import Latency, Measured, Phase, Target
+from iotop_ai.preflight.child_news import ChildNews
 from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
 
@@ -24,7 +25,6 @@ CHILD = "iotop_ai.preflight.storage.child"
 SILENT_S = 2 * HANG_S
 """A child that writes nothing for so long waits in the kernel, in a call before its first read."""
 _STOP_S = 3.0
-_LONGEST_LINE = 1 << 16
 
 
 class Progress(NamedTuple):
@@ -91,7 +91,7 @@ class StorageCheck:
     def news(self) -> Iterator[News]:
         """What the child reports, to its end; the last is an End."""
         assert self._child.stdout is not None
-        source, rest = self._child.stdout.fileno(), b""
+        source, lines = self._child.stdout.fileno(), ChildNews()
         poll = select.poll()
         poll.register(source, select.POLLIN)
         while True:
@@ -102,11 +102,8 @@ class StorageCheck:
             if not more:
                 yield End(error="the reading process ended early")
                 return
-            *lines, rest = (rest + more).split(b"\n")
-            if len(rest) > _LONGEST_LINE:
-                raise ValueError("a line of the child is too long")
-            for line in lines:
-                one = parse_news(json.loads(line))
+            for line in filter(None, lines.feed(more)):
+                one = parse_line(line)
                 yield one
                 if isinstance(one, End):
                     return
@@ -127,7 +124,7 @@ class StorageCheck:
             child.wait(_STOP_S)
 
 
-def parse_news(line: dict[str, Any]) -> News:
+def parse_line(line: dict[str, Any]) -> News:
     """One line of the child."""
     kind = line.pop("news")
     if kind == "progress":
