@@ -199,7 +199,7 @@ def shown(row: Row) -> str:
 def cells(rows: list[Row]) -> list[str]:
     """One line of the page's table, from the six figures of one measurement."""
     found = {(row.engine, row.figure): row for row in rows}
-    hand = [f"{found['fio', figure].hand:.3g}" for figure in LIMITS]
+    hand = [f"{row.hand:.4g} ±{row.spread / 2:.0f} %" for row in (found[ENGINES[0], figure] for figure in LIMITS)]
     parts = [found[engine, figure] for engine in ENGINES for figure in LIMITS]
     return [rows[0].rig.name, rows[0].read, *hand, *(f"{row.off:+.1f}{'' if row.met else ' !'}" for row in parts)]
 
@@ -214,14 +214,16 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
     today = datetime.date.today().isoformat()
     return f"""# `iotop-ai check` beside fio
 
-`sudo python -m tests.bench.check_fio --write` measures the same disk with `iotop-ai check` and with fio commands typed
-by hand, in turns, {rounds} times each, and compares the medians: with fio as the reader (`--engine fio`) against
-`fio --ioengine=libaio --iodepth=N`, with our own (`--engine own`) against as many fio processes with one read each
-(`--ioengine=psync --numjobs=N`), which is what it does. Limits: {LIMITS["MB/s"]:.0f} % of the throughput,
-{LIMITS["p50 ms"]:.0f} % of p50 and p99. {met} of {len(rows)} figures are within them; `!` marks the others.
-Measured {today} on {machine()}, {version_line("fio", "--version")}.
+`sudo python -m tests.bench.check_fio --write` measures the same disks with `iotop-ai check` and with fio run by hand,
+in turns, {rounds} times each, and compares the medians: `--engine fio` with fio's `--ioengine=libaio --iodepth=N`, and
+`--engine own` with its `--ioengine=psync --numjobs=N`, N readers with one read each, as our reader has. The limits are
+{LIMITS["MB/s"]:.0f} % of the throughput and {LIMITS["p50 ms"]:.0f} % of p50 and p99. {met} of {len(rows)}
+figures are within them; `!` marks the others.
+Measured {today}: {version_line("fio", "--version")},
+{machine()}.
 
-MB/s, p50 and p99 in ms: fio by hand. The others: how far check is from it, in percent.
+The first three figures are fio's by hand (`--iodepth=N`), with half the range of its runs; the others say by how many
+percent check differs.
 
 {markdown(head, lines, {1: False})}
 
@@ -230,16 +232,15 @@ A disk that answers nothing:
 {hangs}
 Why figures differ:
 
-- A row is a share of the check's time, here {RIGS[-1].seconds / 20:.1f} to {RIGS[0].seconds / 10:.0f} s. p99 of fewer
-  than 100 reads is the longest one, and one late wake-up of the machine decides it.
-- "no limit" is a loop over this machine's disk, which other machines may share: fio by hand differs from itself, too
-  (the program prints by how much).
-- 64 readers of our own need more CPU than one fio with 64 reads in flight: on a fast disk with few cores they wait for
-  a core, and the time of a read includes that.
+- A row gets a share of the check's time, here {RIGS[-1].seconds / 20:.1f} to {RIGS[0].seconds / 10:.0f} s. p99 of fewer
+  than 100 reads is the longest one: one late wake-up decides it.
+- "no limit" is a loop over this machine's disk, which other machines may share; fio's own runs differ, too.
+- 64 readers of our own need more CPU than one fio with 64 reads in flight. Where the cores are busy they wait for one,
+  and a read's time includes that; `+` marks rows in which they filled every core.
 - One process with N reads in flight and N readers with one each are different loads: a queue serves them in another
-  order, and at the same p50 fio's p99 is up to twice that of the readers.
-- A limit of a control group lets reads through in bursts of 100 ms: half of the reads then take the disk's own time
-  and p50 says nothing of the limit. The slow disks here serve each read at the set rate instead.
+  order. At the same p50, p99 of the one process is up to twice that of the readers.
+- A limit of a control group lets reads through in bursts of 100 ms: half of them take the disk's own time, so p50 says
+  nothing about the limit. The slow disks here serve each read at the set rate instead.
 """
 
 
