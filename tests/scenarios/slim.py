@@ -9,10 +9,12 @@ pressure, devices) stays as it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from iotop_ai.model.job.programs import COMPILERS
+from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Snapshot
 
@@ -28,11 +30,12 @@ LEAST_BYTES = 1 << 20
 
 
 class Slim:
-    """``Slim(snapshots, pid).all()``. pid: the trainer's; None keeps every job."""
+    """``Slim(snapshots, pid).all()``. pid: the trainer's, or of the program that started it; None keeps every job."""
 
     def __init__(self, snapshots: Sequence[Snapshot], pid: int | None = None) -> None:
         self._snapshots = snapshots
-        self._others = _of_others(snapshots, pid)
+        self._own_job = None if pid is None else _job_of(snapshots, pid)
+        self._others = _of_others(snapshots, self._own_job)
         self._init = _first_process(snapshots)
         tables = [s.processes.value for s in snapshots if s.processes.value is not None]
         self._jobs = {
@@ -62,15 +65,19 @@ class Slim:
             if e.kind != ENDED or not ours or e.job_pid in ours or e.pid in ours
         )
         out = snapshot._replace(host=host, events=events)
-        if snapshot.jobs.value is not None and self._others:
-            table = snapshot.jobs.value
-            mine = {key: job for key, job in table.jobs.items() if not job.members & self._others}
-            places = {key: place for key, place in table.places.items() if key in mine}
-            sweeps = {key: one for key, one in table.sweeps.items() if key not in self._others}
-            tasks = {key: one for key, one in table.tasks.items() if key not in self._others}
-            times = {key: one for key, one in table.times.items() if key not in self._others}
-            value = table._replace(jobs=mine, places=places, sweeps=sweeps, tasks=tasks, times=times)
+        if snapshot.jobs.value is not None and self._own_job is not None:
+            table, own = snapshot.jobs.value, (self._own_job,)
+            value = table._replace(
+                jobs=_only(table.jobs, own),
+                places=_only(table.places, own),
+                sweeps=_only(table.sweeps, own),
+                times=_only(table.times, own),
+                tasks=_only(table.tasks, table.tasks.keys() - self._others),
+            )
             out = out._replace(jobs=snapshot.jobs._replace(value=value))
+        if snapshot.steps.value is not None:
+            steps = _only(snapshot.steps.value, snapshot.steps.value.keys() - self._others)
+            out = out._replace(steps=snapshot.steps._replace(value=steps))
         processes = snapshot.processes.value
         if processes is not None:
             out = out._replace(processes=snapshot.processes._replace(value=self._table(processes)))
@@ -143,11 +150,51 @@ def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
     return re.compile(r"(?!)")
 
 
-def _of_others(snapshots: Sequence[Snapshot], pid: int | None) -> frozenset[ProcessKey]:
-    """The processes of the jobs that this one is not of; none where it is of no job itself."""
-    jobs = [job for s in snapshots if s.jobs.value is not None for job in s.jobs.value.jobs.values()]
-    mine = {key for job in jobs if pid in {key.pid for key in job.members} for key in job.members}
-    return frozenset(key for job in jobs for key in job.members if key not in mine) if mine else frozenset()
+def _only(table: Mapping[ProcessKey, T], keys: Collection[ProcessKey]) -> dict[ProcessKey, T]:
+    """The entries of these keys, in their order in the table."""
+    return {key: value for key, value in table.items() if key in keys}
+
+
+def _jobs(snapshot: Snapshot) -> Mapping[ProcessKey, Job]:
+    return {} if snapshot.jobs.value is None else snapshot.jobs.value.jobs
+
+
+def _job_of(snapshots: Sequence[Snapshot], pid: int) -> ProcessKey | None:
+    """The job that a process belongs to for the longest time; None when it belongs to none.
+
+    While a trainer starts, it may be taken for a loader of the program that started it. A process of no job stands for
+    the one below it.
+    """
+    member: Counter[ProcessKey] = Counter()
+    below: Counter[ProcessKey] = Counter()
+    for snapshot in snapshots:
+        table = snapshot.processes.value
+        parents = {} if table is None else {key.pid: stat.ppid for key, stat in table.stat.items()}
+        for key, job in _jobs(snapshot).items():
+            pids = {one.pid for one in (key, *job.members)}
+            member[key] += pid in pids
+            below[key] += pid in _ancestors(key.pid, parents)
+    for found in (member, below):
+        ((key, count),) = found.most_common(1) or [(None, 0)]
+        if count:
+            return key
+    return None
+
+
+def _ancestors(pid: int, parents: Mapping[int, int]) -> set[int]:
+    out: set[int] = set()
+    while (pid := parents.get(pid, 0)) > 1 and pid not in out:
+        out.add(pid)
+    return out
+
+
+def _of_others(snapshots: Sequence[Snapshot], own: ProcessKey | None) -> frozenset[ProcessKey]:
+    """The processes of all jobs but this one that are at no time of this one; none where it is None."""
+    if own is None:
+        return frozenset()
+    mine = {own, *(key for s in snapshots if own in _jobs(s) for key in _jobs(s)[own].members)}
+    others = {one for s in snapshots for key, job in _jobs(s).items() if key != own for one in (key, *job.members)}
+    return frozenset(others - mine)
 
 
 def _busy(tables: Sequence[ProcessTable]) -> set[ProcessKey]:
