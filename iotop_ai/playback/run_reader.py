@@ -36,10 +36,14 @@ class Moment(NamedTuple):
 
 
 class JudgedSpan(NamedTuple):
-    """The verdicts of a span of time. events: what happened meanwhile, where its Moments do not have it."""
+    """The verdicts of a span of time. events: what happened meanwhile, where its Moments do not have it.
+
+    end_ns: the wall time at its end.
+    """
 
     totals: VerdictTotals
     events: tuple[Event, ...] = ()
+    end_ns: int = 0
 
 
 RunItem = Frame | Moment | JudgedSpan
@@ -112,7 +116,8 @@ class RunReader:
             last = moment
             yield moment
         # Every Snapshot has its own events; a keyframe alone lacks those of the Snapshots behind it.
-        yield JudgedSpan(contents.totals.tally, () if self._every else contents.events)
+        totals = contents.totals
+        yield JudgedSpan(totals.tally, () if self._every else contents.events, totals.wall_ns)
         return last
 
 

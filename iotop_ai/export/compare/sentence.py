@@ -185,6 +185,8 @@ def _worker_cause(found: Comparison) -> str:
     first, second = found.before.main_job, found.after.main_job
     if first is None or second is None or first.workers == second.workers:
         return ""
+    if first.workers is None or second.workers is None:
+        return ""
     verb = "loads" if second.workers == 1 else "load"
     return f"{plural(second.workers, 'worker')} {verb} instead of {first.workers}"
 

@@ -108,7 +108,8 @@ def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | Non
     if shown:
         parts += [tag("h3", "Over time"), share_chart(axis, shown, names), key([(f"s-{n}", names[n]) for n in shown])]
     parts.append(table(share_table(job, price)._replace(title="In figures"), "h3"))
-    facts = [plural(job.ranks, "rank"), plural(job.workers, "worker"), plural(job.gpus, "GPU")]
+    numbers = ((job.ranks, "rank"), (job.workers, "worker"), (job.gpus, "GPU"))
+    facts = [plural(number, name) for number, name in numbers if number is not None]
     return section(
         f"Where the time of {job.name} went",
         *parts,

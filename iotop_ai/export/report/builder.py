@@ -47,6 +47,8 @@ class StoryBuilder:
         if isinstance(item, JudgedSpan):
             self.diagnosis.join(item.totals)
             self._add_events(item.events)
+            if self._grid is not None:
+                self._jobs.add_span(item.totals.jobs, item.events, item.end_ns)
             return
         if isinstance(item, Frame):
             self.diagnosis.add(item)

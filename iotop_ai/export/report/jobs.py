@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from iotop_ai.export.report.series import Curve, Grid, Interval, Series, Track, curve_of
 from iotop_ai.export.report.story import JobStory, Steps
 from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.job.exits import ENDED
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.steps import StepRates
 from iotop_ai.model.job.time_shares import SHARES, TimeCounts, TimeShares
 from iotop_ai.model.process.records import ProcessKey, ProcessStat
 from iotop_ai.model.sample import Sample
-from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import JobTime
 
 MOST_CURVES = 64
@@ -70,6 +71,8 @@ class JobFold:
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._jobs: dict[ProcessKey, _Job] = {}
+        self._ends_ns: dict[ProcessKey, int] = {}
+        """When jobs that no Snapshot has shown so far were last counted: they began and ended between two."""
         self._with_curves = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
@@ -93,10 +96,22 @@ class JobFold:
                 self._with_curves += one.series is None
                 one.add(at, shares, self._grid)
 
+    def add_span(self, jobs: Iterable[JobTime], events: Iterable[Event], end_ns: int) -> None:
+        """Take in which jobs were counted in a span of time that ends at this wall time."""
+        ended = {event.pid: event.wall_ns for event in events if event.kind == ENDED}
+        for job in jobs:
+            if job.key not in self._jobs and len(self._ends_ns) < MOST_JOBS:
+                self._ends_ns[job.key] = ended.get(job.key.pid, end_ns)
+
     def stories(self, times: dict[ProcessKey, JobTime]) -> tuple[JobStory, ...]:
         """The jobs, the most GPUs and the longest first. times: of each, by the verdict's totals."""
         found = [self._story(key, one, times[key].counts if key in times else None) for key, one in self._jobs.items()]
-        return tuple(sorted(found, key=lambda job: (-job.gpus, -job.counts.whole_ms, job.begin_ns, job.pid)))
+        found += [
+            _short_story(times[key], end_ns)
+            for key, end_ns in self._ends_ns.items()
+            if key in times and key not in self._jobs
+        ]
+        return tuple(sorted(found, key=lambda job: (-(job.gpus or 0), -job.counts.whole_ms, job.begin_ns, job.pid)))
 
     def _story(self, key: ProcessKey, one: _Job, counts: TimeCounts | None) -> JobStory:
         job = one.job
@@ -128,6 +143,12 @@ class JobFold:
     def _curves(self, series: dict[str, Series]) -> dict[str, Curve]:
         curves = {name: curve_of(self._grid, one) for name, one in series.items()}
         return {name: curve for name, curve in curves.items() if any(curve.values)}
+
+
+def _short_story(job: JobTime, end_ns: int) -> JobStory:
+    """A job that no Snapshot shows: who ran it, and what it held, is unknown."""
+    begin_ns = end_ns - job.counts.whole_ms * 1_000_000
+    return JobStory(job.key.pid, job.name, "", "", "", None, None, None, False, begin_ns, end_ns, job.counts, {})
 
 
 def _below(key: ProcessKey, snapshot: Snapshot) -> bool:

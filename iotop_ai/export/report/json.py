@@ -156,7 +156,7 @@ def _job(job: JobStory) -> Object:
     return {
         "pid": job.pid,
         "name": job.name,
-        "user": job.user,
+        "user": job.user or None,
         "label": job.label,
         "framework": job.framework,
         "ranks": job.ranks,

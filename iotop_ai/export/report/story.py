@@ -44,8 +44,9 @@ class JobStory(NamedTuple):
     """One training job. counts: where its time went, in ms; all 0 where it was not recorded.
 
     shares: each share of the time over time, by name, only those that are not 0 throughout. gpus: the most it held;
-    0: none. ranks, workers: the most. own: of the command that the recording was made of. mount,
-    fstype, disk: where it read most from, by its open files; "" unknown, and disk also without a local one.
+    0: none. ranks, workers: the most. These three are None, and user "", of a job that lived between the Snapshots that
+    were read. own: of the command that the recording was made of. mount, fstype, disk: where it read most from, by its
+    open files; "" unknown, and disk also without a local one.
     """
 
     pid: int
@@ -53,9 +54,9 @@ class JobStory(NamedTuple):
     user: str
     label: str
     framework: str
-    ranks: int
-    workers: int
-    gpus: int
+    ranks: int | None
+    workers: int | None
+    gpus: int | None
     own: bool
     begin_ns: int
     end_ns: int
@@ -215,4 +216,4 @@ class Story(NamedTuple):
     def main_job(self) -> JobStory | None:
         """The recorded command's job, else the one with the most GPUs, and of these the longest."""
         counted = [job for job in self.jobs if job.recorded]
-        return max(counted, key=lambda job: (job.own, job.gpus, job.counts.whole_ms), default=None)
+        return max(counted, key=lambda job: (job.own, job.gpus or 0, job.counts.whole_ms), default=None)

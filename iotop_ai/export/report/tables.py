@@ -113,12 +113,15 @@ def _job_row(job: JobStory, price: Price | None) -> tuple[str, ...]:
     shares = [f"{percent(part / whole)} %" if whole else UNKNOWN for part in (job.counts.compute, data, lost_ms(job))]
     name = " ".join(filter(None, (job.label, job.name, f"({job.pid})")))
     watched = duration(whole / 1000 if whole else (job.end_ns - job.begin_ns) / 1e9)
-    people = (name, job.user, str(job.ranks), str(job.workers), str(job.gpus))
+    numbers = (UNKNOWN if one is None else str(one) for one in (job.ranks, job.workers, job.gpus))
+    people = (name, job.user or UNKNOWN, *numbers)
     return (*people, watched, *shares, lost_text(job, lost_ms(job), price))
 
 
 def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
     """GPU time with its price: "29 s", "8.3 h, $20.75"; "-" without a GPU."""
+    if job.gpus is None:
+        return UNKNOWN
     hours = job.gpu_hours(milliseconds)
     if hours is None or not job.recorded:
         return UNDEFINED

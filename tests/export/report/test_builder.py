@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.export.html.report import render_report_html
 from iotop_ai.export.json.diagnosis import Diagnosis
 from iotop_ai.export.report.builder import StoryBuilder
+from iotop_ai.export.report.json import report_object
 from iotop_ai.export.report.money import gpu_time
 from iotop_ai.export.report.series import Stat
 from iotop_ai.export.report.story import DeviceStory, Story
+from iotop_ai.export.report.tables import jobs_table
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.job.exits import ENDED
+from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.run_reader import JudgedSpan, Moment, RunReader
 from iotop_ai.playback.selection import RecordedFrames
@@ -118,17 +122,49 @@ def test_two_sessions_of_fewer_readings(tmp_path: Path) -> None:
     assert few.watched_s < read(path, every=True).watched_s + 0.1
 
 
-def test_a_short_job_between_readings_is_counted(tmp_path: Path) -> None:
+def _with_jobs_in(seen: range) -> list[Snapshot]:
+    """The run with its job in these Snapshots only."""
     without = [one.snapshot for one in slow_disk()]
-    for i in (*range(11), *range(23, len(without))):
+    for i in set(range(len(without))).difference(seen):
         table = without[i].jobs.value
         assert table is not None
-        without[i] = without[i]._replace(jobs=without[i].jobs._replace(value=table._replace(jobs={}, sweeps={})))
+        without[i] = without[i]._replace(
+            jobs=without[i].jobs._replace(value=table._replace(jobs={}, sweeps={}, times={})), events=()
+        )
+    return without
+
+
+def test_a_short_job_between_readings_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "run.iotop.jsonl"
-    record(path, _again(without), keyframe_every=5)
+    record(path, _again(_with_jobs_in(range(11, 23))), keyframe_every=5)
     fine, coarse = read(path, every=True), read(path, every=False, most=1)
     assert [job.name for job in coarse.jobs] == ["trainer.py"]
     assert gpu_time(coarse.jobs) == gpu_time(fine.jobs) is not None
+
+
+@pytest.mark.parametrize("reported", [False, True])
+def test_a_job_between_two_keyframes_has_its_time(tmp_path: Path, reported: bool) -> None:
+    snapshots = _with_jobs_in(range(16, 19))
+    (key,) = snapshots[17].jobs.value.jobs if snapshots[17].jobs.value is not None else ()
+    last = snapshots[18]
+    if reported:
+        ended = Event(last.at_ns, last.wall_ns, ENDED, "trainer.py ended", "trainer", key.pid, 0, key.pid)
+        worker = ended._replace(wall_ns=last.wall_ns - 10**9, pid=key.pid + 1, role="worker")
+        snapshots[18] = last._replace(events=(worker, ended))
+    path = tmp_path / "run.iotop.jsonl"
+    record(path, _again(snapshots), keyframe_every=5)
+    fine, coarse = read(path, every=True), read(path, every=False, most=1)
+    (seen,), (job,) = fine.jobs, coarse.jobs
+    assert (job.pid, job.name, job.counts) == (seen.pid, seen.name, seen.counts)
+    assert job.counts.whole_ms > 1000
+    assert (job.user, job.ranks, job.workers, job.gpus) == ("", None, None, None)
+    assert job.end_ns == (last if reported else snapshots[19]).wall_ns
+    assert job.end_ns - job.begin_ns == job.counts.whole_ms * 1_000_000
+    assert coarse.main_job == job
+    (row,) = jobs_table(coarse, None).rows
+    assert row[1:5] == ("?", "?", "?", "?")
+    assert report_object(coarse)["jobs"][0]["gpus"] is None
+    assert "trainer.py" in render_report_html(coarse)
 
 
 def test_every_reading_is_as_if_folded(many_blocks: Path) -> None:
