@@ -80,14 +80,22 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if where.cells < 10:
         return []
     number = _GRAPHS if devices.selected_device(frame, view) is not None else 1
-    rows = max(1, (height - 1) // number)
+    heights = graph_heights(height - 1, number)
     out = [axis(frame, view, width, where)]
-    for graph in graphs(frame, view, 2 * where.cells, apart=rows > 1):
+    at, begins_pair = -1, False
+    for graph in graphs(frame, view, 2 * where.cells, apart=min(heights) > 1):
+        begins_pair = graph.of > 1 and not begins_pair
+        at += graph.of == 1 or begins_pair
         # Of a pair that shares an odd number of rows the first has one more.
-        left = len(out) - 1
-        mine = rows if graph.of == 1 else (rows + 1) // 2 if left % rows == 0 else rows // 2
-        out += graph_lines(graph, view, width, where, mine)
+        rows = heights[at] if graph.of == 1 else (heights[at] + begins_pair) // 2
+        out += graph_lines(graph, view, width, where, rows)
     return out
+
+
+def graph_heights(rows: int, number: int) -> list[int]:
+    """The rows of each graph; the first ones have those that do not divide."""
+    least, more = divmod(rows, number)
+    return [max(1, least + (at < more)) for at in range(number)]
 
 
 _GRAPHS = 3

@@ -77,7 +77,7 @@ PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for na
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
-_LISTED_STEP, _GRAPHS = 8, 3
+_LISTED_STEP, _GRAPHS = 4, 3
 _TITLED_FROM = 20
 """Rows of a screen from which a hidden panel leaves its title."""
 _CLOSE = ("doctor", "keys", "banner", "time", "timeline")
@@ -228,7 +228,7 @@ def _planned(
             break
         lower = {name: min(value, getattr(heights, name)) for name, value in change.items()}
         heights = heights._replace(**lower)
-    return _slots(_spread(heights, height, hidden, graphs, disks + parts, listed), height, hidden)
+    return _slots(_spread(heights, height, hidden, disks + parts, listed), height, hidden)
 
 
 def tall_enough(height: int) -> bool:
@@ -241,9 +241,9 @@ def _parts(frame: Frame, view: View) -> int:
     return 0 if device is None else len(devices.nested_devices(devices.top_row_of(device.name, frame), frame, view))
 
 
-def _spread(heights: _Heights, height: int, hidden: frozenset[str], graphs: int, disks: int, listed: int) -> _Heights:
+def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:
     """Spare rows go to disks without a row, up to a third of the screen, then to processes; on a tall screen those that
-    the list does not need to the graphs, the same number to each of them.
+    the list does not need to the graphs.
     """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
@@ -254,9 +254,9 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], graphs: int,
         heights = heights._replace(disk=heights.disk + more)
         spare -= more
     if spare > 0 and listed and heights.graphs and "graphs" not in hidden:
-        # Two rows of a graph at least, up to half of the screen for all.
+        # Two rows of a graph at least, up to two thirds of the screen for all.
         unneeded = spare if "process" in hidden else spare - max(0, listed - heights.process)
-        more = max(0, min(unneeded, height // 2 - heights.graphs)) // graphs * graphs
+        more = max(0, min(unneeded, 2 * height // 3 - heights.graphs))
         heights = heights._replace(graphs=heights.graphs + more)
         spare -= more
     if spare > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.present.screen.graphs import graph_heights
 from iotop_ai.present.screen.layout import ZOOMABLE, plan, screen_rows
 from iotop_ai.present.screen.view import Timeline, View
 from iotop_ai.present.text.line import cells
@@ -64,9 +65,26 @@ def test_rows_that_the_list_does_not_need_make_the_graphs_taller(count: int, lea
     slots = {slot.panel: slot for slot in plan(250, 70, scene, UTC)}
     assert slots["graphs"].height >= least
     assert slots["process"].height >= min(count + 2, 30)
-    assert (slots["graphs"].height - 1) % 3 == 0
+
+
+@pytest.mark.parametrize("size", [(250, 70), (160, 60)])
+@pytest.mark.parametrize("count", range(1, 24))
+def test_a_tall_window_has_at_most_four_blank_rows_below_the_list(count: int, size: tuple[int, int]) -> None:
+    scene = frame(snapshots(lambda i: few(count), 5))
+    slots = {slot.panel: slot for slot in plan(*size, scene, UTC)}
+    lines = screen_rows(*size, scene, UTC)
+    process = lines[slots["process"].y : slots["process"].y + slots["process"].height]
+    assert sum(not line.text.strip() for line in process) <= 4
+    graphs = lines[slots["graphs"].y : slots["graphs"].y + slots["graphs"].height]
+    assert len(graphs) == slots["graphs"].height
+    assert graphs[-1].text.strip(), "the last graph ends on its scale"
+
+
+@pytest.mark.parametrize(("rows", "heights"), [(3, [1, 1, 1]), (7, [3, 2, 2]), (8, [3, 3, 2]), (9, [3, 3, 3])])
+def test_rows_that_do_not_divide_go_to_the_first_graphs(rows: int, heights: list[int]) -> None:
+    assert graph_heights(rows, 3) == heights
 
 
 def test_a_process_more_moves_nothing() -> None:
-    heights = {plan(250, 70, frame(snapshots(lambda i, n=n: few(n), 5)), UTC) for n in range(8, 13)}  # type: ignore[misc]
+    heights = {plan(250, 70, frame(snapshots(lambda i, n=n: few(n), 5)), UTC) for n in range(7, 11)}  # type: ignore[misc]
     assert len(heights) == 1
