@@ -31,7 +31,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
 from iotop_ai.present.text.line import ELLIPSIS, Cell, Line, Span, cells, cut, place, plain, row, stack_sections
 from iotop_ai.present.text.panel import reason_row
-from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
+from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent, plural, size
 from iotop_ai.present.verdict.advice import limit_text
 
@@ -62,7 +62,7 @@ FILE_COLUMNS = (
     Column("disk", "disk", 11, 0, 14, left=True, gap=2),
 )
 SOCKET_COLUMNS = (
-    Column("local", "local", 24, 0, 48, left=True, gap=2),
+    Column("local", "local", 24, 1, 48, left=True, gap=2),
     Column("remote", "peer", 24, 0, 48, left=True, gap=2),
     Column("state", "state", 14, 0, left=True, gap=2),
 )
@@ -239,16 +239,17 @@ def disk_of(frame: Frame, mount: Mount | None) -> tuple[str, str]:
 
 
 def _sockets(width: int, found: Sockets) -> list[Line]:
-    at = place_columns(fit_columns(SOCKET_COLUMNS, width - 8), 8, width - 1)
     inet = [one for one in found.sockets if one.protocol != "unix"]
+    kinds = [f"{one.protocol} x{one.alike}" if one.alike > 1 else one.protocol for one in inet[:_MOST_SOCKETS]]
+    start = max([8, *(len(kind) + 1 for kind in kinds)])
+    at = place_columns(fit_columns(SOCKET_COLUMNS, width - start), start, width - 1)
     local = sum(one.alike for one in found.sockets if one.protocol == "unix")
     number = sum(one.alike for one in found.sockets) + found.hidden
-    out: list[Line] = [head(width, "sockets", at[1:] if inet else (), note=str(number) if number else "none")]
-    for one in inet[:_MOST_SOCKETS]:
+    out: list[Line] = [head(width, "sockets", at[-2:] if inet else (), note=str(number) if number else "none")]
+    for one, kind in zip(inet, kinds, strict=False):
         texts = {"local": one.local, "remote": one.remote or UNDEFINED, "state": one.state or UNDEFINED}
-        tail = f" x{one.alike}" if one.alike > 1 else ""
-        spots = [_socket_cell(spot, texts[spot.column.id]) for spot in at]
-        out.append(place(width, Cell(1, one.protocol + tail, "dim"), *spots))
+        spots = [spot.cell(_with_port(plain(texts[spot.column.id]), spot.last - spot.first + 1)) for spot in at]
+        out.append(place(width, Cell(1, kind, "dim"), *spots))
     rest = []
     if len(inet) > _MOST_SOCKETS:
         rest.append(f"{len(inet) - _MOST_SOCKETS} more")
@@ -259,8 +260,10 @@ def _sockets(width: int, found: Sockets) -> list[Line]:
     return [*out, row(width, [Span(f" {', '.join(rest)}", "dim")])] if rest else out
 
 
-def _socket_cell(spot: ColumnSlot, text: str) -> Cell:
-    return spot.cell(plain(text))
+def _with_port(address: str, room: int) -> str:
+    """The address in at most ``room`` columns; its port stays whole."""
+    host, colon, port = address.rpartition(":")
+    return f"{cut(host, room - cells(port) - 1)}:{port}" if colon and cells(address) > room else address
 
 
 def _limits_of(detail: ProcessDetail) -> tuple[Limit, ...]:

@@ -215,3 +215,17 @@ def test_what_a_thread_waits_for_in_words() -> None:
 def test_a_long_path_keeps_its_end() -> None:
     assert cut_left("/a/b/c.tar", 6) == "…c.tar"
     assert cut_left("/a", 6) == "/a"
+
+
+@pytest.mark.parametrize("width", [60, 66, 72, 79, 80, 90, 100, 120, 140, 160, 250])
+def test_a_socket_keeps_its_port_and_its_state_at_every_width(width: int) -> None:
+    shown = frame()
+    key = worker(shown)
+    peer = "[2001:db8:ffff:5678:9abc:def0:1234:5678]:60443"
+    six = Socket("tcp6", "[2001:db8:1234:5678:9abc:def0:1234:1]:40000", peer, "established", 120)
+    found = detail(key)._replace(sockets=known(Sockets((six,), 0)))
+    line = next(row for row in text(ProcessPage(key, found), (width, 110), shown=shown).splitlines() if "tcp6" in row)
+    words = line.split()
+    assert words[:2] == ["tcp6", "x120"]
+    assert words[-2].endswith(":60443")
+    assert words[-1] == "established"

@@ -23,12 +23,14 @@ from iotop_ai.present.health.view import HealthView
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.job.screen import jobs_screen_rows
 from iotop_ai.present.job.time_bar import time_rows
+from iotop_ai.present.process.screen import ProcessPage, process_order, process_screen_rows
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.verdict.screen import reasoning_rows
 from tests.present import gpu_scenes, scenes
+from tests.present.process.test_screen import detail
 from tests.scenarios.keep import VERDICTS, snapshots
 
 ROOT = Path(__file__).parents[3]
@@ -83,6 +85,10 @@ def pages(frame: Frame, width: int) -> Iterator[list[Line]]:
             yield device_screen_rows(frame, UTC, width, 30, device.name, DevicePage(tab))
     for gpu in gpus(frame, UTC)[:1]:
         yield gpu_screen_rows(frame, UTC, width, 30, gpu.uuid)
+    for key in process_order(frame, UTC)[:1]:
+        for height in (24, 48):
+            yield process_screen_rows(frame, UTC, ProcessPage(key, detail(key)), width, height)
+            yield process_screen_rows(frame, UTC, ProcessPage(key, detail(key), scroll=12), width, height)
     yield reasoning_rows(frame, UTC, width, 40)
     yield jobs_screen_rows(frame, UTC, width, 30, 0)
     yield health_screen_rows(frame, UTC, HealthView(), width, 30)
