@@ -290,11 +290,26 @@ def _help(screen: str) -> Action:
 
 def _time(screen: str) -> tuple[Action, ...]:
     """Pause, interval, the keys of time and help of a screen that follows the main one."""
-    longer = Hint("interval", "interval, or speed", pair=f"{screen}.shorter")
+    shorter = f"{screen}.shorter"
+    longer = Hint("interval", "interval, or speed", pair=shorter)
     return (
-        _key("space", "pause", "Pause", f"{screen}.pause", Hint("pause", "pause, or play")),
-        _key("plus", "interval(1)", "Longer interval", f"{screen}.longer", longer),
-        _key("minus", "interval(-1)", "Shorter interval", f"{screen}.shorter"),
+        _key(
+            "space",
+            "pause",
+            "Pause",
+            f"{screen}.pause",
+            Hint("pause", "pause, or play"),
+            replay=Hint("play", "play, pause"),
+        ),
+        _key(
+            "plus",
+            "interval(1)",
+            "Longer interval",
+            f"{screen}.longer",
+            longer,
+            replay=Hint("speed", "speed, 0.25x to 64x", pair=shorter),
+        ),
+        _key("minus", "interval(-1)", "Shorter interval", shorter),
         *DETAIL_ACTIONS,
         _key("end", "app.time('now')", "Back to now", f"{screen}.now", Hint("", "back to now")),
         _help(screen),

@@ -112,7 +112,7 @@ def keys_of(view: View) -> tuple[Key, ...]:
 
 def keys_above(names: tuple[str, ...], view: View) -> tuple[Key, ...]:
     """The keys of these actions of a screen above the main one; an action without a hint has none of its own."""
-    return _keys(names, "above", view.keymap)
+    return _keys(names, "replay above" if view.mode in ("replay", "back") else "above", view.keymap)
 
 
 def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
@@ -126,7 +126,7 @@ def _keys(names: tuple[str, ...], kind: str, keymap: Keymap) -> tuple[Key, ...]:
     for name in names:
         if name in _FIXED:
             out.append(_FIXED[name])
-        elif (hint := getattr(actions[name], kind) or actions[name].hint) is not None:
+        elif hint := next(filter(None, (getattr(actions[name], one) for one in (*kind.split(), "hint"))), None):
             out.append(_key(actions[name], hint, actions, dict(keymap)))
     return tuple(out)
 

@@ -46,6 +46,13 @@ def test_every_screen_has_its_keys() -> None:
     assert all(SCREEN_KEYS.values())
 
 
+@pytest.mark.parametrize("screen", ["gpu", "device"])
+def test_in_a_replay_space_plays_and_plus_sets_the_speed(screen: str) -> None:
+    words = {live: {key.keys: key.word for key in screen_keys(View(mode=live), screen)} for live in ("live", "replay")}
+    assert (words["live"]["Space"], words["live"]["+ -"]) == ("pause", "interval")
+    assert (words["replay"]["Space"], words["replay"]["+ -"]) == ("play", "speed")
+
+
 @pytest.mark.parametrize("screen", ABOVE)
 def test_every_action_of_a_screen_is_in_its_help(screen: str) -> None:
     printed = {name for key in SCREEN_KEYS[screen] for name in key.actions}
