@@ -274,6 +274,8 @@ class MainScreen(RootScreen):
             self.time.type_mark(event.key, event.character)
         elif self.view.typing:
             self.lists.type_filter(event.key, event.character)
+            if event.key == "enter" and self.view.pattern:
+                self._to_first_process()
         elif not await self._run_action(event):
             return
         event.stop()
@@ -445,6 +447,12 @@ class MainScreen(RootScreen):
         if any(slot.panel == "process" for slot in self._slots):
             self.panels["process"].focus()
             self.state.change(self.view.message, focus="process", cursor="", scroll=0)
+
+    def _to_first_process(self) -> None:
+        """After a filter the next Enter opens the first process that it left."""
+        self._focus_processes()
+        if self._row_keys():
+            self._move_cursor(1)
 
     def _move_cursor(self, step: int) -> None:
         enter = DISK_PREFIX + selected_device_name(self.frame, self.view) if self.view.focus == "disk" else ""
