@@ -74,6 +74,25 @@ def _columns() -> Iterator[str]:
         yield ""
 
 
+def _column(name: str) -> Iterator[str]:
+    """The meaning of one column on each screen that has it; of a long name such as rareq-sz that of its column."""
+    from iotop_ai.present.screen.column_help import ON
+    from iotop_ai.present.screen.help import TITLES
+
+    seen: set[tuple[str, str]] = set()
+    for screen, entries in ON.items():
+        found = [entry for entry in entries if _is_about(entry, name) and entry not in seen]
+        seen.update(found)
+        if found:
+            yield f"{TITLES.get(screen, 'main screen')}:"
+            yield from _table(found)
+
+
+def _is_about(entry: tuple[str, str], name: str) -> bool:
+    term, text = entry
+    return name == term or name in term.split() or ("-" in name and name in text.replace("(", " ").split())
+
+
 TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
     "keys": ("every key of every screen", _keys),
     "columns": ("what each column means", _columns),
@@ -86,7 +105,8 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``help``."""
-    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a command, or one of " + ", ".join(TOPICS))
+    what = "a command, a column of the screen, or one of "
+    parser.add_argument("topic", metavar="TOPIC", nargs="*", help=what + ", ".join(TOPICS))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,16 +114,18 @@ def run(args: argparse.Namespace) -> int:
     from iotop_ai.cli.main import COMMANDS, build_parser
 
     commands = {command.name: command.help for command in COMMANDS}
-    if args.topic is None:
+    topic = " ".join(args.topic)
+    if not topic:
         lines = ["iotop-ai help TOPIC, with one of these:", *_table((name, text) for name, (text, _) in TOPICS.items())]
-        lines += ["or with a command:", *_table(commands.items())]
-    elif args.topic in TOPICS:
-        lines = list(TOPICS[args.topic][1]())
-    elif args.topic in commands:
-        build_parser([args.topic]).parse_args([args.topic, "--help"])  # prints, and ends the program
+        lines += ["or with a column of the screen, as r_await, or with a command:", *_table(commands.items())]
+    elif topic in TOPICS:
+        lines = list(TOPICS[topic][1]())
+    elif topic in commands:
+        build_parser([topic]).parse_args([topic, "--help"])  # prints, and ends the program
         return 0
-    else:
-        raise UsageError(f"no topic {args.topic!r}; topics: {', '.join((*TOPICS, *commands))}")
+    elif not (lines := list(_column(topic))):
+        known = ", ".join((*TOPICS, *commands))
+        raise UsageError(f"no topic and no column {topic!r}; help columns lists the columns; topics: {known}")
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 

@@ -60,4 +60,21 @@ def test_the_other_topics(topic: str) -> None:
 def test_an_unknown_topic_names_the_known_ones() -> None:
     done = iotop("help", "nope")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: no topic 'nope'; topics: keys, columns, states")
+    assert done.stderr.startswith("usage: no topic and no column 'nope'; help columns lists the columns; topics: keys,")
+
+
+@pytest.mark.parametrize(
+    ("words", "meaning"),
+    [
+        (("r_await",), "ms of one, its queue included"),
+        (("x", "norm"), "r_await as a multiple of what is normal"),
+        (("rareq-sz",), "rsize wsize dsize"),
+        (("wait channel",), "kernel function in which the main thread sleeps"),
+        (("busy%",), "a kernel ran, however small"),
+    ],
+)
+def test_a_column_is_a_topic(words: tuple[str, ...], meaning: str) -> None:
+    found = text(*words)
+    assert found.startswith("main screen:\n")
+    assert meaning in found
+    assert len(found.splitlines()) <= 6
