@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS
 from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison
 from iotop_ai.model.job.time_shares import DATA, LOST
 from iotop_ai.present.job.time_words import Part
@@ -22,7 +23,8 @@ def sentence(found: Comparison) -> str:
     if first is None:
         return "Cannot tell: neither steps nor where the time went is recorded in both runs"
     if first.interval is None:
-        return f"Cannot tell: too short for a comparison ({_pair(first)})"
+        least = f"each takes {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
+        return f"Cannot tell: too short for a comparison, {least} ({_pair(first)})"
     if not first.clear:
         return f"No clear difference: {_pair(first)}, {interval_text(first)}"
     reason = _reason(found)

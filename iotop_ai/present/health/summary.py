@@ -24,13 +24,14 @@ class Health(NamedTuple):
     """The clause after the word; "" without one."""
 
 
+NO_SMART = "no SMART"
 _RANK = ("FAILING", "degraded", "warm", "worn", "warn")
 _WARM = {"warm", "throttles"}
 _WORN = {"worn", "worn-soon", "spare-low"}
 _STATUS = {
     Status.PENDING: Health("asking", "dim", "smartctl has not answered yet"),
     Status.ABSENT: Health("no node", "unsure", "it has no device node here"),
-    Status.UNSUPPORTED: Health("no SMART", "dim", "this device has no SMART"),
+    Status.UNSUPPORTED: Health(NO_SMART, "dim", "this device has no SMART"),
     Status.DENIED: Health("? root", "unsure", "SMART needs root"),
     Status.FAILED: Health("? failed", "unsure", "smartctl failed"),
     Status.ASLEEP: Health("asleep", "dim", "in standby, not woken"),

@@ -7,6 +7,7 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
+from iotop_ai.present.health.summary import NO_SMART
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
 from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut_spans, place, row
 from iotop_ai.present.text.phrases import whole_clauses
@@ -92,8 +93,10 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
             more = "" if len(names) <= 3 else ", …"
             parts.append(f"{', '.join(names[:3])}{more} {one if len(names) == 1 else many}")
     fine = sum(one.health.word == "ok" for one in rows)
-    none = sum(one.health.token == "dim" and one.health.word != "ok" for one in rows)
+    without = sum(one.health.word == NO_SMART for one in rows)
+    none = sum(one.health.token == "dim" and one.health.word not in ("ok", NO_SMART) for one in rows)
     parts += [f"{fine} ok"] if fine else []
+    parts += [f"{without} without SMART"] if without else []
     parts += [f"{none} without an answer"] if none else []
     return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {'; '.join(parts)}" if parts else "")
 

@@ -90,6 +90,10 @@ def choice(key: str, text: str, note: str, width: int, *, selected: bool, enable
     return [left, Span(" " * gap), Span(note, "dim" if enabled else "mute"), Span("  ")]
 
 
+SUDOERS = "add with sudo visudo: "
+"""Before a line for /etc/sudoers."""
+
+
 def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> list[Row]:
     """This user's permission. how: "root" (no row), "sudo", "" (not permitted), None until it is known."""
     if how is None:
@@ -100,7 +104,7 @@ def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> li
         return []
     return [
         *labelled("may not", plain(reason), width, token="warn"),
-        *(labelled("remedy", plain(remedy), width) if remedy else []),
+        *(labelled("remedy", f"{SUDOERS if 'NOPASSWD' in remedy else ''}{plain(remedy)}", width) if remedy else []),
     ]
 
 

@@ -24,7 +24,8 @@ HUE = {
     State.UNSURE: "unsure",
 }
 _SENTENCE = 10
-MINUTE_NS = 60_000_000_000
+SECOND_NS = 1_000_000_000
+MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = 60 * MINUTE_NS
 
 
@@ -125,4 +126,6 @@ def _since(frame: Frame, view: View) -> list[Span]:
         return []
     passed = max(0, snapshot.at_ns - since)
     at = clock(snapshot.wall_ns - passed, view.utc_offset_s)
+    if passed < SECOND_NS:
+        return [Span(at), Span(f", {frame.verdict.state} from now on", "dim")]
     return [Span(at), Span(f", {frame.verdict.state} for ", "dim"), Span(duration(passed / 1e9))]

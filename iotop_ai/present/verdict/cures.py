@@ -126,7 +126,7 @@ def _reseat(a: Args) -> str:
 
 def _ask_peers(a: Args) -> str:
     local = "" if number(a, "pid") is None else f"; here py-spy dump --pid {whole(a, 'pid')}"
-    return f"where its other ranks run: iotop-ai why; then NCCL's log (NCCL_DEBUG=INFO){local}"
+    return f"run iotop-ai why on the hosts of its other ranks; then read NCCL's log (NCCL_DEBUG=INFO){local}"
 
 
 def _help_late(a: Args) -> str:

@@ -235,6 +235,14 @@ def _because_idle(a: Args) -> Spans:
     return [_plain("CPU "), _strong(percent(a, "cpu")), COMMA, _plain(gpu), COMMA, _plain("disks below 1 MB/s")]
 
 
+def _figures_behind(a: Args) -> list[str]:
+    """The reasons with a number, where the first reason, which the headline begins with, has none."""
+    first, *more = filter(None, word(a, "reasons").split(", ")) or ("",)
+    if any(letter.isdigit() for letter in first):
+        return []
+    return [reason for reason in more if reason[:1].isdigit()]
+
+
 def _because_failing(a: Args) -> Spans:
     if number(a, "hung_s") is not None:
         out = [_plain("it accepts requests and completes none")]
@@ -242,6 +250,8 @@ def _because_failing(a: Args) -> Spans:
         out = [_plain("the kernel reports failed requests")]
     else:
         out = [_plain("its own health report is critical")]
+        for i, reason in enumerate(_figures_behind(a)):
+            out += [COMMA if i else _plain(": "), _strong(reason)]
     if number(a, "await_ms") is not None:
         out = [_plain("it answers in "), *latency(a)]
     if word(a, "mount"):

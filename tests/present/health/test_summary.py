@@ -72,8 +72,8 @@ def test_the_list_has_a_verdict_each() -> None:
         ("vda", "no SMART"),
     ):
         assert word in rows[name], name
-    wide = text(ill(), LIST, 120)
-    sentence = " FAILING  7 disks: sda fails; nvme0n1 warns; nvme2n1, nvme3n1 unknown; 1 ok; 2 without"
+    wide = text(ill(), LIST, 160)
+    sentence = " FAILING  7 disks: sda fails; nvme0n1 warns; nvme2n1, nvme3n1 unknown; 1 ok; 1 without SMART"
     assert wide.splitlines()[1].startswith(sentence)
     assert "asked 3 min ago" in shown
     assert "T:self-test" not in shown  # the cursor is on an NVMe, whose self-test this smartctl cannot start

@@ -189,6 +189,13 @@ def test_words_about_gpus(name: str, expected: str, because: str | None) -> None
     assert words(headline.advice, frame)
 
 
+def test_a_disk_that_calls_itself_failing_shows_its_figures() -> None:
+    reasons = ("the disk itself says that it is failing", "reliability is degraded", "102 % of its rated life used")
+    frame = last(Machine(smart=(DYING._replace(reasons=reasons),), cpu=0.5))
+    assert words(headline.headline, frame).startswith("sda is FAILING: the disk itself says that it is failing")
+    assert words(headline.because, frame).startswith("its own health report is critical: 102 % of its rated life used")
+
+
 def test_the_second_finding_and_the_loss() -> None:
     frame = last(MACHINES["storage_read"])
     assert words(headline.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
