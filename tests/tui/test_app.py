@@ -215,6 +215,18 @@ async def test_the_filter() -> None:
         assert (view.typing, view.pattern) == (False, "")
 
 
+async def test_enter_after_a_filter_opens_the_first_process_that_it_left() -> None:
+    from iotop_ai.tui.screens.process import ProcessDetailScreen
+
+    async with showing((160, 48)) as shown:
+        view = await shown.press("slash", *"worker2", "enter")
+        assert view.focus == "process"
+        assert view.cursor
+        await shown.press("enter")
+        assert isinstance(shown.app.screen, ProcessDetailScreen)
+        assert (await shown.press("escape", "slash", "ctrl+u", *"no such process", "enter")).cursor == ""
+
+
 async def test_a_pasted_filter_is_clean() -> None:
     from textual.events import Paste
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -27,20 +26,6 @@ LONG_S = 60.0
 def started(terminal: Terminal, argv: list[str]) -> None:
     terminal.type(shlex.join(argv) + "\n")
     terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" q "), what="the row of keys")
-
-
-def focused(text: str) -> list[str]:
-    """The rules that say which panel has the focus."""
-    return [line for line in text.splitlines() if line.startswith("━")]
-
-
-def to_the_processes(terminal: Terminal) -> None:
-    for _ in range(12):
-        if re.search(r"^━+ process", terminal.text(), re.MULTILINE):
-            return
-        before = focused(terminal.text())
-        terminal.keys("Tab")
-        terminal.wait_until(lambda text, before=before: focused(text) != before, what="another focus")
 
 
 @pytest.mark.alone
@@ -123,8 +108,7 @@ def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
             terminal.wait_for("Esc:clear")
             terminal.type(f"^{program.name}\n")
             terminal.wait_for_match(rf"^.{program.name} ")
-            to_the_processes(terminal)
-            terminal.keys("Down")
+            terminal.wait_for_match(r"^━+ process")
             terminal.keys("k")
             terminal.wait_for(f"{program.name}, pid {sleeper.pid}")
             terminal.type("term\n")
@@ -158,8 +142,7 @@ def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
             terminal.wait_for("Esc:clear")
             terminal.type(f"^{own}\n")
             terminal.wait_for_match(rf"^.{names[1]} ")
-            to_the_processes(terminal)
-            terminal.keys("Down")
+            terminal.wait_for_match(r"^━+ process")
             terminal.keys("T")  # a row of two, and on to the next
             terminal.wait_for(f"done: {names[0]} x2 tagged, 2 in all")
             terminal.wait_for_match(rf"^\*{names[0]} x2 ")
