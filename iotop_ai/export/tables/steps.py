@@ -57,7 +57,7 @@ class _StepRows:
 
 def _job_of(frame: Frame, key: ProcessKey) -> Job | None:
     table = frame.snapshot.jobs.value
-    return next((job for job in table.jobs.values() if key in job.members), None) if table is not None else None
+    return table.job_of(key) if table is not None else None
 
 
 def _seen(frame: Frame, job: Job | None) -> float | None:

@@ -155,6 +155,10 @@ class JobTable(NamedTuple):
     own_cpu_ns: int | None = None
     times: Mapping[ProcessKey, TimeCounts] = {}
 
+    def job_of(self, key: ProcessKey) -> Job | None:
+        """The training job that a process belongs to; None without one."""
+        return next((job for job in self.jobs.values() if key in job.members), None)
+
 
 def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -> JobSample:
     """The shares of one interval; a job or task without an earlier reading is left out."""

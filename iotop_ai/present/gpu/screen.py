@@ -23,11 +23,17 @@ from iotop_ai.present.text.table import head, rule
 from iotop_ai.present.text.units import GIB, UNKNOWN, brief, percent, size
 from iotop_ai.present.verdict.banner import verdict_row
 
-KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "gpu.help", "app.quit")
+KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "detail.back", "gpu.help", "app.quit")
 """The actions of the last row."""
 TALL = 40
 STATE_WORDS = {"bad": "FAULT", "warn": "WASTED", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
-_WORDS = {"partly": ("PARTLY", "text"), "gaps": ("WAITS", "warn"), "unused": ("FREE", "dim"), "mig": ("MIG", "dim")}
+_WORDS = {
+    "partly": ("PARTLY", "text"),
+    "gaps": ("WAITS", "warn"),
+    "spinning": ("WAITS", "warn"),
+    "unused": ("FREE", "dim"),
+    "mig": ("MIG", "dim"),
+}
 """Word and hue of sentences that say more than their gravity: a GPU that is 20 % busy is not OK."""
 _SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
 _BLOCK = 9

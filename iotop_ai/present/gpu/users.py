@@ -6,9 +6,10 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.job.batch_ids import job_ids
-from iotop_ai.model.process.records import ProcessInfo
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import UNKNOWN
 
 
@@ -22,7 +23,7 @@ class GpuUser(NamedTuple):
     """"?" when it is not in our /proc."""
     command: str
     job: str
-    """The batch job: "slurm 48213"; "" without one."""
+    """The batch job: "slurm 48213"; without one the training job's name; "" without either."""
 
     @property
     def visible(self) -> bool:
@@ -31,9 +32,16 @@ class GpuUser(NamedTuple):
 
 
 @cached_per_frame
-def _by_pid(frame: Frame, view: View) -> dict[int, ProcessInfo]:
+def _by_pid(frame: Frame, view: View) -> dict[int, tuple[ProcessKey, ProcessInfo]]:
     table = frame.snapshot.processes.value
-    return {} if table is None else {key.pid: info for key, info in table.info.items()}
+    return {} if table is None else {key.pid: (key, info) for key, info in table.info.items()}
+
+
+def _job_name(frame: Frame, key: ProcessKey, info: ProcessInfo) -> str:
+    if label := job_ids(info.cgroup).label:
+        return label
+    job = None if frame.snapshot.jobs.value is None else frame.snapshot.jobs.value.job_of(key)
+    return "" if job is None else plain(job.name)
 
 
 def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] | None:
@@ -43,12 +51,14 @@ def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] 
     by_pid = _by_pid(frame, view)
     out = []
     for process in sorted(state.processes, key=lambda p: (-(p.memory_bytes or 0), p.pid)):
-        info = by_pid.get(process.pid) if process.found else None
-        if info is None:
+        found = by_pid.get(process.pid) if process.found else None
+        if found is None:
             # A pid of another namespace, or a process hidden by hidepid.
             out.append(GpuUser(process, f"pid {process.pid}", UNKNOWN, "", ""))
         else:
-            out.append(GpuUser(process, info.name, info.user, " ".join(info.cmdline), job_ids(info.cgroup).label))
+            key, info = found
+            job = _job_name(frame, key, info)
+            out.append(GpuUser(process, info.name, info.user, " ".join(info.cmdline), job))
     return tuple(out)
 
 

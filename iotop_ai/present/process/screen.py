@@ -167,7 +167,7 @@ def _labelled(label: str, text: str, width: int, most: int, token: str = "text")
 def job_of(frame: Frame, key: ProcessKey) -> Job | None:
     """The training job that a process belongs to; None without one."""
     table = frame.snapshot.jobs.value
-    return None if table is None else next((job for job in table.jobs.values() if key in job.members), None)
+    return None if table is None else table.job_of(key)
 
 
 def _job_text(job: Job, key: ProcessKey) -> str:

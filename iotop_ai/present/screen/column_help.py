@@ -75,7 +75,7 @@ ON: dict[str, Entries] = {
         ("mem", "GPU memory of the process"),
         ("SM%", "its share of the multiprocessors' time, where the driver says"),
         ("kind", "compute or graphics"),
-        ("job", "Slurm job, pod or container"),
+        ("job", "Slurm job, pod or container; without one the training job's script"),
         ("user command", "of the process"),
     ),
     "health": (

@@ -237,7 +237,7 @@ def _because_idle(a: Args) -> Spans:
 
 def _figures_behind(a: Args) -> list[str]:
     """The reasons with a number, where the first reason, which the headline begins with, has none."""
-    first, *more = filter(None, word(a, "reasons").split(", ")) or ("",)
+    first, *more = word(a, "reasons").split(", ")
     if any(letter.isdigit() for letter in first):
         return []
     return [reason for reason in more if reason[:1].isdigit()]

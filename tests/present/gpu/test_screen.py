@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.gpu.state import GpuInstance, GpuProcess
+from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.gpu.context import idle_seconds
 from iotop_ai.present.gpu.groups import gpus
@@ -55,7 +56,7 @@ def test_the_screen_opens_with_the_problem_and_the_remedy() -> None:
     assert text().splitlines()[1].startswith(" SLOWED   GPU 2  H100-80G  00000000:1D:00.0 ")
     assert "thermal slowdown 12 % of the time at 88 C, memory 74 C" in text()
     assert "do airflow, fans, room; the neighbour's heat" in text(width=160, height=48)
-    assert text("GPU-0007").splitlines()[1].startswith(" WASTED ")
+    assert text("GPU-0007").splitlines()[1].startswith(" WAITS ")
     assert "another rank is late" in text("GPU-0007")
     assert text("GPU-0000").splitlines()[1].startswith(" OK ")
     assert "3 of 8  b/n" in text()
@@ -126,6 +127,21 @@ def test_processes_on_it() -> None:
     (unseen,) = gpu_users(EIGHT, VIEW, stranger) or ()
     assert (unseen.name, unseen.visible) == ("pid 4824", False)
     assert gpu_users(EIGHT, VIEW, one.state._replace(processes=None)) is None
+
+
+def test_a_process_of_a_training_job_without_a_batch_job_has_the_name_of_its_script() -> None:
+    one = gpus(EIGHT, VIEW)[4]
+    assert one.state is not None
+    processes = EIGHT.snapshot.processes.value
+    assert processes is not None
+    key = next(key for key in processes.info if key.pid == 4824)
+    alone = processes._replace(info={**processes.info, key: processes.info[key]._replace(cgroup="/")})
+    jobs = JobTable({key: Job(key, "train.py", "alice", 1000, (Rank(key),))})
+    shown = EIGHT.snapshot._replace(
+        processes=EIGHT.snapshot.processes._replace(value=alone), jobs=Reading(jobs, Status.OK)
+    )
+    (user,) = gpu_users(EIGHT._replace(snapshot=shown), VIEW, one.state) or ()
+    assert user.job == "train.py"
 
 
 def test_idle_time() -> None:
