@@ -162,7 +162,7 @@ def test_runs_without_a_job_cannot_tell() -> None:
 def test_a_short_run_cannot_tell() -> None:
     short = with_marks("slow", ("a", 5), ("b", 12))
     found = compared(short, with_marks("memory", ("a", 5), ("b", 30)), MARKS)
-    assert sentence(found).startswith("Cannot tell: too short")
+    assert sentence(found).startswith("Cannot tell: too short for a comparison, each takes 15 s or more (")
 
 
 @pytest.mark.parametrize(
