@@ -106,10 +106,10 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
 
     Oldest first, a debt goes to the nearest ancestor whose growth covers it in all seven io fields and whose cminflt
     grew by the child's faults. An ancestor whose growth is exactly the debt comes before all others; a remaining debt
-    goes to the only other process that fits. (In a single pass a debt without an heir takes the bytes of a younger
-    child: on random trees twice the bytes are counted double.) A debt that fits no process waits for one more table:
-    the reaper may have been read before it reaped. cminflt is counted over both intervals, because stat is read after
-    io.
+    with an unknown ancestor goes to the only other process that fits. (In a single pass a debt without an heir takes
+    the bytes of a younger child: on random trees twice the bytes are counted double.) A debt that fits no process waits
+    for one more table: the reaper may have been read before it reaped. cminflt is counted over both intervals, because
+    stat is read after io.
     """
     waiting = last.debts if last is not None else ()
     vanished = sorted(gone(after.stat, before.stat))
@@ -160,7 +160,11 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
     return next((key for key in _ancestors(debt, parents) if heirs.fits(key, debt)), None)
 
 
-def _only_other(debt: Debt, heirs: _Heirs, _: _Parents | None) -> ProcessKey | None:
+def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
+    # Only an ancestor reaps. With all of them known, a growth that fits elsewhere is another process's own: the debt's
+    # parent ignores SIGCHLD.
+    if _reaches_the_first(debt, parents):
+        return None
     passing = [key for key in heirs.room if heirs.fits(key, debt)]
     return passing[0] if len(passing) == 1 else None
 
@@ -201,3 +205,9 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
             return
         child, ppid = max(owners, key=lambda owner: owner[0].start_ticks)
         yield child
+
+
+def _reaches_the_first(debt: Debt, parents: _Parents | None) -> bool:
+    """Whether every ancestor is known, up to one without a parent."""
+    ancestors = list(_ancestors(debt, parents))
+    return parents is not None and bool(ancestors) and (ancestors[-1], 0) in parents.get(ancestors[-1].pid)

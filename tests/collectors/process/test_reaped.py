@@ -226,6 +226,27 @@ def test_last_burst(stage: Stage) -> None:
     assert stage.megabytes() == near({"child": 20, "top": 10})
 
 
+def test_what_a_parent_that_ignores_sigchld_loses_is_not_taken_from_another(stage: Stage) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="iotop-ai-test-", dir="/var/tmp"))
+    other = Stage(folder)
+    try:
+        other.order("top", "ignore")
+        other.order("top", "fork child")
+        other.order("child", "write 20")
+        stage.tick()
+        stage.order("top", "fork child")
+        stage.order("child", "write 20")
+        stage.order("child", "exit")
+        stage.order("top", "wait")
+        other.order("child", "exit")
+        stage.tick()
+        stage.tick()
+    finally:
+        other.close()
+        shutil.rmtree(folder)
+    assert stage.megabytes() == near({"top": 20})
+
+
 def test_sigchld_ignored_and_a_busy_parent(stage: Stage) -> None:
     stage.order("top", "ignore")
     stage.order("top", "fork child")
