@@ -79,7 +79,7 @@ def _jobs(snapshot: Snapshot, uuids: list[str]) -> Reading[JobTable]:
     keys = list(snapshot.processes.value.io)
     jobs, times = {}, {}
     for n in range(2):
-        ranks = tuple(Rank(keys[8 * n + i], gpus=(uuids[4 * n + i],)) for i in range(4))
+        ranks = tuple(Rank(keys[8 * n + i], gpus=(uuids[4 * n + i],), number=12 + i) for i in range(4))
         job = Job(keys[8 * n], "train.py", "alice", 1000, ranks, label=f"slurm {48213 + n}", evidence=("gpu",))
         jobs[job.key] = job
         times[job.key] = TimeCounts(*(snapshot.seq * 70 + i for i in range(14)))

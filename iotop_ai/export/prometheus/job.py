@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from iotop_ai.export.prometheus.families import COUNTER, GAUGE, INFO, Family, Labels, family
+from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.rank_numbers import number_ranges
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.time_shares import SHARES
+from iotop_ai.model.process.records import ProcessKey
 
 JOB = "iotop_job"
 MOST_JOBS = 16
@@ -16,6 +21,7 @@ def job_families(frame: Frame) -> list[Family]:
     table = frame.snapshot.jobs.value
     jobs = {} if table is None else dict(list(table.jobs.items())[:MOST_JOBS])
     times = {} if table is None else table.times
+    late = _late_ranks(frame.verdict.findings, jobs)
     return [
         family(
             *(f"{JOB}_time_seconds", COUNTER, "Time of a job since it is watched, by what it was spent on."),
@@ -36,10 +42,32 @@ def job_families(frame: Frame) -> list[Family]:
             [(_labels(job), len(job.gpus)) for job in jobs.values()],
         ),
         family(
-            *(JOB, INFO, "Identity of a job, to join with."),
-            [((*_labels(job), ("user", job.user), ("framework", job.framework)), 1) for job in jobs.values()],
+            *(JOB, INFO, "Identity of a job, to join with; its ranks' numbers, and their group over machines."),
+            [((*_labels(job), *_identity(job)), 1) for job in jobs.values()],
+        ),
+        family(
+            *(f"{JOB}_late_rank", GAUGE, "Number of the rank for which the others on this machine wait."),
+            [(_labels(job), late.get(key)) for key, job in jobs.items()],
         ),
     ]
+
+
+def _identity(job: Job) -> Labels:
+    ranks = number_ranges(rank.number for rank in job.ranks)
+    return (("user", job.user), ("framework", job.framework), ("ranks", ranks), ("rank_group", job.group))
+
+
+def _late_ranks(findings: Iterable[Finding], jobs: Mapping[ProcessKey, Job]) -> dict[ProcessKey, int]:
+    """By job the number of the rank that a warning names; one that only has less to do is not late."""
+    out = {}
+    for finding in findings:
+        if finding.class_id == "imbalance" and finding.severity is not Severity.INFO:
+            pid = dict(finding.args).get("pid")
+            for key, job in jobs.items():
+                for rank in job.ranks:
+                    if rank.key.pid == pid and rank.number is not None:
+                        out[key] = rank.number
+    return out
 
 
 def _labels(job: Job) -> Labels:

@@ -10,6 +10,7 @@ from iotop_ai.model.job.inspection import OFTEN_IDLE, Inspection
 from iotop_ai.model.job.order import job_order, work_level
 from iotop_ai.model.job.process_tree import CandidateTree
 from iotop_ai.model.job.programs import SPAWNED, has_word, is_notebook, is_script, script_name
+from iotop_ai.model.job.rank_numbers import numbered
 from iotop_ai.model.job.ray import RayRoles, ray_roles
 from iotop_ai.model.job.records import LOADER, MOST_JOBS, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
@@ -316,12 +317,13 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
         _name(found, top, first),
         record.user,
         record.uid,
-        tuple(ranks),
+        tuple(numbered(ranks, {rank.key: tree.seen(rank.key).ids for rank in ranks})),
         tuple(helpers),
         ids._replace(unit="").label,
         libraries[0] if libraries else ("torch" if "loader" in words else ""),
         tuple(words),
         tuple(hidden),
+        tree.seen(first).ids.group,
     )
 
 

@@ -1,9 +1,10 @@
 """What one inspection of a process shows: the libraries that it maps, and the ids in its environment.
 
-Variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK), ompi/runtime and PMIx
-(OMPI_COMM_WORLD_RANK and _SIZE, PMIX_NAMESPACE, PMIX_RANK), src/pm/hydra (PMI_RANK, PMI_SIZE), Slurm's sbatch(1) and
-srun(1) (SLURM_JOB_ID, SLURM_PROCID, SLURM_NTASKS), horovod/runner/gloo_run.py (HOROVOD_RANK, HOROVOD_SIZE), Ray's
-src/ray/raylet/worker_pool.cc (RAY_JOB_ID), jupyter_server's sessionmanager.py (JPY_SESSION_NAME).
+Variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK, TORCHELASTIC_RUN_ID, which
+is "none" without --rdzv-id), ompi/runtime and PMIx (OMPI_COMM_WORLD_RANK and _SIZE, PMIX_NAMESPACE, PMIX_RANK),
+src/pm/hydra (PMI_RANK, PMI_SIZE), Slurm's sbatch(1) and srun(1) (SLURM_JOB_ID, SLURM_PROCID, SLURM_NTASKS),
+horovod/runner/gloo_run.py (HOROVOD_RANK, HOROVOD_SIZE), Ray's src/ray/raylet/worker_pool.cc (RAY_JOB_ID),
+jupyter_server's sessionmanager.py (JPY_SESSION_NAME).
 """
 
 from __future__ import annotations
@@ -63,8 +64,11 @@ _KNOWN = frozenset(
     (
         *(name for pair in _RANKS for name in pair),
         *(b"MASTER_ADDR", b"MASTER_PORT", b"SLURM_JOB_ID", b"PMIX_NAMESPACE", b"RAY_JOB_ID", b"JPY_SESSION_NAME"),
+        b"TORCHELASTIC_RUN_ID",
     )
 )
+_LOOPBACK = pattern(r"(?i)localhost[.:]|ip6-|127\.|0\.0\.0\.0:|::1?:")
+_NO_RUN = "none"
 _NIL_RAY_JOB = "ffffffff"
 """What a worker has that Ray started before a job needed it."""
 
@@ -73,7 +77,8 @@ class RankIds(NamedTuple):
     """What a process's environment says about its job; "" or None where it says nothing.
 
     slurm: job id. mpi: PMIx's name of the job. master: "address:port" of a group of more than one rank. rank, size: its
-    number among them. ray: Ray's job. notebook: the notebook's file name.
+    number among them. ray: Ray's job. notebook: the notebook's file name. local: whether rank counts only those of its
+    machine. run: the id that the user gave torchrun.
     """
 
     slurm: str = ""
@@ -83,6 +88,19 @@ class RankIds(NamedTuple):
     size: int | None = None
     ray: str = ""
     notebook: str = ""
+    local: bool = False
+    run: str = ""
+
+    @property
+    def group(self) -> str:
+        """What ranks of one group on several machines share: "RUN@address:port", "address:port" or "".
+
+        "" where the address is that of the machine itself: the group has no other. The address is kept beside a run id,
+        as many a script has the id of the manual that it is copied from.
+        """
+        if not self.master or _LOOPBACK.match(self.master):
+            return ""
+        return (_text(f"{self.run}@{self.master}") or self.master) if self.run else self.master
 
 
 NO_IDS = RankIds()
@@ -123,7 +141,7 @@ def rank_ids(environ: bytes) -> RankIds:
             known[name] = clean_bytes(value, 256)
     if not known:
         return NO_IDS
-    rank, size = _rank(known)
+    rank, size, local = _rank(known)
     address, port = known.get(b"MASTER_ADDR", ""), known.get(b"MASTER_PORT", "")
     ray = _text(known.get(b"RAY_JOB_ID", ""))
     notebook = _text(known.get(b"JPY_SESSION_NAME", "").rsplit("/", 1)[-1])
@@ -135,15 +153,17 @@ def rank_ids(environ: bytes) -> RankIds:
         size,
         "" if ray == _NIL_RAY_JOB else ray,
         notebook if notebook.endswith(".ipynb") else "",
+        local,
+        run if (run := _text(known.get(b"TORCHELASTIC_RUN_ID", ""))) != _NO_RUN else "",
     )
 
 
-def _rank(known: Mapping[bytes, str]) -> tuple[int | None, int | None]:
+def _rank(known: Mapping[bytes, str]) -> tuple[int | None, int | None, bool]:
     for rank, size in _RANKS:
         number, whole = known.get(rank, ""), known.get(size, "")
         if number.isdecimal() and whole.isdecimal() and int(number) < int(whole):
-            return int(number), int(whole)
-    return None, None
+            return int(number), int(whole), rank == b"LOCAL_RANK"
+    return None, None, False
 
 
 def _text(value: str) -> str:

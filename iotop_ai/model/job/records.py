@@ -32,7 +32,8 @@ class Rank(NamedTuple):
     pin_tid: its pin-memory thread, 0 when none was seen. worker_kind: what the workers are: "loader" (PyTorch's
     DataLoader), "ray" (Ray's tasks and actors), "prep" (of Hugging Face datasets), "env" (simulated environments, which
     answer requests of the trainer at a socket), "pool" (others of multiprocessing); "" without workers, and where it is
-    not known: loaders of an old PyTorch have no name.
+    not known: loaders of an old PyTorch have no name. number: its rank in the whole job, None where its environment
+    does not tell.
     """
 
     key: ProcessKey
@@ -40,6 +41,7 @@ class Rank(NamedTuple):
     gpus: tuple[str, ...] = ()
     pin_tid: int = 0
     worker_kind: str = ""
+    number: int | None = None
 
 
 class Job(NamedTuple):
@@ -48,7 +50,8 @@ class Job(NamedTuple):
     name: the script ("train.py"). label: "slurm 48213", "pod 1a2b3c4d", "container 0123456789ab" or "".
     helpers: launchers, fork servers, resource trackers. framework: torch, tensorflow, jax or "".
     evidence: why it is taken for a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook, children.
-    hidden: what of its ranks is not permitted to be read: libraries, environment, open files.
+    hidden: what of its ranks is not permitted to be read: libraries, environment, open files. group: what its ranks on
+    several machines share beside a batch job's id, "" where it is not known or all are on this machine.
     """
 
     key: ProcessKey
@@ -61,6 +64,7 @@ class Job(NamedTuple):
     framework: str = ""
     evidence: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    group: str = ""
 
     @property
     def workers(self) -> tuple[ProcessKey, ...]:

@@ -128,6 +128,36 @@ def test_the_number_of_series_is_bounded() -> None:
     assert len(values(crowded, "iotop_disk_reads_completed_total")) == 256
 
 
+def test_the_ranks_of_a_job_are_one_series_and_the_late_one_is_named() -> None:
+    frame = drawn()[-1]
+    table = frame.snapshot.jobs.value
+    assert table is not None
+    first, second = table.jobs.values()
+    unknown = first._replace(ranks=tuple(rank._replace(number=None) for rank in first.ranks))
+    jobs = {first.key: unknown, second.key: second._replace(label="", group="7@node-1:29500")}
+
+    def shown(*findings: Finding) -> Frame:
+        reading = frame.snapshot.jobs._replace(value=table._replace(jobs=jobs))
+        return frame._replace(
+            snapshot=frame.snapshot._replace(jobs=reading),
+            verdict=frame.verdict._replace(findings=findings or frame.verdict.findings),
+        )
+
+    infos = [labels for labels in values(shown(), "iotop_job_info") if f'pid="{second.key.pid}"' in labels]
+    assert len(infos) == 1
+    assert infos[0].endswith('user="alice",ranks="12-15",rank_group="7@node-1:29500"}')
+    assert "ranks=" not in next(labels for labels in values(shown(), "iotop_job_info") if labels not in infos)
+    assert not values(shown(), "iotop_job_late_rank")
+    late = [
+        Finding("imbalance", severity, 0.9, "GPU 1", (("pid", float(job.ranks[1].key.pid)),))
+        for job in (first, second)
+        for severity in (Severity.INFO, Severity.WARNING)
+    ]
+    of_second = {f'{{pid="{second.key.pid}",script="train.py"}}': 13.0}
+    assert values(shown(*late), "iotop_job_late_rank") == of_second
+    assert not values(shown(late[2]), "iotop_job_late_rank")  # it has less to do, the others do not wait
+
+
 def test_findings_are_gauges() -> None:
     frame = drawn()[-1]
     finding = Finding("failing_disk", Severity.CRITICAL, 0.9, "sda", gpu_hours_lost=0.5)

@@ -33,7 +33,8 @@ LIGHTNING = {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADD
         (OPEN_MPI, RankIds(mpi="691601409", rank=1, size=2)),
         (HYDRA, RankIds(rank=1, size=2)),
         (SRUN, RankIds(slurm="48213", rank=3, size=4)),
-        (LIGHTNING, RankIds(master="127.0.0.1:40123", rank=1, size=2)),
+        (LIGHTNING, RankIds(master="127.0.0.1:40123", rank=1, size=2, local=True)),
+        ({**TORCHRUN, "TORCHELASTIC_RUN_ID": "run7"}, RankIds(master="node-1:29500", rank=5, size=8, run="run7")),
         ({"HOROVOD_RANK": "0", "HOROVOD_SIZE": "2"}, RankIds(rank=0, size=2)),
         ({"RAY_JOB_ID": "01000000"}, RankIds(ray="01000000")),
         ({"RAY_JOB_ID": "ffffffff"}, NO_IDS),
@@ -48,6 +49,24 @@ LIGHTNING = {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADD
 )
 def test_ids_of_an_environment(variables: dict[str, str], found: RankIds) -> None:
     assert rank_ids(environ(**variables)) == found
+
+
+@pytest.mark.parametrize(
+    ("ids", "group"),
+    [
+        (NO_IDS, ""),
+        (RankIds(master="node-1:29500"), "node-1:29500"),
+        (RankIds(master="node-1:29500", run="100"), "100@node-1:29500"),
+        (RankIds(master="node-1:29500", run="x" * 120), "node-1:29500"),
+        (RankIds(run="100"), ""),  # one rank alone has no address
+        (RankIds(master="localhost-7:29500"), "localhost-7:29500"),
+        (RankIds(master="fe80::1:29500"), "fe80::1:29500"),
+        *((RankIds(master=f"{own}:29500", run="100"), "") for own in ("127.0.1.1", "localhost", "LocalHost", "::1")),
+        (RankIds(master="localhost.localdomain:29500"), ""),
+    ],
+)
+def test_the_group_of_ranks_on_several_machines(ids: RankIds, group: str) -> None:
+    assert ids.group == group
 
 
 def test_a_cut_environment_loses_only_its_end() -> None:

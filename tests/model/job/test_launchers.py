@@ -125,6 +125,7 @@ def test_ranks_started_by_hand_are_joined_by_their_master() -> None:
     looks = {m.add(pid, "python", 1): ids(master="10.0.0.1:29500", rank=pid - 10, size=2) for pid in (10, 11)}
     (job,) = m.jobs(looks)
     assert pids(r.key for r in job.ranks) == [10, 11]
+    assert ([rank.number for rank in job.ranks], job.group) == ([0, 1], "10.0.0.1:29500")
     same = {key: look._replace(ids=look.ids._replace(rank=0)) for key, look in looks.items()}
     assert len(m.jobs(same)) == 2  # two programs with the default port, both of them rank 0
 
@@ -136,6 +137,7 @@ def test_lightnings_further_ranks_are_no_workers_of_the_first() -> None:
     looks = {first: TORCH, second: ids(master="127.0.0.1:40123", rank=1, size=2)}
     (job,) = m.jobs(looks)
     assert [(r.key.pid, r.workers) for r in job.ranks] == [(10, ()), (11, ())]
+    assert [rank.number for rank in job.ranks] == [None, 1]
     forked = {first: ids(rank=0, size=2), second: ids(rank=0, size=2)}
     (job,) = m.jobs(forked)
     assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [11])]

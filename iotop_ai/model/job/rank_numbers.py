@@ -1,0 +1,56 @@
+"""The numbers of a job's ranks over all its machines, and how they are written: "8-15"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.job.inspection import RankIds
+from iotop_ai.model.job.records import Rank
+from iotop_ai.model.process.records import ProcessKey
+
+MOST_RANGES = 8
+"""More of them are not written: ranks of one machine are neighbours, or a few strides apart."""
+_MOST = 10**6
+_RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
+
+
+def numbered(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[Rank]:
+    """Ranks of one job with their numbers; without one those that share it: they inherit it from what started them."""
+    known = list(ranks)
+    count: dict[int, int] = {}
+    for rank in known:
+        number = _number(ids[rank.key])
+        if number is not None:
+            count[number] = count.get(number, 0) + 1
+    return [
+        rank._replace(number=number) if (number := _number(ids[rank.key])) is not None and count[number] == 1 else rank
+        for rank in known
+    ]
+
+
+def _number(ids: RankIds) -> int | None:
+    return None if ids.local or ids.rank is None or ids.rank >= _MOST else ids.rank
+
+
+def number_ranges(numbers: Iterable[int | None]) -> str:
+    """ "8-15", "0,4,8-11"; "" where one is unknown, there are none, or they are too scattered."""
+    known: list[int] = []
+    for number in numbers:
+        if number is None:
+            return ""
+        known.append(number)
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(set(known)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    if len(ranges) > MOST_RANGES:
+        return ""
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def checked_ranges(text: str) -> str:
+    """The same from outside: "" where it is anything else."""
+    return text if _RANGES.fullmatch(text) else ""
