@@ -1,4 +1,4 @@
-"""Answers of Prometheus to jobs: their parts on each machine, joined by job id. Pure."""
+"""Answers of Prometheus to jobs: their parts on each machine, joined by job id or group of ranks. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from iotop_ai.fleet.answer import Answer, Series
 from iotop_ai.fleet.straggler import straggler_of
 from iotop_ai.model.fleet.records import FleetFinding, FleetJob, JobPart
+from iotop_ai.model.job.rank_numbers import checked_ranges
 from iotop_ai.model.job.time_shares import SHARES
 
 _Key = tuple[str, str, str, str, str]
@@ -25,11 +26,15 @@ def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> l
         if (bucket := one.label("bucket")) in SHARES and one.value is not None and one.value > 0:
             seconds.setdefault(_key(one), [0.0] * len(SHARES))[SHARES.index(bucket)] += one.value
     gpus, ranks = (_counts(answers.get(name, _EMPTY).series) for name in ("job GPUs", "job ranks"))
+    late = _counts(answers.get("late rank", _EMPTY).series)
+    infos = _infos(answers.get("job info", _EMPTY).series)
     out = []
     for key in sorted({*seconds, *gpus, *ranks}):
         instance, pid, script, slurm, unit = key
         spent = tuple(seconds[key]) if key in seconds else None
-        out.append(JobPart(name_of(instance), pid, script, slurm, unit, spent, gpus.get(key), ranks.get(key)))
+        part = JobPart(name_of(instance), pid, script, slurm, unit, spent, gpus.get(key), ranks.get(key))
+        numbers, group = infos.get(key, ("", ""))
+        out.append(part._replace(numbers=numbers, group=group, late_rank=late.get(key)))
     return out
 
 
@@ -37,22 +42,39 @@ def _counts(series: Iterable[Series]) -> dict[_Key, int]:
     return {_key(one): int(one.value) for one in series if one.value is not None and one.value >= 0}
 
 
+def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
+    """By job the numbers of its ranks and their group: of the series with the largest value, the newest."""
+    newest: dict[_Key, Series] = {}
+    for one in series:
+        before = newest.get(key := _key(one))
+        if one.value is not None and (before is None or one.value > (before.value or 0.0)):
+            newest[key] = one
+    return {key: (checked_ranges(one.label("ranks")), one.label("rank_group")) for key, one in newest.items()}
+
+
 def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> tuple[FleetJob, ...]:
-    """Jobs over all machines, the largest loss first: parts with one Slurm job id are one job.
+    """Jobs over all machines, the largest loss first: parts with one Slurm job id are one job, and without one
+    those with one group of ranks.
 
     findings: the primary one by machine.
     """
     groups: dict[tuple[str, ...], list[JobPart]] = {}
     for part in parts:
-        key = ("slurm", part.slurm) if part.slurm else (part.machine, part.pid, part.script)
-        groups.setdefault(key, []).append(part)
+        groups.setdefault(_joins_by(part), []).append(part)
     jobs = [_job(group, findings) for group in groups.values()]
     return tuple(sorted(jobs, key=lambda job: (-(job.lost_gpu_h or 0.0), -_lost_s(job), job.name)))
 
 
+def _joins_by(part: JobPart) -> tuple[str, ...]:
+    if part.slurm:
+        return ("slurm", part.slurm)
+    return ("group", part.group) if part.group else (part.machine, part.pid, part.script)
+
+
 def _job(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> FleetJob:
     first = parts[0]
-    name = f"slurm {first.slurm}" if first.slurm else first.unit or f"{first.machine} pid {first.pid}"
+    group = first.group if len(parts) > 1 else ""
+    name = f"slurm {first.slurm}" if first.slurm else group or first.unit or f"{first.machine} pid {first.pid}"
     return FleetJob(name, first.script, tuple(parts), straggler_of(parts, findings))
 
 

@@ -36,4 +36,5 @@ def straggler_of(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding])
     if excess(cause) < LEAST_EXCESS:
         return None
     typical = median(part.share(cause) for part in others)
-    return Straggler(late.machine, cause, late.share(cause), typical, waited, findings.get(late.machine))
+    finding = findings.get(late.machine)
+    return Straggler(late.machine, cause, late.share(cause), typical, waited, finding, late.late_numbers)

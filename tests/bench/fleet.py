@@ -36,6 +36,7 @@ PLANTED: Mapping[Scene, tuple[str, tuple[float, ...]]] = {
 }
 """By scene: the class to be named, and the places of its machines as parts of the whole."""
 _PEERS = (0.40, 0.42, 0.44, 0.46, 0.50, 0.52, 0.54)
+PEER_RANKS = 4
 _IDLE = (0.90, 0.92, 0.94, 0.96, 0.98)
 _TICKS_A_SECOND = 100
 
@@ -65,6 +66,10 @@ def plan(count: int) -> Plan:
     put(IDLE, _IDLE)
     for scene, (class_id, parts) in PLANTED.items():
         last = put(scene, parts, class_id)
+    ranks = 0
+    for name in sorted(name for name, scene in machines.items() if scene.slurm):
+        machines[name] = machines[name]._replace(first_rank=ranks)
+        ranks += 1 if name == last else PEER_RANKS
     return Plan(machines, expected, last)
 
 
@@ -76,12 +81,13 @@ def faults(found: Mapping[str, Any], planned: Plan) -> list[str]:
         named = next((one["class"] for one in by_name[name]["findings"] if one["primary"]), None)
         if named != class_id or not by_name[name]["trouble"]:
             out.append(f"{name}: {named} instead of {class_id}")
-    peers = {name for name, scene in planned.machines.items() if scene == PEER}
+    peers = {name for name, scene in planned.machines.items() if scene.slurm and name != planned.late}
     wrong = {name for name, one in by_name.items() if one["trouble"]} - set(planned.expected) - peers
     out += [f"{name}: healthy, and has trouble" for name in sorted(wrong)]
     late = [job["straggler"] for job in found["jobs"] if job["straggler"]]
-    if [(one["machine"], one["cause"]) for one in late] != [(planned.late, "data_disk")]:
-        out.append(f"stragglers {late} instead of {planned.late}, data_disk")
+    rank = str(planned.machines[planned.late].first_rank)
+    if [(one["machine"], one["rank_numbers"], one["cause"]) for one in late] != [(planned.late, rank, "data_disk")]:
+        out.append(f"stragglers {late} instead of {planned.late}, rank {rank}, data_disk")
     return out
 
 

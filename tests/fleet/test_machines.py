@@ -84,7 +84,8 @@ def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:
     assert (job.name, [part.machine for part in job.parts]) == (f"slurm {JOB}", ["gpu07", "gpu08", "gpu09"])
     late = job.straggler
     assert late is not None
-    assert (late.machine, late.cause) == ("gpu09", "data_disk")
+    assert (late.machine, late.ranks, late.cause) == ("gpu09", "8", "data_disk")
+    assert [part.numbers for part in job.parts] == ["0-3", "4-7", "8"]
     assert late.waited == pytest.approx(0.67, abs=0.02)
     assert late.finding is not None
     assert late.finding.class_id == "storage_read"

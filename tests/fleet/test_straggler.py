@@ -24,6 +24,18 @@ def test_the_one_that_waits_least_is_late() -> None:
     assert (late.machine, late.cause, late.ratio, late.others, late.waited) == ("b", "data_disk", 0.5, 0.0, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "late_rank", "ranks"), [("8-15", None, "8-15"), ("13", None, "13"), ("8-15", 13, "13"), ("", None, "")]
+)
+def test_its_late_rank_is_named_else_all_its_ranks(numbers: str, late_rank: int | None, ranks: str) -> None:
+    slow = part("b", data_disk=0.5)._replace(numbers=numbers, late_rank=late_rank)
+    # A rank for which its neighbours wait is not the straggler of the job while its machine waits for another.
+    waiting = part("a", **WAITS)._replace(numbers="0-7", late_rank=3)
+    late = straggler_of([waiting, slow], {})
+    assert late is not None
+    assert (late.machine, late.ranks) == ("b", ranks)
+
+
 def test_a_machine_may_be_late_by_computing() -> None:
     late = straggler_of([part("a", **WAITS), part("b", collective=0.05), part("c", **WAITS)], {})
     assert late is not None

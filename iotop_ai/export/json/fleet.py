@@ -89,6 +89,7 @@ def _job(job: FleetJob) -> Object:
         if late is None
         else {
             "machine": late.machine,
+            "rank_numbers": late.ranks or None,
             "cause": late.cause,
             "ratio": late.ratio,
             "others_ratio": late.others,
@@ -104,6 +105,7 @@ def _part(part: JobPart) -> Object:
         "pid": int(part.pid) if part.pid.isascii() and part.pid.isdecimal() else None,
         "gpus": part.gpus,
         "ranks": part.ranks,
+        "rank_numbers": part.numbers or None,
         "gpu_hours_lost": part.lost_gpu_h,
         "time": _time(part.seconds),
     }

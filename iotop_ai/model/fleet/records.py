@@ -52,7 +52,9 @@ class FleetHealth(NamedTuple):
 class JobPart(NamedTuple):
     """A job's part on one machine. slurm: its job id, "" without; unit: pod, container or service.
 
-    seconds: of the window, by what they were spent on, in the order of SHARES.
+    seconds: of the window, by what they were spent on, in the order of SHARES. numbers: of its ranks in the whole job,
+    "8-15", "" unknown. group: what ranks on several machines share, "" without. late_rank: the number of the rank for
+    which the others on this machine wait.
     """
 
     machine: str
@@ -63,6 +65,14 @@ class JobPart(NamedTuple):
     seconds: tuple[float, ...] | None = None
     gpus: int | None = None
     ranks: int | None = None
+    numbers: str = ""
+    group: str = ""
+    late_rank: int | None = None
+
+    @property
+    def late_numbers(self) -> str:
+        """The number of its late rank where it is known, else those of all its ranks."""
+        return self.numbers if self.late_rank is None else str(self.late_rank)
 
     @property
     def lost_s(self) -> float | None:
@@ -85,7 +95,8 @@ class Straggler(NamedTuple):
     """The machine for which the others of a job wait.
 
     cause: the share of its time that most exceeds that of the others; ratio: its own, others: their median.
-    waited: the median share of time that the others wait. finding: its primary one.
+    waited: the median share of time that the others wait. finding: its primary one. ranks: the number of its late rank,
+    or those of all its ranks: "13", "8-15"; "" unknown.
     """
 
     machine: str
@@ -94,10 +105,11 @@ class Straggler(NamedTuple):
     others: float
     waited: float
     finding: FleetFinding | None = None
+    ranks: str = ""
 
 
 class FleetJob(NamedTuple):
-    """A job on one or more machines. name: "slurm 48213", the unit, or "gpu07 pid 4711"."""
+    """A job on one or more machines. name: "slurm 48213", the group of its ranks, the unit, or "gpu07 pid 4711"."""
 
     name: str
     script: str

@@ -69,15 +69,23 @@ def alert_words(one: FleetMachine) -> str:
 
 
 def straggler_words(job: FleetJob, one: Straggler) -> str:
-    """ "gpu07: data disk 62 %, others 3 %; slow disk; the others wait 55 % of the time for it"."""
+    """ "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; the others wait 55 % of the time for it"."""
     cause = share_words(one.cause)
-    text = f"{plain(one.machine)}: {cause} {percent(one.ratio)} %, others {percent(one.others)} %"
+    text = f"{late_words(one)}: {cause} {percent(one.ratio)} %, others {percent(one.others)} %"
     if one.finding is not None and one.finding.class_id != "comm_wait":
         text += f"; {finding_words(one.finding)}"
     part = next((part for part in job.parts if part.machine == one.machine), None)
     if part is not None and part.ranks and job.ranks:
         text += f"; {part.ranks} of {plural(job.ranks, 'rank')}"
     return f"{text}; the others wait {percent(one.waited)} % of the time for it"
+
+
+def late_words(one: Straggler) -> str:
+    """ "ranks 8-15 on gpu07", "rank 13 on gpu07", or "gpu07" where their numbers are not known."""
+    machine = plain(one.machine)
+    if not one.ranks:
+        return machine
+    return f"{'rank' if one.ranks.isdecimal() else 'ranks'} {one.ranks} on {machine}"
 
 
 class Loss(NamedTuple):

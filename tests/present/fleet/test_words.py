@@ -79,8 +79,11 @@ def test_the_straggler() -> None:
     job = next(job for job in FLEET.jobs if job.straggler is not None)
     assert job.straggler is not None
     text = straggler_words(job, job.straggler)
-    assert text.startswith("gpu09: data disk 6")
+    assert text.startswith("rank 8 on gpu09: data disk 6")
     assert text.endswith("slow disk; 1 of 9 ranks; the others wait 67 % of the time for it")
+    known = job.straggler._replace(ranks="8-15")
+    assert straggler_words(job, known).startswith("ranks 8-15 on gpu09: data disk 6")
+    assert straggler_words(job, known._replace(ranks="")).startswith("gpu09: data disk 6")
 
 
 @pytest.mark.parametrize(

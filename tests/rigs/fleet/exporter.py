@@ -104,8 +104,8 @@ def scrape_configs(port: int, machines: Mapping[str, Scene], others: Sequence[st
 def main() -> None:
     """Serve until SIGTERM."""
     scenes = {
-        name: Scene(file, slurm, tuple((share, ms) for share, ms in spent))
-        for name, file, slurm, spent in json.load(sys.stdin)
+        name: Scene(file, slurm, tuple((share, ms) for share, ms in spent), first_rank)
+        for name, file, slurm, spent, first_rank in json.load(sys.stdin)
     }
     server = _Exporter(scenes)
     for scene in set(scenes.values()):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from iotop_ai.export.prometheus.exposition import metrics, render
 from iotop_ai.export.prometheus.families import COUNTER, Family, Sample
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Rank
 from iotop_ai.model.job.time_shares import SHARES, TimeCounts
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.source import ReplaySource
@@ -22,12 +23,13 @@ READING = "iotop_monitor_reading_timestamp_seconds"
 
 class Scene(NamedTuple):
     """A recording. slurm: the job id of its job. spent: milliseconds a second by share, for a recording of before jobs'
-    time was counted.
+    time was counted. first_rank: the number of its first rank in the whole job.
     """
 
     file: str
     slurm: str = ""
     spent: tuple[tuple[str, int], ...] = ()
+    first_rank: int | None = None
 
 
 HEALTHY = Scene("verdicts/healthy_gpu_ioctl.iotop.jsonl.gz")
@@ -56,13 +58,20 @@ def _with_job(frame: Frame, scene: Scene, second: int) -> Frame:
     if table is None or not (scene.slurm or scene.spent):
         return frame
     jobs = {
-        key: job._replace(label=f"slurm {scene.slurm}" if scene.slurm else job.label) for key, job in table.jobs.items()
+        key: job._replace(
+            label=f"slurm {scene.slurm}" if scene.slurm else job.label, ranks=_numbered(job.ranks, scene.first_rank)
+        )
+        for key, job in table.jobs.items()
     }
     times = table.times
     if spent := dict(scene.spent):
         times = {key: TimeCounts(*(spent.get(name, 0) * (second + 1) for name in SHARES)) for key in jobs}
     reading = frame.snapshot.jobs._replace(value=table._replace(jobs=jobs, times=times))
     return frame._replace(snapshot=frame.snapshot._replace(jobs=reading))
+
+
+def _numbered(ranks: tuple[Rank, ...], first: int | None) -> tuple[Rank, ...]:
+    return ranks if first is None else tuple(rank._replace(number=first + n) for n, rank in enumerate(ranks))
 
 
 @cache

@@ -38,9 +38,9 @@ MACHINES: dict[str, Scene] = {
     "gpu04": ONE_THREAD,
     "gpu05": FAILING_DISK,
     "gpu06": CHECKPOINT,
-    "gpu07": PEER,
-    "gpu08": PEER,
-    "gpu09": LATE,
+    "gpu07": PEER._replace(first_rank=0),
+    "gpu08": PEER._replace(first_rank=4),
+    "gpu09": LATE._replace(first_rank=8),
 }
 OTHERS = ("node01", "blank02")
 RULES = """groups:

@@ -35,7 +35,7 @@ def test_text_and_json(server: Prometheus) -> None:
     assert first.startswith("FAILING   8 of 11 machines have trouble; ")
     assert titles.split()[:3] == ["machine", "state", "GPU-h"]
     assert {row.split()[0] for row in rows if row.startswith(("gpu", "node", "blank"))} == {*MACHINES, *OTHERS}
-    assert any(row.startswith("slurm 48213 ranks.py waits for gpu09: data disk") for row in rows)
+    assert any(row.startswith("slurm 48213 ranks.py waits for rank 8 on gpu09: data disk") for row in rows)
 
     done = iotop("fleet", "--prometheus", server.url, *WINDOW, "--json", "--find", "starved", "--sort", "name")
     assert (done.returncode, done.stderr) == (1, "")
@@ -47,7 +47,13 @@ def test_text_and_json(server: Prometheus) -> None:
         "storage_read",
     ]
     assert sum(found["machines"][0]["time"].values()) == pytest.approx(1)
-    assert [job["straggler"]["machine"] for job in found["jobs"] if job["straggler"]] == ["gpu09"]
+    (late,) = [job for job in found["jobs"] if job["straggler"]]
+    assert (late["straggler"]["machine"], late["straggler"]["rank_numbers"]) == ("gpu09", "8")
+    assert {part["machine"]: part["rank_numbers"] for part in late["machines"]} == {
+        "gpu07": "0-3",
+        "gpu08": "4-7",
+        "gpu09": "8",
+    }
     assert found["not_answered"] == []
 
     done = iotop("fleet", "--prometheus", server.url, *WINDOW, "--once", "--find", "gpu01")

@@ -61,7 +61,7 @@ async def showing(size: tuple[int, int] = (100, 30), interval_s: float = 3600.0)
 async def test_the_machines_with_most_lost_are_first_and_keys_order_them() -> None:
     async with showing() as shown:
         assert shown.rows()[0].startswith(" FAILING  8 of 11 machines have trouble; ")
-        assert shown.rows()[1].startswith(" waits    slurm 48213 for gpu09: data disk")
+        assert shown.rows()[1].startswith(" waits    slurm 48213 for rank 8 on gpu09: data disk")
         assert set(shown.names()[:2]) == {"gpu07", "gpu08"}
         await shown.press("greater_than_sign")
         assert shown.names()[0] == "gpu05"
@@ -100,7 +100,7 @@ async def test_jobs_over_machines_name_the_straggler() -> None:
     async with showing() as shown:
         await shown.press("j")
         text = "\n".join(shown.rows())
-        assert "gpu09: data disk" in text
+        assert "rank 8 on gpu09: data disk" in text
         assert ">gpu09" in text
         await shown.press("down", "escape")
         assert shown.app.state.shown.job == "gpu04 pid 4067"

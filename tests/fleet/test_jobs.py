@@ -1,0 +1,59 @@
+"""Jobs joined over machines, from made answers."""
+
+from __future__ import annotations
+
+from iotop_ai.fleet.answer import Answer, Series
+from iotop_ai.fleet.jobs import job_parts, joined_jobs
+from iotop_ai.fleet.names import host_of
+from iotop_ai.model.fleet.records import FleetJob
+
+
+def ids(machine: str, pid: int, **labels: str) -> dict[str, str]:
+    return {"instance": f"{machine}:9743", "pid": str(pid), "script": "train.py", **labels}
+
+
+def jobs(*infos: tuple[dict[str, str], float], late: dict[str, str] | None = None) -> tuple[FleetJob, ...]:
+    """The jobs of these series of iotop_job_info. late: the job whose rank 13 is late."""
+    of_part = [{name: one[name] for name in one if name not in ("ranks", "rank_group")} for one, _ in infos]
+    answers = {
+        "job ranks": Answer(tuple(Series(one, 8.0) for one in of_part)),
+        "job info": Answer(tuple(Series(one, value) for one, value in infos)),
+        "late rank": Answer(() if late is None else (Series(late, 13.0),)),
+    }
+    return joined_jobs(job_parts(answers, host_of), {})
+
+
+def test_parts_without_a_batch_job_are_joined_by_their_group() -> None:
+    group = "100@node-1:29500"
+    found = jobs(
+        (ids("a", 1, ranks="0-7", rank_group=group), 2),
+        (ids("b", 2, ranks="8-15", rank_group=group), 2),
+        (ids("c", 3, ranks="0-7", rank_group="100@node-9:29500"), 2),
+        (ids("d", 4, unit="pod 1a2b3c4d"), 2),
+        (ids("e", 5), 2),
+        late=ids("b", 2),
+    )
+    assert {job.name: [part.machine for part in job.parts] for job in found} == {
+        group: ["a", "b"],
+        "c pid 3": ["c"],
+        "pod 1a2b3c4d": ["d"],
+        "e pid 5": ["e"],
+    }
+    (joined,) = [job for job in found if len(job.parts) > 1]
+    assert [(part.numbers, part.late_rank) for part in joined.parts] == [("0-7", None), ("8-15", 13)]
+
+
+def test_a_batch_job_comes_before_the_group() -> None:
+    found = jobs(
+        (ids("a", 1, slurm_job_id="7", rank_group="x:1"), 2),
+        (ids("b", 2, slurm_job_id="7", rank_group="y:1"), 2),
+        (ids("c", 3, slurm_job_id="8", rank_group="x:1"), 2),
+    )
+    assert {job.name: len(job.parts) for job in found} == {"slurm 7": 2, "slurm 8": 1}
+
+
+def test_the_newest_numbers_count_and_only_numbers() -> None:
+    (job,) = jobs((ids("a", 1, ranks="0-7"), 1), (ids("a", 1, ranks="8-15", rank_group="x:1"), 2), (ids("a", 1), 1))
+    assert [(part.numbers, part.group) for part in job.parts] == [("8-15", "x:1")]
+    (job,) = jobs((ids("a", 1, ranks="[b]8[/b]"), 2))
+    assert job.parts[0].numbers == ""
