@@ -154,13 +154,23 @@ class Terminal:
         """Append every byte that programs write to the terminal from now on to a file."""
         self.tmux("pipe-pane", "-O", f"exec cat >> '{path}'")
 
+    def _painted(self, text: str, seen: Callable[[str], object]) -> str:
+        """The screen after ``text`` that stays, which is painted in pieces; one for which ``seen`` is true."""
+        for _ in range(10):
+            time.sleep(0.02)
+            later = self.text()
+            if later == text or not seen(later):
+                break
+            text = later
+        return text
+
     def wait_until(self, seen: Callable[[str], object], timeout_s: float = LONG_S, what: str = "") -> str:
-        """The first screen for which ``seen`` is true. Raises AssertionError with the last screen."""
+        """The first screen for which ``seen`` is true, painted. Raises AssertionError with the last screen."""
         end = time.monotonic() + timeout_s
         while True:
             text = self.text()
             if seen(text):
-                return text
+                return self._painted(text, seen)
             if time.monotonic() > end:
                 raise AssertionError(f"not seen within {timeout_s} s: {what or seen}\n{text}\n{self._threads()}")
             time.sleep(0.03)

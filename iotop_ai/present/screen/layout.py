@@ -154,8 +154,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     disks = len(devices.panel_devices(frame, view))
     every, folded = len(gpus(frame, view)), len(gpu_groups(frame, view))
     links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
-    # In steps, so that a process more or less moves nothing.
-    listed = -(-(len(groups(frame, view)) + 2) // _LISTED_STEP) * _LISTED_STEP if tall_enough(height) else 0
+    listed = listed_rows(frame, view) if tall_enough(height) else 0
     # The bar belongs to the banner.
     time = counted(frame) and "banner" not in view.hidden
     timeline = view.timeline is not None
@@ -229,6 +228,17 @@ def _planned(
         lower = {name: min(value, getattr(heights, name)) for name, value in change.items()}
         heights = heights._replace(**lower)
     return _slots(_spread(heights, height, hidden, disks + parts, listed), height, hidden)
+
+
+def listed_rows(frame: Frame, view: View) -> int:
+    """Rows that the list of processes asks for, with its title and last row.
+
+    It grows in steps, and shrinks only by two of them: processes that come and go move nothing.
+    """
+    needed = len(groups(frame, view)) + 2
+    if needed <= view.listed < needed + 2 * _LISTED_STEP:
+        return view.listed
+    return -(-needed // _LISTED_STEP) * _LISTED_STEP
 
 
 def tall_enough(height: int) -> bool:

@@ -146,6 +146,8 @@ class View(NamedTuple):
     """Names of problems that the user dismissed."""
     units: str = "binary"
     """One of model.settings.UNITS: the size of a MB in rates."""
+    listed: int = 0
+    """Rows that the newest layout kept for the list of processes; 0 before the first."""
     cache: FrameCache | None = None
     """The cache of this screen's panels; None: nothing is cached."""
 

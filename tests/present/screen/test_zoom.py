@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.present.screen.graphs import graph_heights
-from iotop_ai.present.screen.layout import ZOOMABLE, plan, screen_rows
+from iotop_ai.present.screen.layout import ZOOMABLE, listed_rows, plan, screen_rows
 from iotop_ai.present.screen.view import Timeline, View
 from iotop_ai.present.text.line import cells
 from tests.present import gpu_scenes, scenes
@@ -88,3 +88,9 @@ def test_rows_that_do_not_divide_go_to_the_first_graphs(rows: int, heights: list
 def test_a_process_more_moves_nothing() -> None:
     heights = {plan(250, 70, frame(snapshots(lambda i, n=n: few(n), 5)), UTC) for n in range(7, 11)}  # type: ignore[misc]
     assert len(heights) == 1
+
+
+@pytest.mark.parametrize(("kept", "count", "rows"), [(0, 10, 12), (12, 10, 12), (12, 3, 12), (12, 2, 4), (12, 11, 16)])
+def test_the_rows_for_the_list_shrink_late(kept: int, count: int, rows: int) -> None:
+    scene = frame(snapshots(lambda i: few(count), 5))
+    assert listed_rows(scene, UTC._replace(listed=kept)) == rows

@@ -73,10 +73,10 @@ def test_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Path) -> Non
     with Terminal(80, 30, environment) as terminal:
         started(terminal, as_nobody(*PROGRAM))
         terminal.keys("D")
-        text = terminal.wait_for("may not")
+        text = terminal.wait_for("> 4  one dataset only")
+        assert "may not" in text
         assert "it needs root" in text
         assert "sysctl -w" in text
-        assert "> 4  one dataset only" in text
         terminal.keys("1")
         terminal.type("drop\n")
         terminal.wait_for("not permitted; 4 evicts one dataset")

@@ -13,7 +13,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu.groups import selected_gpu
 from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import SCREENS
-from iotop_ai.present.screen.layout import ZOOMABLE, Slot, plan
+from iotop_ai.present.screen.layout import ZOOMABLE, Slot, listed_rows, plan, tall_enough
 from iotop_ai.present.screen.mouse import sort_at
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import selectable, selected_device_name
@@ -172,6 +172,8 @@ class MainScreen(RootScreen):
         self.tags.forget_ended()
         self.lists.follow_job_device()
         width, height = self.app.size
+        if tall_enough(height) and (listed := listed_rows(self.frame, self.view)) != self.view.listed:
+            self.state.update(listed=listed)
         slots = plan(width, height, self.frame, self.view)
         self._let_focus()
         if slots != self._slots:
