@@ -210,6 +210,7 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
     head = ["disk", "read", *LIMITS, *(f"{engine}: {figure.split()[0]}" for engine in ENGINES for figure in LIMITS)]
     lines = [cells(rows[at : at + per]) for at in range(0, len(rows), per)]
     met = sum(row.met for row in rows)
+    unsteady = sum(not row.met and row.spread > LIMITS[row.figure] for row in rows)
     hangs = "".join(f"- {who}: {answer}\n" for who, answer in answers.items())
     today = datetime.date.today().isoformat()
     return f"""# `iotop-ai check` beside fio
@@ -218,7 +219,8 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
 in turns, {rounds} times each, and compares the medians: `--engine fio` with fio's `--ioengine=libaio --iodepth=N`, and
 `--engine own` with its `--ioengine=psync --numjobs=N`, N readers with one read each, as our reader has. The limits are
 {LIMITS["MB/s"]:.0f} % of the throughput and {LIMITS["p50 ms"]:.0f} % of p50 and p99. {met} of {len(rows)}
-figures are within them; `!` marks the others.
+figures are within them; `!` marks the others. In {unsteady} of these {len(rows) - met} fio's own runs differ by more
+than the limit.
 Measured {today}: {version_line("fio", "--version")},
 {machine()}.
 
