@@ -134,7 +134,8 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     for find in (_exactly, _ancestor, _only_other):
         left = []
         for debt in debts:
-            heir = find(debt, heirs, parents)
+            # Ancestors of a waiting debt that vanished before it are forgotten by now.
+            heir = None if find is _only_other and debt in waiting else find(debt, heirs, parents)
             if heir is None:
                 left.append(debt)
                 continue
@@ -161,11 +162,11 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
 
 
 def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    # Only an ancestor reaps. With all of them known, a growth that fits elsewhere is another process's own: the debt's
-    # parent ignores SIGCHLD.
+    # Only an ancestor reaps, which is older. With all of them known, a growth that fits elsewhere is another process's
+    # own: the debt's parent ignores SIGCHLD. Where they are not known, the only one that fits may still be wrong.
     if _reaches_the_first(debt, parents):
         return None
-    passing = [key for key in heirs.room if heirs.fits(key, debt)]
+    passing = [key for key in heirs.room if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
     return passing[0] if len(passing) == 1 else None
 
 
