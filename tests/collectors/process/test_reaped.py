@@ -228,9 +228,9 @@ def test_last_burst(stage: Stage) -> None:
     assert stage.megabytes() == near({"child": 20, "top": 10})
 
 
-def test_what_a_parent_that_ignores_sigchld_loses_is_not_taken_from_another(stage: Stage) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="iotop-ai-test-", dir="/var/tmp"))
-    other = Stage(folder)
+def test_what_a_parent_that_ignores_sigchld_loses_is_not_taken_from_another(stage: Stage, disk: Path) -> None:
+    (disk / "other").mkdir()
+    other = Stage(disk / "other")
     try:
         other.order("top", "ignore")
         other.order("top", "fork child")
@@ -245,7 +245,6 @@ def test_what_a_parent_that_ignores_sigchld_loses_is_not_taken_from_another(stag
         stage.tick()
     finally:
         other.close()
-        shutil.rmtree(folder)
     assert stage.megabytes() == near({"top": 20})
 
 
