@@ -23,7 +23,7 @@ from iotop_ai.present.gpu.meaning import figures
 from iotop_ai.present.gpu.users import gpu_users
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import AreaCache, SlidingSeries, series_spans
-from iotop_ai.present.text.frame_cache import cache_part
+from iotop_ai.present.text.frame_cache import cache_part, cached_per_item
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.text.panel import reason_spans
 from iotop_ai.present.text.phrases import whole_clauses
@@ -169,6 +169,7 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
     return [spot.cell(_range(group, _FIGURES[id_]))]
 
 
+@cached_per_item(lambda gpu: gpu.uuid)
 def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
     """(the gravest sentence without the figures that the row shows already, its token); "-" without any."""
     first = next(iter(gpu_sentences(frame, view, gpu)), None)

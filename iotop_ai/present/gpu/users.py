@@ -8,7 +8,7 @@ from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.job.batch_ids import job_ids
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.frame_cache import cached_per_frame, cached_per_item
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import UNKNOWN
 
@@ -44,6 +44,7 @@ def _job_name(frame: Frame, key: ProcessKey, info: ProcessInfo) -> str:
     return "" if job is None else plain(job.name)
 
 
+@cached_per_item(lambda state: state.uuid)
 def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] | None:
     """Its processes, the one with most memory first; None when NVML does not list them."""
     if state.processes is None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from iotop_ai.model.frame import Frame
 
 T = TypeVar("T")
 V = TypeVar("V", bound="Caching")
+Item = TypeVar("Item")
+ItemFunction: TypeAlias = "Callable[[Frame, V, Item], T]"
 
 
 class FrameCache:
@@ -50,6 +52,28 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
         return result
 
     return cached
+
+
+def cached_per_item(key: Callable[[Item], Hashable]) -> Callable[[ItemFunction[V, Item, T]], ItemFunction[V, Item, T]]:
+    """As ``cached_per_frame``, for a function of an item too: one result for each ``key`` of an item."""
+
+    def decorate(function: ItemFunction[V, Item, T]) -> ItemFunction[V, Item, T]:
+        @cached_per_frame
+        def results(_frame: Frame, _view: V) -> dict[Hashable, T]:
+            return {}
+
+        @wraps(function)
+        def cached(frame: Frame, view: V, item: Item) -> T:
+            if view.cache is None:
+                return function(frame, view, item)
+            kept, name = results(frame, view), key(item)
+            if name not in kept:
+                kept[name] = function(frame, view, item)
+            return kept[name]
+
+        return cached
+
+    return decorate
 
 
 def cache_part(view: Caching, make: Callable[[], T]) -> T:

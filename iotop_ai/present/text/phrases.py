@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from iotop_ai.present.text.line import Span, cells
 
 Spans = list[Span]
@@ -23,14 +25,12 @@ def bad(text: str) -> Span:
     return Span(text, "bad")
 
 
-_CLAUSES = ("; ", ": ", ", ", " (")
+_CLAUSE_END = re.compile("; |: |, | \\(")
 
 
 def whole_clauses(text: str, room: int) -> str:
     """The sentence without its last clauses, so that it fits; as it is where the first clause does not fit either."""
-    ends = sorted((i for sign in _CLAUSES for i in _places(text, sign)), reverse=True)
-    return next((text[:i] for i in (len(text), *ends) if cells(text[:i]) <= room), text)
-
-
-def _places(text: str, sign: str) -> list[int]:
-    return [i for i in range(1, len(text)) if text.startswith(sign, i)]
+    if cells(text) <= room:
+        return text
+    ends = [end.start() for end in _CLAUSE_END.finditer(text, 1)]
+    return next((text[:i] for i in reversed(ends) if cells(text[:i]) <= room), text)

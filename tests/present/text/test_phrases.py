@@ -1,0 +1,28 @@
+"""Clauses of a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.present.text.phrases import whole_clauses
+
+SENTENCE = "95 % busy, SM 31 %: small kernels (a guess); 2 jobs"
+
+
+@pytest.mark.parametrize(
+    ("room", "left"),
+    [
+        (len(SENTENCE), SENTENCE),
+        (len(SENTENCE) - 1, "95 % busy, SM 31 %: small kernels (a guess)"),
+        (40, "95 % busy, SM 31 %: small kernels"),
+        (20, "95 % busy, SM 31 %"),
+        (10, "95 % busy"),
+        (5, SENTENCE),
+    ],
+)
+def test_a_sentence_loses_its_last_clauses_where_it_does_not_fit(room: int, left: str) -> None:
+    assert whole_clauses(SENTENCE, room) == left
+
+
+def test_a_sign_at_the_begin_ends_no_clause() -> None:
+    assert whole_clauses(", and more", 5) == ", and more"
