@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
@@ -80,27 +81,23 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if known else None
 
 
+_Fold = Callable[[Sequence[Any]], Any]
+_FOLDS: dict[str, _Fold] = {
+    "cpu_ratio": _largest,
+    "io_delay_ratio": _largest,
+    "incl_children": any,
+    "main_thread_only": any,
+    "threads_looked": lambda counts: min(_known(counts), default=None),
+}
+"""How members' values become a group's, where it is not their sum."""
+_IN_ORDER: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessRates._fields)
+
+
 def aggregate(rates: list[ProcessRates]) -> ProcessRates:
     """The rates of a group."""
     if len(rates) == 1:
         return rates[0]
-    figures = zip(*rates, strict=True)
-    read, write, cancelled, rchar, wchar, reads, writes, cpu, delay, faults, children, main, swept = figures
-    return ProcessRates(
-        _sum(read),
-        _sum(write),
-        _sum(cancelled),
-        _sum(rchar),
-        _sum(wchar),
-        _sum(reads),
-        _sum(writes),
-        _largest(cpu),
-        _largest(delay),
-        _sum(faults),
-        any(children),
-        any(main),
-        min([n for n in swept if n is not None], default=None),
-    )
+    return ProcessRates._make(fold(values) for fold, values in zip(_IN_ORDER, zip(*rates, strict=True), strict=True))
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
@@ -329,9 +326,10 @@ def _same(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, Proces
     return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 
 
-_UNCOUNTED = ProcessRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0)
+_ZERO = ProcessRates._make(0.0 if fold in (_sum, _largest) else fold(()) for fold in _IN_ORDER)
+"""An idle process: 0 in each figure."""
+_UNCOUNTED = _ZERO._replace(io_delay_ratio=None)
 """An idle process whose waits the kernel does not count."""
-_ZERO = _UNCOUNTED._replace(io_delay_ratio=0.0)
 _HIDDEN = UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
 """An idle process whose I/O is not readable."""
 
