@@ -7,6 +7,7 @@ from iotop_ai.present.verdict.class_names import CLASS_NAMES
 
 
 def test_every_class_has_a_name_without_its_id() -> None:
-    assert CLASS_NAMES.keys() == CLASS_SPECS.keys()
+    missing = CLASS_NAMES.keys() ^ CLASS_SPECS.keys()
+    assert not missing, f"{missing}: a name in present/verdict/class_names.py"
     assert len(set(CLASS_NAMES.values())) == len(CLASS_NAMES)
     assert not [name for name in CLASS_NAMES.values() if "_" in name]
