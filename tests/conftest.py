@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -19,9 +19,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ["XDG_CONFIG_HOME"] = os.path.join(folder.name, "config")
     config.add_cleanup(folder.cleanup)
-    if not config.getoption("--slow"):
-        settings.register_profile("quick", max_examples=40)
-        settings.load_profile("quick")
+    # Beside a load an example may take seconds.
+    settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("quick", settings.get_profile("loaded"), max_examples=40)
+    settings.load_profile("loaded" if config.getoption("--slow") else "quick")
     # A suite in the background ignores SIGINT, and one under nohup SIGHUP; its programs would inherit that.
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:

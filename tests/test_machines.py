@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.collectors.block.diskstats import BlockCollector
@@ -21,7 +21,6 @@ from tests.machines import FOLDER, build, machine, names, pack, parse
 contents = st.binary(max_size=40) | st.text(alphabet="ab \n\t>=<#", max_size=20).map(str.encode)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # beside a load
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,4}(/[a-z:.0-9]{1,4}){0,2}", fullmatch=True), contents, max_size=4))
 def test_a_tree_survives_its_text(entries: dict[str, bytes | str]) -> None:
     assert parse(pack(entries, "two\nlines")) == entries

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES, BlockCounters, BlockKey
@@ -128,7 +128,7 @@ def numbers(value: object) -> list[float]:
 
 
 @pytest.mark.parametrize("field", SUBSYSTEMS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(data=st.data())
 def test_no_rate_is_negative_and_nothing_raises(field: str, data: st.DataObject) -> None:
     before, last = None, None
@@ -140,7 +140,7 @@ def test_no_rate_is_negative_and_nothing_raises(field: str, data: st.DataObject)
         assert all(n >= 0 and math.isfinite(n) for n in found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(snapshots("block"), snapshots("block"))
 def test_across_a_reboot_every_block_rate_is_unknown(one: Snapshot, two: Snapshot) -> None:
     rebooted = two._replace(host=two.host._replace(boot_id="c"), at_ns=one.at_ns + 10**9)

@@ -148,7 +148,7 @@ def tangles(draw: st.DrawFn) -> dict[str, BlockInfo]:
     return infos
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tangles())
 def test_every_device_is_shown_exactly_once(infos: dict[str, BlockInfo]) -> None:
     shown = folded(infos)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split, kind_of, split_look
@@ -122,11 +122,6 @@ def parts(counts: LookCounts) -> dict[str, float]:
     }
 
 
-LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""Examples are as many on a busy machine, where each takes longer."""
-
-
-@LOADED
 @given(looks, st.sampled_from(Loading))
 def test_each_look_is_in_exactly_one_part(seen: Look, loading: Loading) -> None:
     part, split = kind_of(seen, loading)
@@ -141,7 +136,6 @@ def test_each_look_is_in_exactly_one_part(seen: Look, loading: Loading) -> None:
     assert {name: value for name, value in parts(counts).items() if value} == {part: pytest.approx(1.0)}
 
 
-@LOADED
 @given(st.lists(st.tuples(looks, st.sampled_from(Loading), st.integers(1, 50)), max_size=20))
 def test_the_parts_of_many_looks_add_up(seen: list[tuple[Look, Loading, int]]) -> None:
     tally = LookTally()
@@ -153,7 +147,6 @@ def test_the_parts_of_many_looks_add_up(seen: list[tuple[Look, Loading, int]]) -
     assert tally.take() == LookCounts()
 
 
-@LOADED
 @given(looks, st.sampled_from(Loading), st.integers(2, 40))
 def test_a_look_seen_often_counts_as_often(seen: Look, loading: Loading, times: int) -> None:
     once, often = LookTally(), LookTally()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
@@ -211,11 +211,6 @@ INTERVALS = st.builds(
 )
 
 
-LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""Examples are as many on a busy machine, where each takes longer."""
-
-
-@LOADED
 @given(INTERVALS)
 def test_the_shares_add_up_to_one(interval: Interval) -> None:
     shares = account(interval)
@@ -224,7 +219,6 @@ def test_the_shares_add_up_to_one(interval: Interval) -> None:
     assert sum(shares) == pytest.approx(1.0)
 
 
-@LOADED
 @given(INTERVALS)
 def test_no_time_is_lost_in_which_the_gpu_works(interval: Interval) -> None:
     if interval.gpu_busy is None or not interval.looks.looks:
@@ -236,7 +230,6 @@ def test_no_time_is_lost_in_which_the_gpu_works(interval: Interval) -> None:
     assert shares["compute"] == pytest.approx(min(interval.gpu_busy, 1 - stopped))
 
 
-@LOADED
 @given(INTERVALS)
 def test_all_of_the_time_has_its_phase(interval: Interval) -> None:
     shares = dict(zip(SHARES, account(interval), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.job.time_shares import (
@@ -35,11 +35,6 @@ def divided(draw: st.DrawFn) -> tuple[float, ...]:
     return tuple(weight / whole for weight in weights)
 
 
-LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""Examples are as many on a busy machine, where each takes longer."""
-
-
-@LOADED
 @given(counts, st.lists(st.tuples(divided(), intervals), max_size=20))
 def test_no_millisecond_is_lost_and_no_counter_falls(
     start: TimeCounts, ticks: list[tuple[tuple[float, ...], int]]
@@ -61,7 +56,6 @@ def test_what_rounding_leaves_goes_to_the_largest_rest() -> None:
     assert add_time(TimeCounts(), shares, 7) == TimeCounts(compute=4, data_disk=2, data_cpu=1)
 
 
-@LOADED
 @given(counts, counts)
 def test_the_shares_between_two_readings_add_up_to_one(before: TimeCounts, grown: TimeCounts) -> None:
     after = TimeCounts(*(a + b for a, b in zip(before, grown, strict=True)))
@@ -98,7 +92,6 @@ def test_intervals_together_are_weighted_by_their_length() -> None:
     assert combined([]) is None
 
 
-@LOADED
 @given(st.lists(counts.filter(lambda one: one.whole_ms > 0), min_size=1, max_size=6))
 def test_intervals_together_are_the_shares_of_their_sum(parts: list[TimeCounts]) -> None:
     together = combined([one for part in parts if (one := shares_of(part)) is not None])

@@ -234,7 +234,7 @@ def tables(draw: st.DrawFn) -> ProcessTable:
     )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(tables(), min_size=1, max_size=4))
 def test_no_table_gives_a_negative_rate_or_an_error(several: list[ProcessTable]) -> None:
     before, last = None, None
