@@ -79,9 +79,6 @@ def requirement_class() -> Any:
 
 def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
     """What ``pip check`` reports; None where that cannot be known."""
-    requirement = requirement_class()
-    if requirement is None:
-        return None
     versions: dict[str, str] = {}
     first = []
     for entry, one in found:
@@ -89,18 +86,23 @@ def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
         if name not in versions:
             versions[name] = entry["version"]
             first.append((entry, one))
+    lines = [(entry["name"], line) for entry, one in first for line in one.requires or ()]
+    if not lines:  # the class may have to be compiled out of pip's wheel
+        return []
+    requirement = requirement_class()
+    if requirement is None:
+        return None
     out = []
-    for entry, one in first:
-        for line in one.requires or ():
-            try:
-                need = requirement(line)
-                if need.marker is not None and not need.marker.evaluate({"extra": ""}):
-                    continue
-                have = versions.get(re.sub(r"[-_.]+", "-", need.name).lower())
-                if have is None or not need.specifier.contains(have, prereleases=True):
-                    out.append([entry["name"], need.name + str(need.specifier), have or ""])
-            except Exception:  # an invalid requirement or version
+    for name, line in lines:
+        try:
+            need = requirement(line)
+            if need.marker is not None and not need.marker.evaluate({"extra": ""}):
                 continue
+            have = versions.get(re.sub(r"[-_.]+", "-", need.name).lower())
+            if have is None or not need.specifier.contains(have, prereleases=True):
+                out.append([name, need.name + str(need.specifier), have or ""])
+        except Exception:  # an invalid requirement or version
+            continue
     return out
 
 
