@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
@@ -14,16 +12,13 @@ from iotop_ai.export.json.snapshot import render_snapshot_json, rfc3339
 from iotop_ai.export.text.block import Block, render_block
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
+from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
-SMART_WAIT_S = 5.0
-GPU_WAIT_S = 2.0
 SLOWEST_S = 1.0
 """Period of the collectors that run on a thread; at a shorter interval we wait for one more of their readings."""
-LATE_FIELDS = ("smart", "gpu", "filesystems")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,16 +75,6 @@ def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
     *_, frame = frames((before, after))
     carry, verdict = fold(FoldState(started_ns=before.at_ns), after, frame.history)
     return frame._replace(carry=carry, verdict=verdict)
-
-
-def late_parts(snapshot: Snapshot) -> tuple[str, ...]:
-    """The fields with a pending part."""
-    return tuple(name for name in LATE_FIELDS if _pending(getattr(snapshot, name)))
-
-
-def _pending(reading: Reading[Any]) -> bool:
-    parts = reading.value.values() if isinstance(reading.value, Mapping) else ()
-    return reading.status is Status.PENDING or any(part.status is Status.PENDING for part in parts)
 
 
 def completed(after: Snapshot, later: Snapshot) -> Snapshot:

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from iotop_ai.cli.commands.snapshot import completed, judged_frame, late_parts
+from iotop_ai.cli.commands.snapshot import completed, judged_frame
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.sources.live.late import late_parts
 from tests.export.make import ok, pair
 
 PENDING: Reading[object] = Reading(None, Status.PENDING, "asked")

@@ -8,7 +8,6 @@ import os
 import sys
 from typing import Any
 
-from iotop_ai.cli.commands.snapshot import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.cli.options.common import add_machine_flags, settings_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
@@ -24,6 +23,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.preflight.environment.doctor import examine
 from iotop_ai.preflight.environment.python import read_python
 from iotop_ai.preflight.user_python import user_python
+from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
 INTERVAL_S = 0.2

@@ -1,0 +1,23 @@
+"""The parts of a Snapshot that answer late, and how long a command that takes one Snapshot waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Snapshot
+
+SMART_WAIT_S = 5.0
+GPU_WAIT_S = 2.0
+LATE_FIELDS = ("smart", "gpu", "filesystems")
+
+
+def late_parts(snapshot: Snapshot) -> tuple[str, ...]:
+    """The fields with a pending part."""
+    return tuple(name for name in LATE_FIELDS if _pending(getattr(snapshot, name)))
+
+
+def _pending(reading: Reading[Any]) -> bool:
+    parts = reading.value.values() if isinstance(reading.value, Mapping) else ()
+    return reading.status is Status.PENDING or any(part.status is Status.PENDING for part in parts)
