@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ TORCH = '__version__ = "{version}"\ncuda: Optional[str] = {cuda}\nhip: Optional[
 
 def make_venv(folder: Path) -> Path:
     """An empty virtual environment; returns its Python."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    venv.create(folder, symlinks=True)
     return folder / "bin/python"
 
 
