@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("fake_nvml.c")
+NAME = "libnvidia-ml.so.1"
 
 Gpu = Mapping[str, object]
 """Keys of one GPU without their "gpu0." in front, as fake_nvml.c lists them."""
@@ -141,12 +144,22 @@ def why_no_library() -> str:
 
 
 def build(folder: Path, *, old_driver: bool = False) -> Path:
-    """Compile libnvidia-ml.so.1 into the folder; returns its path."""
-    target = folder / "libnvidia-ml.so.1"
+    """Put libnvidia-ml.so.1 into the folder; returns its path."""
+    target = folder / NAME
+    target.unlink(missing_ok=True)  # a process may have loaded the earlier one
+    target.write_bytes(_library(old_driver))
+    return target
+
+
+@functools.cache
+def _library(old_driver: bool) -> bytes:
+    """Compiled once in a process."""
     command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"]
     command += ["-DOLD_DRIVER"] if old_driver else []
-    subprocess.run([*command, f"-Wl,-soname,{target.name}", "-o", target, SOURCE], check=True)
-    return target
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, NAME)
+        subprocess.run([*command, f"-Wl,-soname,{NAME}", "-o", target, SOURCE], check=True)
+        return target.read_bytes()
 
 
 def uuid(number: int) -> str:
