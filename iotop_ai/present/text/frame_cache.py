@@ -54,7 +54,7 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
     return cached
 
 
-def cached_per_item(key: Callable[[Item], Hashable]) -> Callable[[ItemFunction[V, Item, T]], ItemFunction[V, Item, T]]:
+def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V, Item, T]], ItemFunction[V, Item, T]]:
     """As ``cached_per_frame``, for a function of an item too: one result for each ``key`` of an item."""
 
     def decorate(function: ItemFunction[V, Item, T]) -> ItemFunction[V, Item, T]:
