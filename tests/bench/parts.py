@@ -192,17 +192,34 @@ class Paper:
         return self._ink.paint(new)
 
 
-@lru_cache
-def starved_frames(count: int) -> list[Frame]:
+class StarvedSeconds:
     """The newest seconds of a server with 8 GPUs, 8 disks and 75 processes that starves: much changes."""
-    return list(frames(starved_snapshots(count, onset=2)))
+
+    def __init__(self, count: int) -> None:
+        self._more = iter(frames(starved_snapshots(count, onset=2)))
+        self._made: list[Frame] = []
+
+    def frame(self, at: int) -> Frame:
+        """The Frame of a second; it and those before it are made where they are new."""
+        while len(self._made) <= at:
+            self._made.append(next(self._more))
+        return self._made[at]
+
+    def between(self, first: int, end: int) -> list[Frame]:
+        """The Frames of these seconds."""
+        return [self.frame(at) for at in range(first, end)]
+
+
+@lru_cache
+def starved_seconds(count: int) -> StarvedSeconds:
+    """The parts that look at the same seconds make them once."""
+    return StarvedSeconds(count)
 
 
 def picture(count: int, folder: Path) -> Work:
     """A picture of 120x40 drawn over the one before."""
-    made = starved_frames(WARM + SERVER_STEPS + 4)[4:]
+    at = iter(starved_seconds(SECONDS).between(BEGIN, SECONDS))
     paper = Paper()
-    at = iter(made)
     newest = [next(at)]
     view = View(cache=FrameCache())
 
@@ -218,19 +235,19 @@ def picture(count: int, folder: Path) -> Work:
 
 def judged_second(count: int, folder: Path) -> Work:
     """The Frame of a second of the starving server: its rates and the verdict."""
-    seconds = iter(frames(starved_snapshots(WARM + SERVER_STEPS + 4, onset=2)))
-    for _ in range(4):
-        next(seconds)
+    starved_seconds.cache_clear()  # what is counted here is to be made here
+    seconds, at = starved_seconds(SECONDS), iter(range(BEGIN, SECONDS))
+    seconds.frame(BEGIN - 1)
 
     def step() -> None:
-        assert next(seconds).verdict.findings
+        assert seconds.frame(next(at)).verdict.findings
 
     return Work(lambda: None, step)
 
 
 def recorded_second(count: int, folder: Path) -> Work:
     """The line of a recording for a second of the starving server."""
-    made = iter(starved_frames(WARM + SERVER_STEPS + 4)[4:])
+    made = iter(starved_seconds(SECONDS).between(BEGIN, SECONDS))
     encoder = Encoder()
 
     def step() -> None:
@@ -240,6 +257,9 @@ def recorded_second(count: int, folder: Path) -> Work:
 
 
 SERVER_STEPS = 4
+BEGIN = 4
+"""Seconds before the first step."""
+SECONDS = BEGIN + WARM + SERVER_STEPS
 JUDGED_STEPS = 5
 PARTS = (
     Part("idle process", "a sweep over idle processes, with rates", idle_processes, (40, 80), COHORTS),
@@ -329,7 +349,7 @@ def timed(part: Part, rounds: int) -> list[float]:
 
 def panels(rounds: int) -> dict[str, float]:
     """Microseconds of each panel in one picture, and of the plan and the terminal's bytes."""
-    made = starved_frames(80)[60:]
+    made = starved_seconds(80).between(60, 80)
     view, rows_of = View(cache=FrameCache()), dict(PANELS)
     best: dict[str, float] = {}
     for _ in range(rounds):
@@ -358,13 +378,13 @@ def sent_bytes() -> float:
     """Bytes a picture of the starving server takes."""
     paper = Paper()
     view = View(cache=FrameCache())
-    sizes = [len(paper.draw(frame, view).encode()) for frame in starved_frames(80)[20:]]
+    sizes = [len(paper.draw(frame, view).encode()) for frame in starved_seconds(80).between(20, 80)]
     return statistics.mean(sizes[1:])
 
 
 def pictures(rounds: int) -> list[tuple[str, float, float]]:
     """By window: its size, µs (the least of the rounds) and bytes of a picture of the starving server, means."""
-    made, view = starved_frames(80)[56:], View(cache=FrameCache())
+    made, view = starved_seconds(80).between(56, 80), View(cache=FrameCache())
     out = []
     for width, height in SIZES:
         best = [1e9] * len(made)
