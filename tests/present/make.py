@@ -42,7 +42,7 @@ class Disk(NamedTuple):
 
 
 class Proc(NamedTuple):
-    """A process and its work in one second: bytes, cores, share of time blocked on block I/O."""
+    """A process and its work in one second: bytes, cores, share of time blocked on block I/O, major faults."""
 
     pid: int
     name: str
@@ -58,6 +58,7 @@ class Proc(NamedTuple):
     wchan: str = ""
     threads: int = 1
     ppid: int = 1
+    faults: int = 0
 
 
 class Machine(NamedTuple):
@@ -149,6 +150,7 @@ def _table(before: ProcessTable | None, at_ns: int, seconds: float, m: Machine) 
             state=p.state,
             ppid=p.ppid,
             threads=p.threads,
+            majflt=old.majflt + round(p.faults * seconds),
             utime_ticks=old.utime_ticks + round(p.cpu * 100 * seconds),
             blkio_ticks=old.blkio_ticks + round(p.blocked * 100 * seconds),
         )

@@ -288,7 +288,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
         return facts.command, "dim", ""
     if id_ == "disk":
         return facts.disk, facts.disk_hue or ("dim" if facts.disk == UNDEFINED else token_of(facts.disk)), ""
-    text = _fact(group, facts, id_)
+    text = _faults(group, seconds) if id_ == "majflt" else _fact(facts, id_)
     return text, token_of(text), ""
 
 
@@ -303,9 +303,12 @@ def _of_members(state: str, count_: int, members: int, room: int) -> str:
     return next((one for one in words if len(one) <= room), "")
 
 
-def _fact(group: Group, facts: _Facts, id_: str) -> str:
-    if id_ == "majflt":
-        return count(group.rates.major_faults_per_s)
+def _faults(group: Group, seconds: float | None) -> str:
+    rate = group.rates.major_faults_per_s
+    return count(rate if seconds is None or rate is None else rate * seconds)
+
+
+def _fact(facts: _Facts, id_: str) -> str:
     if id_ == "wchan":
         return facts.wchan
     if facts.known is None:

@@ -105,6 +105,15 @@ def test_sums_since_the_base() -> None:
     assert lines[1].text.split()[3:5] == ["80.0", "M"]
 
 
+def test_faults_since_the_base_are_a_sum_too() -> None:
+    machine = Machine(procs=(Proc(1, "python", read=KIB, faults=7),))
+    taken = snapshots(lambda i: machine, 11)
+    for view, title, value in ((UTC, "majflt/s", "7"), (UTC._replace(base=taken[0]), "majflt", "70")):
+        head, row = (line.text for line in process_rows(frame(taken), view, 240, 5)[:2])
+        end = head.index(f"{title} ") + len(title)
+        assert row[:end].split()[-1] == value
+
+
 def test_one_row_names_the_busiest_process() -> None:
     (line,) = process_rows(made(), UTC, 60, 1)
     assert line.text.rstrip() == " worker x4  read 8.0 M/s  IO-wait 75 %  state D"
