@@ -97,10 +97,17 @@ class _Resampler:
     def __init__(self, points: Points, chance: random.Random) -> None:
         self.n = len(points.values)
         self.block = _block(points)
-        self._chance = chance
+        self._draw, self._bits = chance.getrandbits, self.n.bit_length()
         products = [v * w for v, w in zip(points.values, points.weights, strict=True)]
-        self._sums = list(accumulate([*products, *products], initial=0.0))
-        self._weights = list(accumulate([*points.weights, *points.weights], initial=0.0))
+        sums = list(accumulate([*products, *products], initial=0.0))
+        weights = list(accumulate([*points.weights, *points.weights], initial=0.0))
+        sizes = [min(self.block, self.n - at) for at in range(0, self.n, self.block)] if self.block else []
+        of_size = {size: (self._blocks(sums, size), self._blocks(weights, size)) for size in set(sizes)}
+        self._sizes = [of_size[size] for size in sizes]
+
+    def _blocks(self, sums: list[float], size: int) -> list[float]:
+        """The sum of a block of this size by its beginning."""
+        return [sums[begin + size] - sums[begin] for begin in range(self.n)]
 
     @property
     def blocks(self) -> float:
@@ -110,13 +117,13 @@ class _Resampler:
     def mean(self) -> float | None:
         """One drawn mean; None where only unknown points were drawn."""
         total = weight = 0.0
-        left = self.n
-        while left > 0:
-            size = min(self.block, left)
-            begin = self._chance.randrange(self.n)
-            total += self._sums[begin + size] - self._sums[begin]
-            weight += self._weights[begin + size] - self._weights[begin]
-            left -= size
+        draw, bits, n = self._draw, self._bits, self.n
+        for sums, weights in self._sizes:
+            # As randrange draws, which takes three times as long; a comparison draws a million times.
+            while (begin := draw(bits)) >= n:
+                pass
+            total += sums[begin]
+            weight += weights[begin]
         return total / weight if weight > 0 else None
 
 

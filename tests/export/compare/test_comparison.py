@@ -13,6 +13,8 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.snapshot import Event
 from tests.export.compare.kept import TRUTH, comparison, story
 
+pytestmark = pytest.mark.xdist_group("comparison")  # its tests share their stories and comparisons
+
 
 @pytest.mark.parametrize("name", TRUTH, ids="of_{}".format)
 def test_each_run_has_the_trainers_own_figures(name: str) -> None:
@@ -124,7 +126,7 @@ def test_the_jobs_own_disk_is_found_by_its_mount() -> None:
 
 
 def test_the_same_result_every_time() -> None:
-    assert compared(story("slow"), story("memory")) == compared(story("slow"), story("memory"))
+    assert compared(story("slow"), story("memory")) == comparison("slow", "memory")
 
 
 def with_marks(name: str, *marks: tuple[str, float], steps: bool = False) -> Story:
@@ -143,7 +145,7 @@ def test_between_common_marks() -> None:
     assert compared(before, close).aligned_by == JOB
     assert compared(before, close, MARKS).aligned_by == MARKS
     assert compared(before, after, TIME).aligned_by == TIME
-    assert compared(story("slow"), story("memory")).aligned_by == JOB
+    assert comparison("slow", "memory").aligned_by == JOB
 
 
 def test_what_cannot_be_aligned_says_so() -> None:
@@ -183,10 +185,10 @@ def test_a_clear_change_is_more_than_chance_and_large_enough(
 
 
 def test_a_name_that_means_another_disk_is_not_compared_with_it() -> None:
-    before, after = story("slow"), story("two_workers")
+    before, after = story("slow", True), story("two_workers", True)
     devices = tuple(
         one._replace(info=one.info and one.info._replace(serial="other")) if one.name == "vda" else one
         for one in after.devices
     )
-    assert comparison("slow", "two_workers").change("disks.vda.busy_ratio") is not None
+    assert comparison("slow", "two_workers", True).change("disks.vda.busy_ratio") is not None
     assert compared(before, after._replace(devices=devices)).change("disks.vda.busy_ratio") is None
