@@ -17,7 +17,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.sink import FileSink
 from tests.scenarios.keep import VERDICTS
-from tests.store.scenario import Machine, session
+from tests.store.scenario import Machine, lived
 from tests.tui.recorded import record, recorder_of, written
 
 SEEDS = range(3)
@@ -41,7 +41,7 @@ def walk_back(cursor: FrameCursor) -> list[Frame]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_both_ways_through_a_file_are_the_live_frames(tmp_path: Path, seed: int) -> None:
-    live = list(frames(session(seed, 190)))
+    live = lived(seed, 130)
     path = record(tmp_path / "a", live)
     assert walk(FrameCursor([FileRecording(path)])) == live
     assert walk_back(FrameCursor([FileRecording(path)])) == live
@@ -49,7 +49,7 @@ def test_both_ways_through_a_file_are_the_live_frames(tmp_path: Path, seed: int)
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_any_order_of_going_and_stepping(tmp_path: Path, packed: bool) -> None:
-    live = list(frames(session(7, 200)))
+    live = lived(7, 150)
     path = record(tmp_path / "a.iotop.jsonl", live)
     cursor = FrameCursor([FileRecording(compress(path) if packed else path)])
     pick = random.Random(1)
@@ -70,7 +70,7 @@ def test_any_order_of_going_and_stepping(tmp_path: Path, packed: bool) -> None:
 
 
 def test_a_time_outside_is_the_nearest_end(tmp_path: Path) -> None:
-    live = list(frames(session(1, 20)))
+    live = lived(1, 20)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     assert cursor.seek(0) == live[0]
     assert cursor.back() is None
@@ -80,7 +80,7 @@ def test_a_time_outside_is_the_nearest_end(tmp_path: Path) -> None:
 
 
 def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
-    first = list(frames(session(1, 70)))
+    first = lived(1, 70)
     machine = Machine(2)
     machine.wall = first[-1].snapshot.wall_ns + 10**12
     second = list(frames(machine.snapshot() for _ in range(70)))
@@ -94,7 +94,7 @@ def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_a_rotated_chain_is_played_as_one(tmp_path: Path) -> None:
-    live = list(frames(session(3, 100)))
+    live = lived(3, 100)
     record(tmp_path / "1", live[:80])
     one = FileRecording(str(tmp_path / "1"))
     ring = Ring()
@@ -110,7 +110,7 @@ def test_a_rotated_chain_is_played_as_one(tmp_path: Path) -> None:
 
 
 def test_a_later_part_continues_the_last(tmp_path: Path) -> None:
-    live = list(frames(session(3, 100)))
+    live = lived(3, 100)
     ring = Ring()
     for frame in live[:80]:
         ring.put(frame)
@@ -126,7 +126,7 @@ def test_a_later_part_continues_the_last(tmp_path: Path) -> None:
 
 
 def test_appended_frames_are_read(tmp_path: Path) -> None:
-    live = list(frames(session(4, 150)))
+    live = lived(4, 150)
     recorder = recorder_of(FileSink(str(tmp_path / "a")))
     for frame in live[:50]:
         recorder.put(frame)
@@ -144,7 +144,7 @@ def test_appended_frames_are_read(tmp_path: Path) -> None:
 
 
 def test_the_ring_is_played_and_grows() -> None:
-    live = list(frames(session(5, 140)))
+    live = lived(5, 140)
     ring = Ring()
     for frame in live[:100]:
         ring.put(frame)
@@ -163,7 +163,7 @@ def test_the_ring_is_played_and_grows() -> None:
 
 
 def test_the_keyframe_is_shown_before_the_rest_is_decoded(tmp_path: Path) -> None:
-    live = list(frames(session(6, 120)))
+    live = lived(6, 120)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     early: list[Frame] = []
     found = cursor.seek(live[100].snapshot.wall_ns, early.append)
@@ -174,7 +174,7 @@ def test_the_keyframe_is_shown_before_the_rest_is_decoded(tmp_path: Path) -> Non
 
 
 def test_a_cancelled_seek_keeps_the_position(tmp_path: Path) -> None:
-    live = list(frames(session(6, 200)))
+    live = lived(6, 200)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     cursor.seek(0)
     with pytest.raises(Cancelled):
@@ -184,9 +184,9 @@ def test_a_cancelled_seek_keeps_the_position(tmp_path: Path) -> None:
 
 
 def test_graphs_reach_back_behind_the_history(tmp_path: Path) -> None:
-    live = list(frames(session(8, 200)))
+    live = lived(8, 150)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
-    frame = cursor.seek(live[190].snapshot.wall_ns)
+    frame = cursor.seek(live[140].snapshot.wall_ns)
     first = frame.history[0].at_ns
     wanted = [f.sample._replace(processes=Rated()) for f in live if f.snapshot.at_ns < first]
     past = cursor.past(frame, 60)
@@ -196,7 +196,7 @@ def test_graphs_reach_back_behind_the_history(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_a_pre_roll_alone_is_refused(tmp_path: Path) -> None:
-    live = list(frames(session(9, 10)))
+    live = lived(9, 10)
     ring = Ring()
     for frame in live:
         ring.put(frame)
@@ -222,7 +222,7 @@ def test_a_recording_opens_on_its_first_verdict() -> None:
 
 
 def test_a_recording_without_a_verdict_opens_a_few_steps_in(tmp_path: Path) -> None:
-    cursor = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", list(frames(session(7, 5)))))])
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", lived(7, 5)))])
     begin = cursor.seek(0)
     opened = cursor.first_verdict()
     assert opened.snapshot.wall_ns > begin.snapshot.wall_ns

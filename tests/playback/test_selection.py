@@ -23,7 +23,7 @@ from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from tests.scenarios.keep import INDEX, VERDICTS, snapshots
 from tests.sources.recorded.test_source import Rotated
-from tests.store.scenario import Machine, session
+from tests.store.scenario import Machine, lived
 from tests.tui.recorded import record, stalling
 
 KEPT: list[str] = sorted(kept["file"] for kept in json.loads((VERDICTS / INDEX).read_text()).values())
@@ -89,8 +89,8 @@ def test_every_kept_cause(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_random_sessions_and_parts_of_them(tmp_path: Path, seed: int, packed: bool) -> None:
-    live = list(frames(session(seed, 200)))
-    path = record(tmp_path / "a.iotop.jsonl", live, keyframe_every=20)
+    live = lived(seed, 100)
+    path = record(tmp_path / "a.iotop.jsonl", live, keyframe_every=10)
     if packed:
         path = compress(path)
     assert same(path).tallies == 9
@@ -103,7 +103,7 @@ def test_random_sessions_and_parts_of_them(tmp_path: Path, seed: int, packed: bo
 
 
 def test_a_chain_of_parts(tmp_path: Path) -> None:
-    live = list(frames(session(5, 400)))
+    live = lived(5, 200)
     rotated = Rotated(tmp_path / "a.iotop.jsonl")
     rotated.write(live)
     rotated.close()
@@ -130,7 +130,7 @@ def test_a_reboot_and_an_append_in_one_file(tmp_path: Path) -> None:
 
 def test_totals_behind_a_gap_are_not_used(tmp_path: Path) -> None:
     """The recorder saw more than the file has: its totals would differ."""
-    live = list(frames(session(6, 200)))
+    live = lived(6, 200)
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0, keyframe_every=20)
     for frame in live:
         recorder.put(frame)
@@ -143,7 +143,7 @@ def test_totals_behind_a_gap_are_not_used(tmp_path: Path) -> None:
 
 def test_totals_of_other_rules_are_not_used(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
-    record(path, list(frames(session(7, 90))), keyframe_every=20)
+    record(path, lived(7, 90), keyframe_every=20)
     assert Counted(path).tallies == 4
     path.write_bytes(path.read_bytes().replace(stamp().encode(), b"0-other", 1))
     totals = same(path)
@@ -152,7 +152,7 @@ def test_totals_of_other_rules_are_not_used(tmp_path: Path) -> None:
 
 def test_a_file_whose_writer_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
-    record(path, list(frames(session(8, 90))), keyframe_every=20)
+    record(path, lived(8, 90), keyframe_every=20)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-4]))
     assert same(path).tallies == 4
@@ -172,7 +172,7 @@ def test_a_file_whose_writer_was_killed(tmp_path: Path) -> None:
 )
 def test_a_line_of_another_program(tmp_path: Path, bad: dict[str, Any]) -> None:
     path = tmp_path / "a.iotop.jsonl"
-    record(path, list(frames(session(9, 50))), keyframe_every=20)
+    record(path, lived(9, 50), keyframe_every=20)
     lines = path.read_bytes().splitlines(keepends=True)
     first = next(i for i, line in enumerate(lines) if line.startswith(TOTALS))
     lines[first] = json.dumps(bad, separators=(",", ":")).encode() + b"\n"

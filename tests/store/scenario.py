@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
@@ -14,6 +17,7 @@ from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Host, OwnCost, Snapshot
+from iotop_ai.pipeline import frames
 
 COHORTS = 5
 SECOND = 1_000_000_000
@@ -119,3 +123,26 @@ def session(seed: int, length: int) -> Iterator[Snapshot]:
     machine = Machine(seed)
     for _ in range(length):
         yield machine.snapshot()
+
+
+@lru_cache(maxsize=4)
+def _begun(seed: int) -> tuple[list[Frame], Iterator[Frame]]:
+    return [], frames(session(seed, 10_000))
+
+
+def lived(seed: int, length: int) -> list[Frame]:
+    """The Frames of ``session(seed, length)``; several tests share them, since a shorter session begins a longer."""
+    made, rest = _begun(seed)
+    made.extend(islice(rest, max(0, length - len(made))))
+    return made[:length]
+
+
+@lru_cache(maxsize=1)
+def _rebooted() -> list[Frame]:
+    before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
+    return list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
+
+
+def rebooted() -> list[Frame]:
+    """The Frames of 70 Snapshots before a reboot and 70 after it."""
+    return list(_rebooted())

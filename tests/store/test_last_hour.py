@@ -13,7 +13,7 @@ from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
-from tests.store.scenario import Machine, session
+from tests.store.scenario import lived, rebooted
 
 
 def filled(live: list[Frame], **options: float) -> Ring:
@@ -28,7 +28,7 @@ def filled(live: list[Frame], **options: float) -> Ring:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_any_moment_equals_the_live_screen(seed: int) -> None:
-    live = list(frames(session(seed, 200)))
+    live = lived(seed, 130)
     ring = filled(live)
     recording = ring.recording()
     assert recording is not None
@@ -43,7 +43,7 @@ def test_any_moment_equals_the_live_screen(seed: int) -> None:
 
 
 def test_it_does_not_change_while_it_is_read() -> None:
-    live = list(frames(session(9, 130)))
+    live = lived(9, 130)
     ring = filled(live[:70])
     recording = ring.recording()
     assert recording is not None
@@ -55,7 +55,7 @@ def test_it_does_not_change_while_it_is_read() -> None:
 
 
 def test_waiting_frames_are_packed_when_a_user_looks_back() -> None:
-    live = list(frames(session(5, 30)))
+    live = lived(5, 30)
     ring = Ring()
     ring.put(live[0])
     recording = ring.recording()
@@ -72,10 +72,10 @@ def test_waiting_frames_are_packed_when_a_user_looks_back() -> None:
 
 
 def test_the_oldest_block_is_dropped_first() -> None:
-    live = list(frames(session(3, 400)))
-    ring = filled(live, most_bytes=120_000)
+    live = lived(3, 240)
+    ring = filled(live, most_bytes=70_000)
     state = ring.state()
-    assert state.size_bytes <= 120_000
+    assert state.size_bytes <= 70_000
     recording = ring.recording()
     assert recording is not None
     first = recording.blocks[0].at_ns
@@ -90,7 +90,7 @@ def test_the_oldest_block_is_dropped_first() -> None:
 
 
 def test_no_more_than_the_span_is_kept() -> None:
-    live = list(frames(session(4, 400)))
+    live = lived(4, 200)
     ring = filled(live, most_s=120)
     recording = ring.recording()
     assert recording is not None
@@ -99,8 +99,7 @@ def test_no_more_than_the_span_is_kept() -> None:
 
 
 def test_a_reboot_is_a_session_of_its_own() -> None:
-    before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
-    live = list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
+    live = rebooted()
     ring = filled(live)
     recording = ring.recording()
     assert recording is not None
@@ -111,9 +110,9 @@ def test_a_reboot_is_a_session_of_its_own() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_recording_begun_now_begins_with_the_minute_before(tmp_path: Path, seed: int) -> None:
-    live = list(frames(session(seed, 260)))
-    ring = filled(live[:170])
-    own = live[170:]
+    live = lived(seed, 160)
+    ring = filled(live[:85])
+    own = live[85:]
     sink = FileSink(str(tmp_path / "a"))
     recorder = Recorder(
         sink, Clock(), min_free_bytes=0, cmdline="full", preroll=lambda at_ns: ring.preroll("full", at_ns)
@@ -131,7 +130,7 @@ def test_a_recording_begun_now_begins_with_the_minute_before(tmp_path: Path, see
 
 
 def test_nothing_leaves_it_unredacted() -> None:
-    live = list(frames(session(5, 130)))
+    live = lived(5, 130)
     ring = filled(live)
     after = live[-1].snapshot.at_ns + 1
     assert any("--token=x" in line for line in ring.preroll("full", after))

@@ -20,9 +20,11 @@ from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.sink import FileSink
-from tests.store.scenario import session
+from tests.store.scenario import lived
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
+pytestmark = pytest.mark.xdist_group("recorded source")  # its tests share their recording
+
 STAMPS = [f"20261121T09{i:02}00" for i in range(60)]
 
 
@@ -33,7 +35,7 @@ def source(path: Path | str, **options: object) -> ReplaySource:
 class Rotated:
     """Writes Frames to a live name that is rotated at a size."""
 
-    def __init__(self, path: Path, size: int | None = 40_000) -> None:
+    def __init__(self, path: Path, size: int | None = 25_000) -> None:
         self.path = path
         self.parts: list[Path] = []
         options = {} if size is None else {"rotation": Rotation(bytes=size), "rotate": self._next}
@@ -60,14 +62,29 @@ class Rotated:
 
 @pytest.fixture(scope="module")
 def live() -> list[Frame]:
-    return list(frames(session(11, 300)))
+    return lived(11, 180)
 
 
-def written(path: Path, live: list[Frame], size: int | None = 40_000) -> list[Path]:
+def written(path: Path, live: list[Frame], size: int | None = 25_000) -> list[Path]:
     rotated = Rotated(path, size)
     rotated.write(live)
     rotated.close()
     return rotated.parts
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory, live: list[Frame]) -> Path:
+    """The live name of a rotated recording; a test that changes a part changes a copy of the folder."""
+    path = tmp_path_factory.mktemp("chain") / "a.iotop.jsonl"
+    assert len(written(path, live)) >= 3
+    return path
+
+
+def copied(chain: Path, folder: Path) -> tuple[Path, list[Path]]:
+    """The live name of a copy of the chain and its older parts, oldest first."""
+    shutil.copytree(chain.parent, folder, dirs_exist_ok=True)
+    path = folder / chain.name
+    return path, sorted(set(folder.iterdir()) - {path})
 
 
 def test_a_file_gives_the_frames_that_were_live(tmp_path: Path, live: list[Frame]) -> None:
@@ -79,9 +96,8 @@ def test_a_file_gives_the_frames_that_were_live(tmp_path: Path, live: list[Frame
     assert replay.header.host == "h"
 
 
-def test_the_live_name_stands_for_the_whole_chain(tmp_path: Path, live: list[Frame]) -> None:
-    path = tmp_path / "a.iotop.jsonl"
-    parts = written(path, live)
+def test_the_live_name_stands_for_the_whole_chain(tmp_path: Path, chain: Path, live: list[Frame]) -> None:
+    path, parts = copied(chain, tmp_path)
     assert len(parts) >= 3
     compress(str(parts[0]))
     (tmp_path / "b.20261121T090000.iotop.jsonl").write_text("another recording")
@@ -89,9 +105,10 @@ def test_the_live_name_stands_for_the_whole_chain(tmp_path: Path, live: list[Fra
     assert list(frames(source(path))) == live
 
 
-def test_a_chain_without_its_oldest_part_begins_with_its_own_first(tmp_path: Path, live: list[Frame]) -> None:
-    path = tmp_path / "a.iotop.jsonl"
-    parts = written(path, live)
+def test_a_chain_without_its_oldest_part_begins_with_its_own_first(
+    tmp_path: Path, chain: Path, live: list[Frame]
+) -> None:
+    path, parts = copied(chain, tmp_path)
     parts[0].unlink()
     shown = list(frames(source(path)))
     assert shown == live[-len(shown) :]
@@ -101,11 +118,9 @@ def test_a_chain_without_its_oldest_part_begins_with_its_own_first(tmp_path: Pat
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.55, 0.99])
-def test_a_later_start_shows_the_same_frames(tmp_path: Path, live: list[Frame], share: float) -> None:
-    path = tmp_path / "a.iotop.jsonl"
-    written(path, live)
+def test_a_later_start_shows_the_same_frames(chain: Path, live: list[Frame], share: float) -> None:
     at = int(share * len(live))
-    replay = source(path)
+    replay = source(chain)
     replay.start_at(live[at].snapshot.wall_ns)
     assert list(frames(replay)) == live[at:]
 

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.pipeline import frames
 from iotop_ai.store.read.backward_index import block_starts
 from iotop_ai.store.read.blocks import Block, PlainBlocks
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.sink import FileSink
 from tests.store.read.test_file import wait
-from tests.store.scenario import Machine, session
+from tests.store.scenario import lived, rebooted
 
 _BACK = re.compile(rb'"back":\d+,')
 
@@ -33,7 +32,7 @@ def write(path: Path, *lengths: int, seed: int = 1, preroll: tuple[str, ...] = (
             preroll=preroll,
             keyframe_every=7,
         )
-        for number, frame in enumerate(frames(session(seed + i, length)), 1):
+        for number, frame in enumerate(lived(seed + i, length), 1):
             recorder.put(frame)
             if number % 50 == 0:
                 wait(recorder, number)
@@ -72,7 +71,6 @@ def test_the_index_reaches_the_start(tmp_path: Path, lengths: tuple[int, ...]) -
 
 
 def test_a_reboot_and_a_minute_before(tmp_path: Path) -> None:
-    machines = Machine(3, "boot-1"), Machine(4, "boot-2")
     first = write(tmp_path / "first", 150)
     recorder = Recorder(
         FileSink(str(tmp_path / "a")),
@@ -82,8 +80,7 @@ def test_a_reboot_and_a_minute_before(tmp_path: Path) -> None:
         preroll=first.preroll(),
         keyframe_every=9,
     )
-    live = frames(machine.snapshot() for machine in machines for _ in range(70))
-    for number, frame in enumerate(live, 1):
+    for number, frame in enumerate(rebooted(), 1):
         recorder.put(frame)
         if number % 50 == 0:
             wait(recorder, number)
@@ -104,10 +101,10 @@ def test_each_part_of_a_rotation_knows_its_own_blocks(tmp_path: Path) -> None:
         return FileSink(str(parts[-1]))
 
     recorder = Recorder(
-        FileSink(str(parts[0])), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=60_000),
+        FileSink(str(parts[0])), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=40_000),
         rotate=following, keyframe_every=20,
     )  # fmt: skip
-    for number, frame in enumerate(frames(session(5, 300)), 1):
+    for number, frame in enumerate(lived(5, 200), 1):
         recorder.put(frame)
         if number % 50 == 0:
             wait(recorder, number)
@@ -123,7 +120,7 @@ def test_each_part_of_a_rotation_knows_its_own_blocks(tmp_path: Path) -> None:
 def test_a_wrong_length_is_not_trusted(tmp_path: Path, seed: int) -> None:
     """Lines removed, numbers changed, no length at all, a file appended to another, a torn end."""
     chance = random.Random(seed)
-    write(tmp_path / "a", 120, 90, seed=seed * 10)
+    write(tmp_path / "a", 90, 70, seed=seed * 10)
     data = (tmp_path / "a").read_bytes()
     lines = data.splitlines(keepends=True)
     assert len(_BACK.findall(data)) > 20
@@ -142,9 +139,9 @@ def test_a_wrong_length_is_not_trusted(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_long_file_is_opened_by_a_look_at_its_keyframes(tmp_path: Path) -> None:
-    write(tmp_path / "a", 400)
+    write(tmp_path / "a", 200)
     recording = FileRecording(str(tmp_path / "a"))
     place, found = block_starts(recording.fileno(), (tmp_path / "a").stat().st_size)
     assert place == 0
-    assert len(found) == len(recording.blocks) == -(-400 // 7)
+    assert len(found) == len(recording.blocks) == -(-200 // 7)
     recording.close()

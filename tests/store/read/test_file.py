@@ -19,7 +19,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.sink import FileSink
-from tests.store.scenario import Machine, session
+from tests.store.scenario import lived, rebooted
 
 SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 6))]
 
@@ -53,7 +53,7 @@ def played(recording: FileRecording, first: int = 0) -> list[Frame]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_replay_equals_live(tmp_path: Path, seed: int) -> None:
-    live = list(frames(session(seed, 150)))
+    live = lived(seed, 150)
     record(tmp_path / "a", live)
     assert played(FileRecording(str(tmp_path / "a"))) == live
 
@@ -64,7 +64,7 @@ def test_events_after_the_last_snapshot_are_in_the_closing_line(
     tmp_path: Path, seed: int, length: int, packed: bool
 ) -> None:
     """Also where the closing line is a keyframe."""
-    live = list(frames(session(seed, length)))
+    live = lived(seed, length)
     now, wall = live[-1].snapshot.at_ns + 300_000_000, live[-1].snapshot.wall_ns + 300_000_000
     live.append(closing(live[-1], (Event(now - 9, wall - 9, "mark", "late"),), now, wall))
     path = tmp_path / "a.iotop.jsonl"
@@ -82,7 +82,7 @@ def test_events_after_the_last_snapshot_are_in_the_closing_line(
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_seek_equals_playing_forward(tmp_path: Path, seed: int, packed: bool) -> None:
-    live = list(frames(session(seed, 200)))
+    live = lived(seed, 150)
     path = tmp_path / "a.iotop.jsonl"
     record(path, live)
     if packed:
@@ -97,7 +97,7 @@ def test_a_seek_equals_playing_forward(tmp_path: Path, seed: int, packed: bool) 
 
 
 def test_with_other_rules_it_folds_from_five_minutes_before(tmp_path: Path) -> None:
-    live = list(frames(session(8, 500)))
+    live = lived(8, 260)
     path = tmp_path / "a"
     record(path, live)
     header, rest = path.read_bytes().split(b"\n", 1)
@@ -118,10 +118,10 @@ def test_with_other_rules_it_folds_from_five_minutes_before(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_start_in_mid_session_keeps_the_minute_before(tmp_path: Path, seed: int) -> None:
-    live = list(frames(session(seed, 260)))
+    live = lived(seed, 160)
     first = tmp_path / "first"
-    recorder = record(first, live[:170])
-    own = live[170:]
+    recorder = record(first, live[:85])
+    own = live[85:]
     record(tmp_path / "second", own, preroll=lambda _at_ns: recorder.preroll())
     recording = FileRecording(str(tmp_path / "second"))
     assert recording.blocks[0].pre
@@ -131,7 +131,7 @@ def test_a_start_in_mid_session_keeps_the_minute_before(tmp_path: Path, seed: in
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rotation_loses_nothing(tmp_path: Path, seed: int) -> None:
-    live = list(frames(session(seed, 300)))
+    live = lived(seed, 160)
     parts: list[Path] = []
 
     def following(sink: object) -> FileSink:
@@ -140,7 +140,7 @@ def test_rotation_loses_nothing(tmp_path: Path, seed: int) -> None:
         return FileSink(str(parts[-1]))
 
     recorder = Recorder(
-        FileSink(str(tmp_path / "0")), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=60_000),
+        FileSink(str(tmp_path / "0")), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=50_000),
         rotate=following,
     )  # fmt: skip
     for i, frame in enumerate(live):
@@ -155,7 +155,7 @@ def test_rotation_loses_nothing(tmp_path: Path, seed: int) -> None:
 
 def test_append_begins_an_independent_session(tmp_path: Path) -> None:
     path = tmp_path / "a"
-    first, second = list(frames(session(1, 90))), list(frames(session(2, 90)))
+    first, second = lived(1, 90), lived(2, 90)
     record(path, first)
     recorder = Recorder(FileSink(str(path), append=True), Clock(), cmdline="full", min_free_bytes=0)
     for frame in second:
@@ -169,14 +169,13 @@ def test_append_begins_an_independent_session(tmp_path: Path) -> None:
 
 
 def test_a_reboot_begins_a_session(tmp_path: Path) -> None:
-    before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
-    live = list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
+    live = rebooted()
     record(tmp_path / "a", live)
     assert list(frames(FileRecording(str(tmp_path / "a")).items())) == live
 
 
 def test_dropped_snapshots_leave_a_gap_and_keep_their_events(tmp_path: Path) -> None:
-    live = list(frames(session(5, 400)))
+    live = lived(5, 200)
     sink = FileSink(str(tmp_path / "a"))
     recorder = Recorder(sink, Clock(), cmdline="full", min_free_bytes=0)
     for frame in live:
@@ -193,7 +192,7 @@ def test_dropped_snapshots_leave_a_gap_and_keep_their_events(tmp_path: Path) -> 
 
 
 def test_command_names_are_written_by_default(tmp_path: Path) -> None:
-    live = list(frames(session(6, 5)))
+    live = lived(6, 5)
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0)
     for frame in live:
         recorder.put(frame)
@@ -206,7 +205,7 @@ def test_command_names_are_written_by_default(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_anywhere_opens_or_is_refused(tmp_path: Path) -> None:
-    live = list(frames(session(7, 3)))
+    live = lived(7, 3)
     record(tmp_path / "a", live)
     whole = (tmp_path / "a").read_bytes()
     cut = tmp_path / "cut"

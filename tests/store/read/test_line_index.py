@@ -10,24 +10,28 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.pipeline import frames
 from iotop_ai.store.format.line_head import KEY_WITHIN
 from iotop_ai.store.read.blocks import PlainBlocks
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.read.line_index import marked_lines
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
-from tests.store.scenario import session
+from tests.store.scenario import lived
 
 
 def recorded(path: Path, *seeds: int) -> bytes:
     """Sessions one behind the other in a file."""
     for seed in seeds:
         recorder = Recorder(FileSink(str(path), append=True), Clock(), cmdline="full", min_free_bytes=0)
-        for frame in frames(session(seed, 100)):
+        for frame in lived(seed, 70):
             recorder.put(frame)
         assert recorder.close()
     return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def two_sessions(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return recorded(tmp_path_factory.mktemp("two") / "a", 1, 2)
 
 
 def by_hand(data: bytes) -> list[tuple[int, bytes]]:
@@ -44,8 +48,10 @@ def by_hand(data: bytes) -> list[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("step", [KEY_WITHIN, 1000, 5000, 1 << 20])
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
-def test_the_lines_are_found_whatever_is_read_at_once(tmp_path: Path, step: int, ends: bytes) -> None:
-    data = recorded(tmp_path / "a", 1, 2).replace(b"\n", ends)
+def test_the_lines_are_found_whatever_is_read_at_once(
+    tmp_path: Path, two_sessions: bytes, step: int, ends: bytes
+) -> None:
+    data = two_sessions.replace(b"\n", ends)
     (tmp_path / "b").write_bytes(data)
     fd = os.open(tmp_path / "b", os.O_RDONLY)
     try:

@@ -22,7 +22,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.sink import FileSink
 from iotop_ai.tui.messages import SourceEnded
 from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackThread, TimelineUpdate
-from tests.store.scenario import session
+from tests.store.scenario import lived
 from tests.tui.recorded import record, recorder_of, stalling, written
 
 WAIT_S = 20.0
@@ -62,7 +62,7 @@ class Box:
 
 @pytest.fixture
 def live() -> list[Frame]:
-    return list(frames(session(11, 200)))
+    return lived(11, 200)
 
 
 @pytest.fixture
