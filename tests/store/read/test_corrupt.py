@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 from pathlib import Path
@@ -101,21 +102,18 @@ def test_flipped_digits_are_read_or_refused(tmp_path: Path) -> None:
     whole = recording()
     path = tmp_path / "a.iotop.jsonl"
     chance = random.Random(7)
-    places = [i for i, byte in enumerate(whole) if chr(byte).isdigit()]
     for _ in range(300):
         damaged = bytearray(whole)
         for _ in range(3):
-            at = chance.choice(places)
+            at = chance.choice([found.start() for found in re.finditer(rb"\d", damaged)])
             new = chance.choice(
                 [b"-1", b"0", b"99999999999999999999", b"1e999", b"null", b"true", b'"x"', b"0.5", b"[]"]
             )
             damaged[at : at + 1] = new if chance.random() < 0.5 else chance.choice([b"0", b"1", b"9"])
-            places = [i for i, byte in enumerate(damaged) if chr(byte).isdigit()]
         path.write_bytes(damaged)
         line = first_line(path)
         assert line.isprintable()
         assert "cannot be evaluated" not in line, line
-        places = [i for i, byte in enumerate(whole) if chr(byte).isdigit()]
 
 
 def bounded() -> None:
