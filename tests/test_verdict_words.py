@@ -25,6 +25,12 @@ TORCH = re.compile(r"torch|pin_memory|DataLoader|persistent_workers")
 OF_A_GPU = re.compile(r"\bGPUs?\b|nvidia-smi|CUDA")
 
 
+def each(*names: str) -> pytest.MarkDecorator:
+    """One test of each recording; those of one recording run on one worker, so that it is judged once."""
+    kept = [pytest.param(name, marks=pytest.mark.xdist_group(f"words of {name}")) for name in names]
+    return pytest.mark.parametrize("name", kept)
+
+
 @cache
 def decided(name: str) -> tuple[Frame, ...]:
     """The Frames of a recording with a verdict of their own."""
@@ -128,12 +134,12 @@ def contradictions(name: str) -> Iterator[str]:
                         yield f"{finding.class_id}, {rule.__name__}: {text!r} beside {beside!r}"
 
 
-@pytest.mark.parametrize("name", sorted(KEPT))
+@each(*sorted(KEPT))
 def test_no_cure_contradicts_its_evidence(name: str) -> None:
     assert list(dict.fromkeys(contradictions(name))) == []
 
 
-@pytest.mark.parametrize("name", sorted(KEPT))
+@each(*sorted(KEPT))
 def test_each_finding_has_a_figure_that_meets_its_threshold(name: str) -> None:
     seen = set()
     for frame in decided(name):
@@ -147,14 +153,14 @@ def test_each_finding_has_a_figure_that_meets_its_threshold(name: str) -> None:
                 assert MET in {fact.standing for fact in facts}, (finding.class_id, facts)
 
 
-@pytest.mark.parametrize("name", sorted(name for name, kept in KEPT.items() if kept["label"] in ("healthy", "idle")))
+@each(*sorted(name for name, kept in KEPT.items() if kept["label"] in ("healthy", "idle")))
 def test_a_healthy_machine_is_not_unsure_after_the_first_window(name: str) -> None:
     """But for two seconds, in which what it does must last to be named."""
     states = {frame.verdict.state for frame in [one for one in decided(name) if not one.verdict.measuring][2:]}
     assert states <= {State.OK, State.CALM, State.BUSY}
 
 
-@pytest.mark.parametrize("name", sorted(KEPT))
+@each(*sorted(KEPT))
 def test_a_very_slow_disk_is_in_the_banner(name: str) -> None:
     for frame in decided(name):
         slow = frame.verdict.slow_disk
@@ -166,6 +172,7 @@ def test_a_very_slow_disk_is_in_the_banner(name: str) -> None:
         assert slow.label in shown or slow.device in named, shown
 
 
+@pytest.mark.xdist_group("words of cpu_prep")
 def test_a_cure_that_contradicts_is_found() -> None:
     frame = decided("cpu_prep")[-1]
     first = frame.verdict.primary
