@@ -369,7 +369,9 @@ class Decoder:
         return snapshot._replace(processes=processes)
 
 
-_OPTIONAL_EVENT_FIELDS: dict[str, Any] = {name: shape_of(get_type_hints(Event)[name]) for name in Event._field_defaults}
+_OPTIONAL_EVENT_FIELDS: dict[str, Any] = {
+    name: shape_of(hint) for name, hint in get_type_hints(Event).items() if name in Event._field_defaults
+}
 """Fields of an ev line that are left out where they are unknown."""
 
 
