@@ -314,21 +314,25 @@ BAD = [
 ]
 
 
-@needs_extra
-async def test_an_invalid_message_closes_only_its_session(served: Served) -> None:
+async def assert_refused(ws: Any, bad: str | bytes) -> None:
     import aiohttp
 
+    await (ws.send_bytes(bad) if isinstance(bad, bytes) else ws.send_str(bad))
+    while (message := await ws.receive(timeout=LONG_S)).type is aiohttp.WSMsgType.BINARY:
+        continue
+    assert message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED), bad
+    assert message.data in (aiohttp.WSCloseCode.POLICY_VIOLATION, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
+
+
+@needs_extra
+async def test_an_invalid_message_closes_only_its_session(served: Served) -> None:
     page = served.open()
     assert served.child.stderr is not None
     async with served.socket(page) as other:
         await painted(other, "process")
-        for bad in BAD:
+        for bad in (BAD[0], BAD[-1]):
             async with served.socket(page) as ws:
-                await (ws.send_bytes(bad) if isinstance(bad, bytes) else ws.send_str(bad))
-                while (message := await ws.receive(timeout=LONG_S)).type is aiohttp.WSMsgType.BINARY:
-                    continue
-                assert message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED), bad
-                assert message.data in (aiohttp.WSCloseCode.POLICY_VIOLATION, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
+                await assert_refused(ws, bad)
             line = await asyncio.to_thread(served.child.stderr.readline)
             assert line.startswith("web: a screen was closed: the page sent an invalid message ("), bad
         await other.send_json(["resize", {"width": 99, "height": 29}])  # all is painted again
@@ -414,6 +418,21 @@ async def test_sessions_are_limited() -> None:
             await asyncio.sleep(0.1)
         else:
             pytest.fail("no place became free")
+
+
+@needs_extra
+async def test_every_invalid_message_closes_its_session() -> None:
+    ends_with_its_input = ("/bin/sh", "-c", "exec cat >/dev/null")
+    async with server_of(*ends_with_its_input) as (page, reports, browser), browser.ws_connect(f"{page}ws") as other:
+        for number, bad in enumerate(BAD, 1):
+            async with browser.ws_connect(f"{page}ws") as ws:
+                await assert_refused(ws, bad)
+            await until(lambda number=number: len(reports) == number, "a line")
+            assert reports[-1].startswith("a screen was closed: the page sent an invalid message ("), bad
+        with pytest.raises(TimeoutError):
+            await other.receive(timeout=0.1)
+        await other.send_str(BAD[0])
+        await until(lambda: len(reports) == len(BAD) + 1, "it was open")
 
 
 @needs_extra
