@@ -1,11 +1,15 @@
-"""Runs the real program in a process of its own."""
+"""Runs the real program in a process of its own, or its function in this one."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from iotop_ai.cli.main import main
 
 TOP = Path(__file__).resolve().parents[2]
 PLAIN = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TERM": "xterm", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -31,3 +35,11 @@ def iotop(*arguments: str, timeout: float = 30, **environment: str) -> subproces
         timeout=timeout,
         check=False,
     )
+
+
+def iotop_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process: for tests of what it says, many of which need no start of their own."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = main(arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), errors.getvalue())

@@ -14,7 +14,7 @@ import pytest
 
 from iotop_ai.cli.start.crash import NAME, note_crash
 from iotop_ai.cli.start.logging import LOG_VARIABLE, quiet_log
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 
 S = "Zq7planted"
 BUSY = 'import time\nwhile True: open("/proc/self/stat").read(); sum(range(20000)); time.sleep(0.05)'
@@ -68,11 +68,11 @@ def test_recordings_and_exports_have_no_secret(
     for ending in ("csv", "jsonl", "sqlite", *(["parquet"] if find_spec("pyarrow") else [])):
         out = tmp_path / f"out.{ending}"
         one = () if ending in ("jsonl", "sqlite") else ("--table", "processes")
-        done = iotop("export", "--allow-root", "--cmdline", "full", *one, "-o", str(out), str(file))
+        done = iotop_here("export", "--allow-root", "--cmdline", "full", *one, "-o", str(out), str(file))
         assert done.returncode == 0, done.stderr
         assert_hidden(out.read_bytes(), shown=ending != "parquet")
     for arguments in (("diagnose", "--json"), ("diagnose",)):
-        done = iotop(*arguments, "--allow-root", str(file))
+        done = iotop_here(*arguments, "--allow-root", str(file))
         assert_hidden((done.stdout + done.stderr).encode(), shown=False)
 
 
@@ -148,14 +148,16 @@ def test_a_file_name_cannot_control_the_terminal(tmp_path: Path) -> None:
     log, odd = tmp_path / "log.csv", tmp_path / "a\x1b[2J\x9b7mb"
     log.write_text("index, utilization.gpu [%]\n0, 5 %\n0, 6 %\n")
     printed = [
-        iotop("import", "--nvidia-smi", str(log), "--start", "2026-11-21T14:32:05Z", "--interval", "1", "-o", str(odd)),
+        iotop_here(
+            "import", "--nvidia-smi", str(log), "--start", "2026-11-21T14:32:05Z", "--interval", "1", "-o", str(odd)
+        ),
         iotop("export", "--allow-root", str(odd), "-o", f"{odd}.csv", "--table", "gpus"),
         iotop("export", "--allow-root", str(odd), "-o", f"{odd}.csv", "--table", "gpus"),
         iotop("diagnose", "--allow-root", str(odd)),
         iotop("record", "-o", f"{odd}.iotop.jsonl", "--duration", "0.5"),
         iotop("record", "-o", str(tmp_path / "r.iotop.jsonl"), "--", str(odd)),
-        iotop("export", "--format", "\x1b[2J", str(odd)),
-        iotop("\x1b[2J"),
+        iotop_here("export", "--format", "\x1b[2J", str(odd)),
+        iotop_here("\x1b[2J"),
     ]
     assert any(str(tmp_path) in done.stderr for done in printed)
     for done in printed:

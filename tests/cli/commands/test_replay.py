@@ -7,6 +7,7 @@ import gzip
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.settings import Settings
 from iotop_ai.store.write.sink import FileSink
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.rigs.tmux import Terminal, why_no_tmux
 from tests.tui.recorded import record, recorder_of, stalling, written
 
@@ -30,9 +31,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return record(tmp_path_factory.mktemp("replay") / "a.iotop.jsonl", stalling())
 
 
-def one_line(*arguments: str) -> str:
+def one_line(*arguments: str, run: Callable[..., subprocess.CompletedProcess[str]] = iotop_here) -> str:
     """The program's line on standard error; it exits with 2 and prints nothing else."""
-    done = iotop("replay", "--allow-root", *arguments)
+    done = run("replay", "--allow-root", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -57,7 +58,7 @@ def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path, path: str) -
 def test_invalid_usage_is_one_line(path: str) -> None:
     assert "25:00" in one_line("--at", "25:00", path)
     assert "0.25 to 64" in one_line("--speed", "99", path)
-    assert "not a terminal" in one_line(path)
+    assert "not a terminal" in one_line(path, run=iotop)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
@@ -68,7 +69,7 @@ def test_root_reads_its_own_files_and_others_with_allow_root(path: str, tmp_path
     os.chown(theirs, 65534, 65534)
     for words in (("replay",), ("diagnose",), ("export",)):
         for one, why in ((theirs, "user 65534"), (link, "symbolic link")):
-            done = iotop(*words, str(one))
+            done = iotop_here(*words, str(one))
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
             assert done.stderr.startswith(f"input: {one}: ")
             assert why in done.stderr
@@ -92,11 +93,11 @@ def test_the_content_of_other_files_is_not_shown(tmp_path: Path, words: tuple[st
     ):
         path.write_bytes(text)
         for verb in ("replay", "diagnose", "export"):
-            done = iotop(verb, *words, str(path))
+            done = iotop_here(verb, *words, str(path))
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
             assert "hash" not in done.stderr
         for flag in ("--iostat", "--nvidia-smi"):
-            done = iotop("import", flag, str(path), "-o", "-")
+            done = iotop_here("import", flag, str(path), "-o", "-")
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
             assert "hash" not in done.stderr
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.preflight.storage.own_file import own_name
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.rigs.nobody import UID, as_nobody, why_not_nobody
 from tests.rigs.pty_pair import PtyPair
 
@@ -122,7 +122,7 @@ def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
     ],
 )
 def test_errors_are_one_line(arguments: tuple[str, ...], error: str) -> None:
-    done = iotop("check", *arguments)
+    done = iotop_here("check", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(error)
     assert done.stderr.count("\n") == 1

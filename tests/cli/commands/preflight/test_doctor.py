@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_here
 from tests.preflight.environment.plant import conda, make_venv, package, site, torch
 
 QUICK = ("doctor", "--no-smart")
@@ -104,7 +104,7 @@ def test_packages_are_exported_for_conda(tmp_path: Path) -> None:
     ],
 )
 def test_errors_are_one_line(arguments: tuple[str, ...], error: str) -> None:
-    done = iotop("doctor", *arguments)
+    done = iotop_here("doctor", *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith(error)
     assert done.stderr.count("\n") == 1

@@ -18,7 +18,7 @@ from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
 from iotop_ai.store.format.codec import Header, SnapLine
 from iotop_ai.store.read.file import FileRecording
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 
 FAST = ("-d", "0.1", "--no-smart")
 
@@ -111,7 +111,7 @@ def test_an_invalid_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> N
         (tmp_path / "no" / "a", "No such file"),
     ):
         for append in ((), ("--append",)):
-            done = iotop("record", *FAST, *append, "-o", str(path), "--", "true")
+            done = iotop_here("record", *FAST, *append, "-o", str(path), "--", "true")
             assert done.returncode == 2
             assert why in done.stderr
             assert done.stderr.count("\n") == 1
@@ -339,7 +339,7 @@ def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_invalid_flags_are_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    done = iotop("record", *(str(tmp_path / "x") if f == "x" and flags[0] == "--csv" else f for f in flags))
+    done = iotop_here("record", *(str(tmp_path / "x") if f == "x" and flags[0] == "--csv" else f for f in flags))
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")
     assert list(tmp_path.iterdir()) == []
