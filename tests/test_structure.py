@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -31,11 +32,6 @@ ONE_IMPORTER = {
     "pyarrow": "export.tables.parquet",
     "apprise": "alerts.deliveries.service",
 }
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
 
 
 def module(path: Path) -> str:
@@ -82,10 +78,23 @@ def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
     return found
 
 
+class Shape(NamedTuple):
+    """What a module imports, and the name and lines of each of its functions."""
+
+    imports: set[str]
+    functions: list[tuple[str, int]]
+
+
 @cache
+def shape(path: Path) -> Shape:
+    source = ast.parse(path.read_text())
+    functions = [node for node in statements(source) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return Shape(imports_of(source), [(one.name, (one.end_lineno or 0) - one.lineno + 1) for one in functions])
+
+
 def imports() -> dict[str, set[str]]:
     """Names that each module imports, by module."""
-    return {name: imports_of(tree(path)) for name, path in MODULES.items()}
+    return {name: shape(path).imports for name, path in MODULES.items()}
 
 
 def import_graph() -> dict[str, set[str]]:
@@ -120,11 +129,9 @@ def test_files_are_short(root: str) -> None:
 def test_functions_are_short() -> None:
     long = {}
     for path in FILES:
-        for node in statements(tree(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
-                lines = node.end_lineno - node.lineno + 1
-                if lines > LINES_IN_A_FUNCTION:
-                    long[f"{path.relative_to(TOP)}:{node.name}"] = lines
+        for name, lines in shape(path).functions:
+            if lines > LINES_IN_A_FUNCTION:
+                long[f"{path.relative_to(TOP)}:{name}"] = lines
     assert long == {}
 
 
