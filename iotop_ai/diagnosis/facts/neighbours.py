@@ -93,6 +93,29 @@ def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
     return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", moved - own, own) if moved > own else None
 
 
+class CoreUse(NamedTuple):
+    """Who uses the machine's cores. All in cores."""
+
+    cores: int
+    used: float
+    own: float
+    """By the job."""
+
+    @property
+    def others(self) -> float:
+        """By other programs."""
+        return self.used - self.own
+
+
+def core_use(facts: Facts, job: JobFacts) -> CoreUse | None:
+    """Who uses the cores; None when unknown."""
+    cpu = facts.snapshot.cpu.value
+    if cpu is None or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
+        return None
+    cores = len(cpu.cores) or cpu.allowed
+    return CoreUse(cores, facts.cpu_busy_ratio * cores, job.cpu_ratio)
+
+
 def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     """The other user that keeps the cores busy while the job's workers wait for one; None when the job has its share.
 
@@ -100,26 +123,24 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     """
     waits, runs, limits = job.worker_cpu_wait, job.worker_cpu, facts.limits
     ease = limits.leave_level if facts.on("noisy_neighbour", job.subject) else 1.0
-    if waits is None or runs is None or not job.workers or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
+    use = core_use(facts, job)
+    if waits is None or runs is None or not job.workers or use is None:
         return None
     quota = job.place.cpu_cores
-    if quota is not None and job.cpu_ratio >= quota * limits.worker_busy:
+    if quota is not None and use.own >= quota * limits.worker_busy:
         return None
-    cpu = facts.snapshot.cpu.value
-    cores = 0 if cpu is None else (len(cpu.cores) or cpu.allowed)
     # Workers that crowd each other get no more than equals do, half of the time. Where each could have a core, the
     # neighbour is the larger cause if half of the lost time would be saved with it.
-    alone = job.workers <= cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
+    alone = job.workers <= use.cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
     if waits < limits.cores_short * ease or (waits < limits.crowded * runs * ease and not alone):
         return None
-    used = facts.cpu_busy_ratio * cores
-    others = used - job.cpu_ratio
+    used, others = use.used, use.others
     if others <= 0 or others < ease * limits.own_share * used:
         return None
     inside = {key.pid for key in job.job.members}
     strangers = ((t, t.cpu_ratio or 0.0) for t in facts.tasks if t.key.pid not in inside)
     found = _largest(facts, strangers, ease * limits.other_share * used, _BOUND * used)
-    return None if found is None else found._replace(theirs=others, own=job.cpu_ratio)
+    return None if found is None else found._replace(theirs=others, own=use.own)
 
 
 def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:

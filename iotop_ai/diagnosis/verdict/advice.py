@@ -7,6 +7,7 @@ import math
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.neighbours import core_use
 from iotop_ai.diagnosis.facts.process import Group
 from iotop_ai.diagnosis.verdict.copy_target import copy_advice
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -48,6 +49,8 @@ class Cores(NamedTuple):
     ranks: int
     short: bool
     """Workers wait for a core."""
+    others: float | None = None
+    """The part of the used cores that other programs use; None when unknown."""
 
 
 def _more_workers(now: int, cores: Cores) -> Advice | None:
@@ -65,7 +68,7 @@ def _more_workers(now: int, cores: Cores) -> Advice | None:
 
 def _cheaper(facts: Facts, cores: Cores) -> Advice:
     """Cheaper transforms, and why more workers do not help. gpu: whether a GPU is there to decode on."""
-    numbers = (("cores", cores.cores), ("idle", cores.idle), ("ranks", float(cores.ranks)))
+    numbers = (("cores", cores.cores), ("idle", cores.idle), ("ranks", float(cores.ranks)), ("others", cores.others))
     return Advice("cheaper_transforms", (*numbers, ("gpu", float(facts.gpu.all > 0)), ("short", float(cores.short))))
 
 
@@ -98,12 +101,26 @@ def job_cores(facts: Facts, job: JobFacts) -> float | None:
 
 def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
     """The number of idle cores that the job's CPU set and quota allow it to use; None when unknown."""
-    idle = facts.idle_cores
-    if idle is None or job.cpu_ratio is None:
+    idle, used = facts.idle_cores, _used(job)
+    if idle is None or used is None:
         return idle
     own = [float(one) for one in (job.place.allowed_cores, job.place.cpu_cores) if one is not None]
-    used = max(job.cpu_ratio, (job.worker_cpu or 0.0) * job.workers)
     return min([idle, *(max(0.0, cores - used) for cores in own)])
+
+
+def _used(job: JobFacts) -> float | None:
+    """The cores that the job uses."""
+    return None if job.cpu_ratio is None else max(job.cpu_ratio, (job.worker_cpu or 0.0) * job.workers)
+
+
+def _others(facts: Facts, job: JobFacts) -> float | None:
+    """The part of the used cores that other programs use; None when unknown, or when the job may not use every core."""
+    use, own = core_use(facts, job), _used(job)
+    if use is None or own is None or use.used <= 0:
+        return None
+    if any(cores is not None and cores < use.cores for cores in (job.place.allowed_cores, job.place.cpu_cores)):
+        return None
+    return max(0.0, 1 - own / use.used)
 
 
 OTHER_WORKERS = (
@@ -137,7 +154,7 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
         return (Advice("more_reads_at_once", (("queue", None),)),)
     most = None if cores is None else max(1, math.floor(cores * facts.limits.core_share / ranks))
     short = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
-    found = Cores(cores, job_idle_cores(facts, job), most, ranks, short)
+    found = Cores(cores, job_idle_cores(facts, job), most, ranks, short, _others(facts, job))
     more = _more_workers(now, found)
     if more is not None:
         return (more,) if now else (more, Advice("worker_options"))

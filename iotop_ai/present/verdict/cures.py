@@ -61,6 +61,7 @@ def _cores(count: float) -> str:
     return f"{units.figure(count)} core{'' if count == 1 else 's'}"
 
 
+_MOSTLY = 0.5
 _NONE_IDLE, _NONE_OF = 0.25, 0.02
 """Fewer idle cores than this, or than this part of all, count as none."""
 
@@ -74,7 +75,8 @@ def _cheaper(a: Args) -> str:
         return f"cheaper transforms{decode}"
     if idle < max(_NONE_IDLE, _NONE_OF * cores):
         used = "the one core is" if cores == 1 else f"all {cores:.0f} cores are"
-        return f"cheaper transforms: {used} used{decode}"
+        by = ", mostly by other programs" if (number(a, "others") or 0.0) > _MOSTLY else ""
+        return f"cheaper transforms: {used} used{by}{decode}"
     ranks = number(a, "ranks") or 1
     few = f", too few for {ranks:.0f} ranks" if ranks > 1 else ""
     return f"cheaper transforms: {idle_cores(a)}{few}{decode}"

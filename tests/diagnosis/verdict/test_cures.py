@@ -192,10 +192,17 @@ def cure_text(template: str, machine: Machine) -> str:
 
 
 def test_all_cores_are_used_only_where_none_is_idle() -> None:
-    half = replace(one(JOB_PREPARING, cores=None), cores=2, cpu=0.65)
-    every_core = cure_text("cheaper_transforms", replace(JOB_PREPARING, cpu=0.99))
-    assert every_core == "cheaper transforms: all 40 cores are used"
+    half, full = (replace(one(JOB_PREPARING, cores=None), cores=2, cpu=cpu) for cpu in (0.65, 0.99))
+    assert cure_text("cheaper_transforms", full) == "cheaper transforms: all 2 cores are used"
     assert cure_text("cheaper_transforms", half) == "cheaper transforms: 0.7 of 2 cores idle"
+
+
+def test_other_programs_that_use_most_cores_are_named() -> None:
+    full = replace(JOB_PREPARING, cpu=0.99)
+    words = "cheaper transforms: all 40 cores are used"
+    assert cure_text("cheaper_transforms", full) == f"{words}, mostly by other programs"
+    # Of a job that may use some cores only, other programs may fill the others.
+    assert "other programs" not in cure_text("cheaper_transforms", one(full, cores=8))
 
 
 def test_decoding_on_the_gpu_needs_one() -> None:
