@@ -12,6 +12,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.io.clock import Clock
@@ -269,11 +270,18 @@ def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, 
     """The points in order of time: all of the last days, then the first of each stretch; stretches grow with age."""
     kept: list[HealthPoint] = []
     last: tuple[int, int] | None = None
-    for point in sorted(points, key=lambda point: point.wall_s):
-        age = wall_s - point.wall_s
-        apart = next(step for limit, step in THINNING if age < limit)
+    for point in sorted(points, key=attrgetter("wall_s")):
+        apart = _apart(wall_s - point.wall_s)
         stretch = (apart, point.wall_s // apart) if apart else None
         if stretch is None or stretch != last:
             kept.append(point)
         last = stretch
     return tuple(kept[-MOST_POINTS:])
+
+
+def _apart(age_s: int) -> int:
+    """Seconds from one kept point to the next at this age."""
+    for limit, step in THINNING:
+        if age_s < limit:
+            return step
+    return THINNING[-1][1]
