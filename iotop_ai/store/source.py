@@ -71,3 +71,10 @@ class MemoryRecording:
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def stop(source: Source, stream: object) -> None:
+    """Close the source and run its iterator to the end, which releases its resources."""
+    source.close()
+    for _ in stream:  # type: ignore[attr-defined]
+        pass

@@ -15,7 +15,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.live.source import LiveSource
-from iotop_ai.store.source import Source
+from iotop_ai.store.source import Source, stop
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,10 +78,3 @@ def _json_line(frame: Frame, settings: Settings) -> str:
     from iotop_ai.export.json.snapshot import render_snapshot_json  # text needs no JSON
 
     return render_snapshot_json(frame, settings.devices, settings.cmdline, indent=None) + "\n"
-
-
-def stop(source: Source, stream: object) -> None:
-    """Close the source and run its iterator to the end, which releases its resources."""
-    source.close()
-    for _ in stream:  # type: ignore[attr-defined]
-        pass

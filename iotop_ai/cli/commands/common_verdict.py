@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 
-from iotop_ai.cli.commands.batch import stop
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.cli.options.job import check_job
 from iotop_ai.diagnosis.engine import with_job_verdict
@@ -17,7 +16,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.pipeline import frames
-from iotop_ai.store.source import Source
+from iotop_ai.store.source import Source, stop
 
 WATCH_S = 15.0
 LONGEST_S = 60.0

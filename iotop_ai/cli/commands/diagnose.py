@@ -23,7 +23,6 @@ from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict.class_names import CLASS_NAMES
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
 from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text
-from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20
@@ -63,6 +62,8 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
     def add(frame: Frame) -> None:
         if job.begun:
             diagnosis.add(frame)
+
+    from iotop_ai.sources.live.source import LiveSource  # a recording needs no collectors
 
     return watch(LiveSource(settings, marks=True), args.duration, job, add)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from iotop_ai.cli.commands.batch import stop
 from iotop_ai.cli.commands.common_verdict import SelectedJob, duration, watch
 from iotop_ai.cli.commands.snapshot import take_frame
 from iotop_ai.cli.options.common import add_job_flag, add_source_flags, settings_of
@@ -19,6 +18,7 @@ from iotop_ai.playback.selection import ALLOW_ROOT, corrupt_input_as_error
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict.status_line import MEANINGS, checked_format, default_line, formatted, status_fields
 from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.source import stop
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 
-from iotop_ai.cli.commands.batch import stop
 from iotop_ai.cli.options.common import add_source_flags, count, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.start.terminal import draws_glyphs
@@ -16,7 +15,7 @@ from iotop_ai.model.errors import UnknownError
 from iotop_ai.pipeline import frames
 from iotop_ai.present.screen.bounds import bounded
 from iotop_ai.sources.live.source import LiveSource
-from iotop_ai.store.source import Source
+from iotop_ai.store.source import Source, stop
 
 DEFAULT_COUNT = 60
 HEIGHT = 45
