@@ -7,18 +7,19 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 
 import pytest
 
 import iotop_ai
 from iotop_ai.export.field_names import IOSTAT_KEYS
 from iotop_ai.export.json.snapshot import KEYS
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 
 
-def complaint(*arguments: str, **environment: str) -> str:
+def complaint(*arguments: str, run: Callable[..., subprocess.CompletedProcess[str]] = iotop) -> str:
     """The line on stderr of a run without an answer."""
-    done = iotop(*arguments, **environment)
+    done = run(*arguments)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -59,7 +60,7 @@ def test_the_bare_command_without_a_terminal_names_the_alternatives(arguments: t
     ],
 )
 def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    line = complaint(*arguments)
+    line = complaint(*arguments, run=iotop_here)
     assert line.startswith("usage:")
     assert message in line
 

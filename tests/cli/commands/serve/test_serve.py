@@ -21,7 +21,7 @@ import pytest
 from iotop_ai.cli.commands.serve.options import is_loopback, parse_listen
 from iotop_ai.export.prometheus.server import allowed_host
 from iotop_ai.model.errors import UsageError
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.rigs.certificate import make_certificate
 from tests.rigs.nobody import as_nobody, why_not_nobody
 from tests.rigs.prometheus import fetch, prometheus, promtool, wait_for
@@ -148,7 +148,7 @@ def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
         (("--textfile", "metrics.txt"), "usage: --textfile: the name must end in .prom"),
         (("--record", "-"), "usage: --record needs a file; iotop-ai record - writes to stdout"),
     ):
-        done = iotop("serve", *arguments)
+        done = iotop_here("serve", *arguments)
         assert (done.returncode, done.stderr.strip()) == (2, line)
 
 
