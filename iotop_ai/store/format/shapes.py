@@ -10,7 +10,6 @@ Numbers are absolute, never differences.
 from __future__ import annotations
 
 import collections.abc
-import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
@@ -466,21 +465,11 @@ def shape_of(hint: Any) -> Shape:
         return Members(key_text(args[0]))
     kind = origin or hint
     if hasattr(kind, "_fields"):
-        hints = _hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
         filled = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
         fields = tuple(shape_of(_fill(hints[name], filled)) for name in kind._fields)
         return Group(kind, fields) if filled or any(f.table for f in fields) else Record(kind, fields)
     raise TypeError(f"no shape for {hint!r}")
-
-
-@cache
-def _hints(kind: Any) -> Mapping[str, Any]:
-    """The type hints of a record. get_type_hints makes objects of each string: most of the time of an import."""
-    texts: dict[str, Any] = kind.__annotations__
-    if not all(isinstance(text, str) for text in texts.values()):
-        return get_type_hints(kind, include_extras=True)
-    names = vars(sys.modules[kind.__module__])
-    return {name: eval(text, names) for name, text in texts.items()}  # our own source
 
 
 def _fill(hint: Any, filled: Mapping[Any, Any]) -> Any:
