@@ -60,7 +60,7 @@ class _ShownBlock(NamedTuple):
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: there is a newer request
-    """The caller cancelled; the position is unchanged or unset."""
+    """The caller cancelled; the position is where it had come to. The next request has a time of its own."""
 
 
 def never() -> bool:
