@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import select
 import signal
 import sys
 import time
@@ -17,8 +18,14 @@ CLONE_FILES = 0x400
 _SIGCHLD = 17
 _CLONE = {"x86_64": 56, "aarch64": 220}
 """Number of clone(2); on both architectures a child without a stack of its own continues as after fork."""
-_POLL_US = 10_000
+_POLL_MS = 10
 _TERMINAL = (0, 1, 2)
+
+
+class _PollFd(ctypes.Structure):
+    """struct pollfd of poll(2)."""
+
+    _fields_ = (("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short))
 
 
 def abandon_files() -> bool:
@@ -32,6 +39,7 @@ def abandon_files() -> bool:
     # PyDLL keeps the interpreter lock: the child has no other thread that could release it.
     libc = ctypes.PyDLL(None)
     parent = os.getpid()
+    gone = _PollFd(_exit_handle(parent), select.POLLIN, 0)
     # The child inherits our handlers; an exception from one would continue our work there.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     interval_s = sys.getswitchinterval()
@@ -39,11 +47,22 @@ def abandon_files() -> bool:
     time.sleep(0)  # a thread that waits for the lock gets it now, before the clone
     child = libc.syscall(number, CLONE_FILES | _SIGCHLD, 0, 0, 0, 0)
     if child == 0:
-        while libc.getppid() == parent:
-            libc.usleep(_POLL_US)
+        # The parent's number changes already when the main thread ends; another thread may still be on its way out.
+        if gone.fd >= 0:
+            libc.poll(ctypes.byref(gone), 1, -1)
+        while gone.fd < 0 and libc.getppid() == parent:
+            libc.poll(None, 0, _POLL_MS)
         for handle in _TERMINAL:  # a reader of our output must not wait for the server
             libc.close(handle)
         libc._exit(0)
     sys.setswitchinterval(interval_s)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     return bool(child > 0)
+
+
+def _exit_handle(pid: int) -> int:
+    """A pidfd, readable when all threads of the process have ended; -1 before Linux 5.3."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return -1
