@@ -15,12 +15,11 @@ class OutFile:
     """Written as OUT.PID.part beside OUT and renamed by ``commit``; without it, leaving the block removes the part.
 
     An existing OUT is refused without ``force``, also one that appears meanwhile. Mode 0600: exports name users and
-    programs. part: the part's path, for a writer that opens files itself.
+    programs.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
         self.path = path
-        self.part = f"{path}.{os.getpid()}.part"
         self._force = force
         if os.path.isdir(path):
             raise UsageError(f"{clean(path)} is a folder")
@@ -29,8 +28,9 @@ class OutFile:
         try:
             self._folder, self._name = parent_of(path)
             try:
-                self._part = os.path.basename(self.part)
-                self._fd = create_part(self._part, self._folder, self.part)
+                part = f"{path}.{os.getpid()}.part"
+                self._part = os.path.basename(part)
+                self._fd = create_part(self._part, self._folder, part)
             except BaseException:
                 os.close(self._folder)
                 raise

@@ -118,10 +118,10 @@ def _open_out(stack: contextlib.ExitStack, kind: str, out_file: OutFile | None, 
     """The writer of a target; out_file None is stdout, never with a binary format (``format_of``)."""
     if out_file is None:
         file = sys.stdout
-    elif kind == "sqlite":
-        return stack.enter_context(contextlib.closing(SqliteOut(out_file.part, target.tables)))
-    elif kind == "parquet":
-        return stack.enter_context(contextlib.closing(ParquetOut(out_file.part, target.tables[0])))
+    elif kind in _BINARY:
+        stream = stack.enter_context(out_file.stream())
+        out = SqliteOut(stream, target.tables) if kind == "sqlite" else ParquetOut(stream, target.tables[0])
+        return stack.enter_context(contextlib.closing(out))
     else:
         file = stack.enter_context(io.TextIOWrapper(out_file.stream(), encoding="utf-8"))
     if kind == "csv":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -18,8 +19,16 @@ _PAUSE_FACTOR = 20
 
 def with_steps(story: Story, log: StepLog) -> Story:
     """The Story with the log's steps. Raises InputError where the log's times do not meet the run."""
-    timed = _timed(story, log.points)
-    counted = _count([point.step for point in log.points])
+    bar = _main_bar(log.points)
+    points = bar or log.points
+    timed = _timed(story, points)
+    counted = _count([point.step for point in points])
+    elapsed = [point.elapsed_s or 0.0 for point in bar]
+    restarts = [a for a, b in pairwise(elapsed) if b < a]
+    if restarts:  # a bar of each epoch
+        note = "the log has several progress bars and not when each began; the mean is of their own time"
+        seconds = sum(restarts) + elapsed[-1]
+        return story._replace(log=Steps(log.kind, counted, counted / seconds if seconds else None, None, note))
     if not timed:
         note = "the log has no times" + ("" if log.per_s is None else "; its own mean is shown")
         return story._replace(log=Steps(log.kind, counted, log.per_s, None, note))
@@ -45,6 +54,15 @@ def with_steps(story: Story, log: StepLog) -> Story:
     stat = track.stat
     curve = None if stat is None or track.series is None else curve_of(grid, track.series)
     return story._replace(log=Steps(log.kind, round(within) or steps, None if stat is None else stat.mean, curve))
+
+
+def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
+    """The points of the progress bar with the most, as others are of evaluations; [] where the log has other times."""
+    bars = [point for point in points if point.elapsed_s is not None]
+    if not bars or any(point.wall_ns is not None for point in points):
+        return []
+    total, _ = Counter(point.total for point in bars).most_common(1)[0]
+    return [point for point in bars if point.total == total]
 
 
 def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from iotop_ai.export.tables.columns import Cell, Column, Row, Table
 from iotop_ai.model.errors import UsageError
@@ -56,11 +56,12 @@ def arrow_table(columns: Sequence[Column], rows: Sequence[Row], schema: Any = No
 class ParquetOut:
     """Writes one table, GROUP_ROWS rows at a time. Raises UsageError without pyarrow."""
 
-    def __init__(self, path: str, table: Table) -> None:
+    def __init__(self, stream: BinaryIO, table: Table) -> None:
         self._schema = arrow_schema(table.columns)
+        self._stream = stream
         self._columns = table.columns
         self._rows: list[Row] = []
-        self._writer = _arrow().parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._writer = _arrow().parquet.ParquetWriter(stream, self._schema, compression="zstd")
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
         """Append rows of the table."""
@@ -78,6 +79,7 @@ class ParquetOut:
             self._flush()
         self._writer.add_key_value_metadata(dict(about))
         self._writer.close()
+        self._stream.flush()
 
     def close(self) -> None:
         """Close the file, complete or not."""

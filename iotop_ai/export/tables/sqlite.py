@@ -5,8 +5,12 @@ Times are RFC 3339 text in UTC, which SQLite's date functions accept; unknown is
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from typing import BinaryIO
 
 from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.export.tables.columns import Cell, Column, Row, Table
@@ -29,10 +33,17 @@ def _value(cell: Cell, column: Column) -> Cell:
 
 
 class SqliteOut:
-    """Writes any tables to a file that is empty or does not exist."""
+    """Writes any tables to a stream, once they are complete.
 
-    def __init__(self, path: str, tables: Sequence[Table]) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None)
+    SQLite opens its file by path, and the owner of the target's folder could lead a path anywhere: the file grows in a
+    private temporary folder.
+    """
+
+    def __init__(self, stream: BinaryIO, tables: Sequence[Table]) -> None:
+        self._stream = stream
+        self._folder = tempfile.TemporaryDirectory(prefix="iotop-ai-export-")
+        self._path = os.path.join(self._folder.name, "tables.sqlite")
+        self._db = sqlite3.connect(self._path, isolation_level=None)
         # The file gets its name only when complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -59,11 +70,15 @@ class SqliteOut:
         )
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Commit and close. about: the rows of the table ``recording``."""
+        """Commit and write the stream. about: the rows of the table ``recording``."""
         self._db.executemany("INSERT INTO recording VALUES (?, ?)", about.items())
         self._db.execute("COMMIT")
         self._db.close()
+        with open(self._path, "rb") as file:
+            shutil.copyfileobj(file, self._stream, 1 << 20)
+        self._stream.flush()
 
     def close(self) -> None:
-        """Close the file, complete or not."""
+        """Remove the temporary file."""
         self._db.close()
+        self._folder.cleanup()

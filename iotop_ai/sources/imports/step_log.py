@@ -25,20 +25,22 @@ _STEP = re.compile(
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[-+]\d{2}:?\d{2})?")
 _EPOCH_KEYS = ("timestamp", "wall_time", "time", "ts", "t", "_timestamp", "created_at")
 _STEP_KEYS = ("global_step", "step", "iteration", "iter", "_step", "batch")
-_BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d+):)?(\d{1,2}):(\d{2})<")
+_BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d{1,5}):)?(\d{1,2}):(\d{2})<")
 """tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
+_MOST_PER_S = 1e9
 _FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
 
 
 class StepPoint(NamedTuple):
     """A step that was logged. wall_ns: when, Unix ns; None where the log has no time.
 
-    elapsed_s: since the progress bar began, where it has that instead.
+    elapsed_s: since the progress bar began, where it has that instead; total: the bar's steps, "?" if unknown.
     """
 
     step: int
     wall_ns: int | None
     elapsed_s: float | None = None
+    total: str = ""
 
 
 class StepLog(NamedTuple):
@@ -101,18 +103,18 @@ def _state(data: bytes) -> StepLog:
         last = raw.get("global_step")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"not a {STATE}") from None
-    rates = [one.get("train_steps_per_second") for one in history]
-    per_s = next((float(rate) for rate in reversed(rates) if isinstance(rate, int | float) and rate > 0), None)
+    rates = [rate for one in history if type(rate := one.get("train_steps_per_second")) in (int, float)]
+    per_s = next((float(rate) for rate in reversed(rates) if 0 < rate < _MOST_PER_S), None)
     points = [*steps, *([last] if isinstance(last, int) and last > 0 else [])]
     return StepLog(STATE, _limited(StepPoint(step, None) for step in points if 0 <= step < 1 << 62), per_s)
 
 
 def _printed(data: bytes) -> Iterator[StepPoint]:
     """The steps of printed lines; a progress bar writes one over the other with carriage returns."""
-    for raw in re.split(rb"[\r\n]+", data):
-        if not raw or len(raw) > LONGEST_LINE:
+    for found in re.finditer(rb"[^\r\n]+", data):
+        if found.end() - found.start() > LONGEST_LINE:
             continue
-        line = raw.decode("utf-8", "replace")
+        line = found[0].decode("utf-8", "replace")
         point = _from_json(line) if line[:1] == "{" else None
         point = point or _from_bar(line) or _from_text(line)
         if point is not None:
@@ -153,7 +155,7 @@ def _from_bar(line: str) -> StepPoint | None:
     if found is None:
         return None
     hours, minutes, seconds = int(found[3] or 0), int(found[4]), int(found[5])
-    return StepPoint(int(found[1]), None, hours * 3600.0 + minutes * 60 + seconds)
+    return StepPoint(int(found[1]), None, hours * 3600.0 + minutes * 60 + seconds, found[2])
 
 
 def _from_text(line: str) -> StepPoint | None:

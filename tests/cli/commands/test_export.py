@@ -7,9 +7,11 @@ import os
 import sqlite3
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from iotop_ai.cli.commands import export as export_command
 from iotop_ai.cli.main import main
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.pipeline import frames
@@ -70,6 +72,25 @@ def test_every_table_into_one_database(recording: Path, tmp_path: Path) -> None:
         about = dict(db.execute("SELECT name, value FROM recording").fetchall())
     assert (about["host"], about["cmdline"]) == ("h", "names")
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_link_in_the_place_of_the_part_is_not_followed(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who owns the folder may put a link there at any time."""
+    folder, victim = tmp_path / "out", tmp_path / "victim"
+    folder.mkdir()
+    makes = export_command.SqliteOut
+
+    def swapped(*arguments: Any) -> Any:
+        (part,) = folder.iterdir()
+        part.unlink()
+        part.symlink_to(victim)
+        return makes(*arguments)
+
+    monkeypatch.setattr(export_command, "SqliteOut", swapped)
+    assert export(recording, "-o", str(folder / "a.sqlite")) == 2
+    assert not victim.exists()
 
 
 def test_a_folder_gets_one_file_a_table(recording: Path, tmp_path: Path) -> None:

@@ -66,3 +66,25 @@ def test_a_progress_bar_begins_with_the_job() -> None:
     steps = with_steps(story("slow"), bar).steps
     assert steps is not None
     assert steps.per_s == pytest.approx(12, rel=0.01)
+
+
+def bar(*points: tuple[int, float], total: str = "100") -> tuple[StepPoint, ...]:
+    return tuple(StepPoint(step, None, elapsed_s, total) for step, elapsed_s in points)
+
+
+def test_a_bar_of_each_epoch_has_a_mean_and_no_curve() -> None:
+    epoch = bar((0, 0.0), (50, 5.0), (100, 10.0))
+    steps = with_steps(story("slow"), StepLog(PRINTED, epoch * 3)).steps
+    assert steps is not None
+    assert (steps.steps, steps.per_s, steps.curve) == (300, 10.0, None)
+    assert "several progress bars" in steps.note
+
+
+def test_the_bars_of_evaluations_are_not_the_jobs() -> None:
+    evaluation = bar((0, 0.0), (5, 3.0), total="5")
+    points = (*bar((0, 0.0), (10, 10.0)), *evaluation, *bar((20, 25.0)), *evaluation, *bar((30, 35.0)))
+    steps = with_steps(story("slow"), StepLog(PRINTED, points)).steps
+    assert steps is not None
+    assert steps.steps == 30
+    assert steps.per_s == pytest.approx(30 / 35)
+    assert steps.curve is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -79,9 +80,9 @@ def test_jsonl() -> None:
 
 def test_sqlite(tmp_path: Path) -> None:
     path = str(tmp_path / "a.sqlite")
-    out = SqliteOut(path, [TABLE, *tables()])
-    out.add(TABLE, [*ROWS, (WALL_NS, "x'); DROP TABLE things; --", 1.0, 1, None)])
-    out.finish({"host": "n'; --", "origin": ""})
+    with open(path, "wb") as stream, contextlib.closing(SqliteOut(stream, [TABLE, *tables()])) as out:
+        out.add(TABLE, [*ROWS, (WALL_NS, "x'); DROP TABLE things; --", 1.0, 1, None)])
+        out.finish({"host": "n'; --", "origin": ""})
     with sqlite3.connect(path) as db:
         assert db.execute('SELECT time, name, "%util", pid, gap FROM things').fetchall()[:3] == [
             (TIME, ROWS[0][1], 12.5, 7, 1),
@@ -101,9 +102,10 @@ def test_sqlite(tmp_path: Path) -> None:
 def test_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra [parquet] is not installed")
     path = str(tmp_path / "a.parquet")
-    out = ParquetOut(path, TABLE)
-    out.add(TABLE, ROWS)
-    out.finish({"host": "n"})
+    with open(path, "wb") as stream:
+        out = ParquetOut(stream, TABLE)
+        out.add(TABLE, ROWS)
+        out.finish({"host": "n"})
     found: Any = parquet.read_table(path)
     rows = found.to_pylist()
     assert [row["name"] for row in rows] == [row[1] for row in ROWS]
@@ -112,15 +114,15 @@ def test_parquet(tmp_path: Path) -> None:
     assert found.column("time").cast("int64").to_pylist() == [row[0] for row in ROWS]
     assert found.schema.field("%util").metadata == {b"unit": b"%", b"meaning": b"Busy."}
     assert parquet.read_metadata(path).metadata[b"host"] == b"n"
-    empty = ParquetOut(str(tmp_path / "b.parquet"), TABLE)
-    empty.finish({})
+    with open(tmp_path / "b.parquet", "wb") as stream:
+        ParquetOut(stream, TABLE).finish({})
     assert parquet.read_table(str(tmp_path / "b.parquet")).num_rows == 0
 
 
-def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"iotop-ai\[parquet\]"):
-        ParquetOut(str(tmp_path / "a.parquet"), TABLE)
+        ParquetOut(io.BytesIO(), TABLE)
 
 
 def test_all_formats_hold_the_same_devices(tmp_path: Path) -> None:
@@ -143,13 +145,18 @@ def test_all_formats_hold_the_same_devices(tmp_path: Path) -> None:
         )
 
 
+def write(file: OutFile, text: str) -> None:
+    with file.stream() as stream:
+        stream.write(text.encode())
+
+
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     with OutFile(str(path)) as file:
-        Path(file.part).write_text("half")
+        write(file, "half")
     assert list(tmp_path.iterdir()) == []
     with OutFile(str(path)) as file:
-        Path(file.part).write_text("whole")
+        write(file, "whole")
         assert not path.exists()
         file.commit()
     assert path.read_text() == "whole"
@@ -169,7 +176,7 @@ def test_nothing_is_replaced_without_a_flag(tmp_path: Path) -> None:
             file.commit()
     assert late.read_text() == "another's"
     with OutFile(str(path), force=True) as file:
-        Path(file.part).write_text("new")
+        write(file, "new")
         file.commit()
     assert path.read_text() == "new"
     (tmp_path / "link.csv").symlink_to("nowhere")

@@ -36,8 +36,8 @@ def read(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[st
         ("Epoch: [0][ 40/1563]  batch 40  Time 0.3", StepPoint(40, None)),
         ('{"step": 40, "timestamp": 1795379263.12, "loss": 1}', StepPoint(40, 1795379263120000000)),
         ('{"loss": 1, "global_step": 40, "ts": "2026-11-22 20:41:03.120"}', StepPoint(40, AT)),
-        (" 45%|####5     | 450/1000 [02:30<03:03,  3.02it/s]", StepPoint(450, None, 150.0)),
-        ("train: 12/? [1:00:05<?, 2.00it/s, loss=1]", StepPoint(12, None, 3605.0)),
+        (" 45%|####5     | 450/1000 [02:30<03:03,  3.02it/s]", StepPoint(450, None, 150.0, "1000")),
+        ("train: 12/? [1:00:05<?, 2.00it/s, loss=1]", StepPoint(12, None, 3605.0, "?")),
     ],
 )
 def test_a_line(line: str, point: StepPoint, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_line(line: str, point: StepPoint, tmp_path: Path) -> None:
 
 def test_a_bar_that_overwrites_itself(tmp_path: Path) -> None:
     _, points, _ = read(tmp_path, "  1/9 [00:01<00:08, 1it/s]\r  2/9 [00:02<00:07, 1it/s]\r\n")
-    assert points == (StepPoint(1, None, 1.0), StepPoint(2, None, 2.0))
+    assert points == (StepPoint(1, None, 1.0, "9"), StepPoint(2, None, 2.0, "9"))
 
 
 def test_trainer_state(tmp_path: Path) -> None:
@@ -61,6 +61,16 @@ def test_trainer_state(tmp_path: Path) -> None:
     points = tuple(StepPoint(step, None) for step in (20, 40, 60, 60))
     assert read(tmp_path, json.dumps(state, indent=2), "trainer_state.json") == (STATE, points, 5.0)
     assert read(tmp_path, json.dumps(state), "saved.json") == (STATE, points, 5.0)
+
+
+@pytest.mark.parametrize("rate", ["1e999", "1" + "0" * 400, "-1", "NaN", '"fast"', "true"])
+def test_a_rate_that_is_not_one_is_left_out(rate: str, tmp_path: Path) -> None:
+    state = '{"log_history": [{"step": 60, "train_steps_per_second": ' + rate + "}]}"
+    assert read(tmp_path, state, "trainer_state.json")[2] is None
+
+
+def test_a_bar_of_ten_thousand_years_is_not_one(tmp_path: Path) -> None:
+    assert read(tmp_path, "step 1\n12/20 [99999999:00:05<?, 2.00it/s]\n")[1] == (StepPoint(1, None),)
 
 
 def varint(value: int) -> bytes:
