@@ -103,7 +103,7 @@ def _state(data: bytes) -> StepLog:
         last = raw.get("global_step")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"not a {STATE}") from None
-    rates = [rate for one in history if type(rate := one.get("train_steps_per_second")) in (int, float)]
+    rates: list[Any] = [rate for one in history if type(rate := one.get("train_steps_per_second")) in (int, float)]
     per_s = next((float(rate) for rate in reversed(rates) if 0 < rate < _MOST_PER_S), None)
     points = [*steps, *([last] if isinstance(last, int) and last > 0 else [])]
     return StepLog(STATE, _limited(StepPoint(step, None) for step in points if 0 <= step < 1 << 62), per_s)
