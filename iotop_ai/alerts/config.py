@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iotop_ai.alerts.deliveries.command import CommandDelivery
-from iotop_ai.alerts.deliveries.mail import PORTS, MailDelivery
+from iotop_ai.alerts.deliveries.mail import PORTS, MailDelivery, check_address
 from iotop_ai.alerts.deliveries.outbox import Delivery
 from iotop_ai.alerts.deliveries.service import ServiceDelivery, is_installed
 from iotop_ai.alerts.deliveries.webhook import FORMATS, WebhookDelivery
@@ -164,8 +164,13 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
             read_secret(secret, "password_file", "the password")
         except InputError as error:
             raise UsageError(f"{where}: {error}") from None
-    sender = _text(table.get("sender", "iotop-ai"), where)
-    return MailDelivery(name, _text(table["mail"], where), sender, smtp, TIMEOUT_S, AT_MOST, tls, user, secret)
+    to, sender = _text(table["mail"], where), _text(table.get("sender", "iotop-ai"), where)
+    for key, address in (("mail", to), ("sender", sender)):
+        try:
+            check_address(address)
+        except UsageError as error:
+            raise UsageError(f"{where}: {key}: {error}") from None
+    return MailDelivery(name, to, sender, smtp, TIMEOUT_S, AT_MOST, tls, user, secret)
 
 
 def _command(value: Any, where: str) -> tuple[str, ...]:

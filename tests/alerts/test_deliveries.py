@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from iotop_ai.alerts.deliveries.command import CommandDelivery
-from iotop_ai.alerts.deliveries.mail import MailDelivery
+from iotop_ai.alerts.deliveries.mail import MailDelivery, message
 from iotop_ai.alerts.deliveries.outbox import Delivery, NotDelivered, Outbox
 from iotop_ai.alerts.deliveries.webhook import WebhookDelivery, payload
 from iotop_ai.alerts.rules import FIRING, Alert, AlertRules
 from iotop_ai.model.errors import UsageError
 from tests.alerts.test_rules import HOT, at
+from tests.rigs.nobody import UID, as_user, why_not_nobody
 from tests.rigs.prometheus import wait_for
 from tests.rigs.receivers import mail_server, web_server
 
@@ -166,3 +171,81 @@ def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:
 def test_names_are_no_mentions() -> None:
     assert payload(alert("<!channel> @everyone"), "slack")["text"].count("&lt;!channel&gt;") == 1
     assert payload(alert("@everyone"), "discord")["allowed_mentions"] == {"parse": []}
+
+
+@contextlib.contextmanager
+def sends(text: bytes) -> Iterator[str]:
+    """The address of a server that answers every connection with this and closes it."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(text)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/secret"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_of_another_protocol_is_one_line() -> None:
+    with sends(b"SSH-2.0-OpenSSH_9\r\n") as url, pytest.raises(NotDelivered, match="answer is not HTTP") as error:
+        WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
+    assert error.value.again
+
+
+class Faulty:
+    """A delivery with a fault of its own."""
+
+    name, at_most = "faulty", 12
+
+    def send(self, alert: Alert, stop: threading.Event) -> None:
+        raise LookupError("https://hooks.example/s3cret")
+
+    def describe(self) -> str:
+        return ""
+
+
+def test_an_unexpected_fault_loses_no_later_alert() -> None:
+    with web_server() as (url, bodies):
+        messages: list[str] = []
+        outbox = Outbox([Faulty(), WebhookDelivery("web", url, "json", 10.0, 12)], messages.append)
+        for _ in range(2):
+            outbox.put(alert())
+        outbox.close(60.0)
+    assert messages == ["alert disk is not sent to faulty: an unexpected LookupError"] * 2
+    assert len(bodies) == 2
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
+def test_a_command_of_another_user_holds_up_no_alert(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    hook = script(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 1000")
+
+    def become_nobody() -> None:  # then the command is another user's, as that of sudo
+        wait_for(pid.exists, "the command")
+        os.setresuid(UID, UID, UID)
+
+    def act() -> None:
+        threading.Thread(target=become_nobody).start()
+        with pytest.raises(NotDelivered, match="took longer than 3 s and cannot be ended, as it runs as another user"):
+            CommandDelivery("hook", (hook,), 3.0, 12).send(alert(), threading.Event())
+
+    try:
+        assert as_user(0, act) == 0
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("to", ["a@", "<", '"', "a@[", "@", "(", "=?utf-8?q?=0a?=@x"])
+def test_what_is_not_an_address_is_one_line(to: str) -> None:
+    with pytest.raises(NotDelivered, match="is not an address; write 'you@"):
+        MailDelivery("mail", to, "iotop-ai", "127.0.0.1:1", 1.0, 12).send(alert(), threading.Event())
+
+
+@pytest.mark.parametrize("to", ["root", "a@b", "Ops <ops@example.org>, b@c", "üser@x"])
+def test_addresses_and_local_users(to: str) -> None:
+    assert message(alert(), "iotop-ai", to)["To"] == to

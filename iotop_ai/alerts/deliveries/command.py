@@ -17,6 +17,7 @@ from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 
 _POLL_S = 0.1
+_END_S = 2.0
 _KEPT = ("HOME", "USER", "LOGNAME", "LANG", "PATH", "XDG_RUNTIME_DIR")
 _PREFIX = "IOTOP_AI_ALERT_"
 
@@ -54,9 +55,7 @@ class CommandDelivery(NamedTuple):
             stop.wait(_POLL_S)
             left_s -= _POLL_S
         if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)  # not yet waited for, so the group is its own
-            child.wait()
-            raise NotDelivered(f"{clean(self.argv[0])} took longer than {self.timeout_s:g} s and was ended")
+            raise NotDelivered(f"{clean(self.argv[0])} took longer than {self.timeout_s:g} s and {_end(child)}")
         if child.returncode:
             raise NotDelivered(f"{clean(self.argv[0])} ended with status {child.returncode}")
 
@@ -68,6 +67,18 @@ def environment(alert: Alert) -> dict[str, str]:
         kept["PATH"] = SYSTEM_PATH
     fields = {name: "" if value is None else str(value) for name, value in alert_object(alert).items()}
     return {"PATH": SYSTEM_PATH, **kept, **{_PREFIX + name.upper(): value for name, value in fields.items()}}
+
+
+def _end(child: subprocess.Popen[bytes]) -> str:
+    """End it with its children; how that went."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)  # not yet waited for, so the group is its own
+        child.wait(_END_S)
+    except PermissionError:  # sudo made it root's
+        return "cannot be ended, as it runs as another user"
+    except subprocess.TimeoutExpired:  # the kernel holds it, as beside a disk that does not answer
+        return "does not end"
+    return "was ended"
 
 
 def _write(child: subprocess.Popen[bytes], data: bytes) -> None:

@@ -17,7 +17,7 @@ from iotop_ai.collectors.io.programs import find_program
 from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.collectors.io.spawn import run
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import InputError
+from iotop_ai.model.errors import InputError, UsageError
 
 PORTS = {"no": 25, "starttls": 587, "tls": 465}
 """How the connection is encrypted, with the port that is usual for it (RFC 8314, RFC 6409)."""
@@ -48,13 +48,13 @@ class MailDelivery(NamedTuple):
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
         """Hand it to the server. Raises NotDelivered."""
-        mail = message(alert, self.sender, self.to)
         try:
+            mail = message(alert, self.sender, self.to)
             if self.smtp:
                 self._by_server(mail)
             else:
                 self._by_sendmail(mail)
-        except InputError as error:
+        except (InputError, UsageError) as error:
             raise NotDelivered(str(error)) from None
         except smtplib.SMTPAuthenticationError:
             raise NotDelivered(f"the server refuses the login of {clean(self.user)}") from None
@@ -98,10 +98,24 @@ class MailDelivery(NamedTuple):
             raise NotDelivered(f"sendmail ended with status {done.returncode}", again=True)
 
 
+def check_address(text: str) -> None:
+    """Raise UsageError unless it is one or more addresses, or names of local users."""
+    mail = EmailMessage()
+    try:
+        mail["To"] = text
+        found = [one.username for one in mail["To"].addresses]
+    except Exception:  # of an incomplete address the parser raises IndexError, AttributeError and others
+        found = []
+    if not found or not all(found):
+        raise UsageError(f"{clean(text, 80)!r} is not an address; write 'you@example.org'")
+
+
 def message(alert: Alert, sender: str, to: str) -> EmailMessage:
-    """The mail; names in it cannot add a header, as they hold no line break."""
+    """The mail; names in it cannot add a header, as they hold no line break. Raises UsageError for an address."""
     mail = EmailMessage()
     mail["Subject"] = clean(title(alert), 200)
-    mail["From"], mail["To"] = sender, to
+    for name, text in (("From", sender), ("To", to)):
+        check_address(text)
+        mail[name] = text
     mail.set_content(f"{title(alert)}\n\n{json.dumps(alert_object(alert), indent=1)}\n")
     return mail

@@ -47,6 +47,16 @@ class Delivery(Protocol):
         ...
 
 
+def try_to_send(delivery: Delivery, alert: Alert, stop: threading.Event) -> None:
+    """Send a message; whatever fails is NotDelivered, so that no fault ends the thread and with it all later alerts."""
+    try:
+        delivery.send(alert, stop)
+    except NotDelivered:
+        raise
+    except Exception as error:  # its text may hold a secret, as the path of a webhook
+        raise NotDelivered(f"an unexpected {type(error).__name__}") from None
+
+
 class Outbox:
     """Delivers on a thread of its own. say: prints a line."""
 
@@ -96,7 +106,7 @@ class Outbox:
         sent.append(now_ns)
         for wait_s in (*TRIES_AFTER_S, None):
             try:
-                delivery.send(alert, self._stop)
+                try_to_send(delivery, alert, self._stop)
             except NotDelivered as why:
                 if why.again and wait_s is not None and not self._stop.wait(wait_s):
                     continue

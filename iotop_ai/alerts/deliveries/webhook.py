@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 import urllib.error
@@ -55,7 +56,11 @@ class WebhookDelivery:
         except urllib.error.HTTPError as error:
             error.close()
             raise NotDelivered(f"the server answered {error.code}", again=error.code >= 500) from None
-        except (OSError, ValueError) as error:
+        except http.client.HTTPException:  # its text may hold the address, which is a secret
+            raise NotDelivered("the server's answer is not HTTP", again=True) from None
+        except ValueError:  # so may this one
+            raise NotDelivered("the address cannot be used") from None
+        except OSError as error:
             why = getattr(error, "reason", error)
             raise NotDelivered(clean(getattr(why, "strerror", None) or str(why), 200), again=True) from None
 

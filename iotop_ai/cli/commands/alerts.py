@@ -7,7 +7,7 @@ import os
 import threading
 
 from iotop_ai.alerts.config import AlertConfig
-from iotop_ai.alerts.deliveries.outbox import NotDelivered
+from iotop_ai.alerts.deliveries.outbox import NotDelivered, try_to_send
 from iotop_ai.alerts.rules import TEST, Alert, default_rules
 from iotop_ai.cli.options.alerts import add_alerts_flag, alerts_path, find_alerts
 from iotop_ai.collectors.io.clock import Clock
@@ -68,7 +68,7 @@ def _test(config: AlertConfig, names: list[str]) -> int:
     for one in config.deliveries:
         if not names or one.name in names:
             try:
-                one.send(alert, threading.Event())
+                try_to_send(one, alert, threading.Event())
                 print(f"{one.name}: sent ({one.describe()})")
             except NotDelivered as why:
                 failed = 1

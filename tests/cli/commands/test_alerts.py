@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,8 @@ def test_a_file_that_others_may_change_is_refused(own_folder: Path) -> None:
         ('[deliver.a]\ncommand = ["touch", "x"]', "deliver.a: name the command by its absolute path"),
         ('[deliver.a]\nwebhook = "ftp://x"', "deliver.a: the webhook is not an http or https address"),
         ('[deliver.a]\nmail = "a@b"\ncc = "c"', "deliver.a: unknown key 'cc'"),
+        ('[deliver.a]\nmail = "a@"', "deliver.a: mail: 'a@' is not an address; write 'you@example.org'"),
+        ('[deliver.a]\nmail = "a@b"\nsender = "<"', "deliver.a: sender: '<' is not an address"),
         ("rule = 3", "write [[rule]] for each rule"),
         ("[[rule", "not TOML"),
     ],
@@ -91,3 +95,21 @@ def test_a_mistake_is_one_line(own_folder: Path, text: str, why: str) -> None:
     assert done.stderr.startswith(f"usage: {own_folder}/alerts.toml: ")
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_one_delivery_that_fails_leaves_the_others(own_folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, web_server() as (url, bodies):
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        other = f"http://127.0.0.1:{listener.getsockname()[1]}/s3cret"
+        text = f'[deliver.a]\nwebhook = "{other}"\n[deliver.b]\nwebhook = "{url}"\n'
+        done = iotop("alerts", "test", "--alerts", written(own_folder, text))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == "a: not sent: the server's answer is not HTTP\nb: sent (webhook 127.0.0.1, json)\n"
+    assert len(bodies) == 1
