@@ -241,11 +241,14 @@ class _Program:
     def add(self, key: Any, rates: ProcessRates, seconds: float) -> None:
         if len(self.pids) < MOST_PIDS:
             self.pids.add(key)
-        self.read += (rates.read_bytes_per_s or 0.0) * seconds
-        self.written += (rates.write_bytes_per_s or 0.0) * seconds
-        self.cpu_s += (rates.cpu_ratio or 0.0) * seconds
+        # Repeated rates have 0 seconds of their own.
+        io_s = seconds if rates.io_s is None else rates.io_s
+        stat_s = seconds if rates.stat_s is None else rates.stat_s
+        self.read += (rates.read_bytes_per_s or 0.0) * io_s
+        self.written += (rates.write_bytes_per_s or 0.0) * io_s
+        self.cpu_s += (rates.cpu_ratio or 0.0) * stat_s
         if rates.io_delay_ratio is not None:
-            self.blocked_s = (self.blocked_s or 0.0) + rates.io_delay_ratio * seconds
+            self.blocked_s = (self.blocked_s or 0.0) + rates.io_delay_ratio * stat_s
 
 
 class ProcessFold:

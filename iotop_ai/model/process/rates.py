@@ -31,11 +31,11 @@ NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
 _Rate = float | None
 _IoRates = tuple[_Rate, _Rate, _Rate, _Rate, _Rate, _Rate, _Rate]
 """Bytes read, written and cancelled, bytes and calls passed to read and write: as ProcessRates begins."""
-_StatRates = tuple[_Rate, _Rate, _Rate, bool, int | None]
-"""cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked."""
+_StatRates = tuple[_Rate, _Rate, _Rate, bool, int | None, float]
+"""cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked, stat_s."""
 _UNKNOWN_IO: _IoRates = (None, None, None, None, None, None, None)
 _IDLE_IO: _IoRates = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-_UNKNOWN_STAT: _StatRates = (None, None, None, False, None)
+_UNKNOWN_STAT: _StatRates = (None, None, None, False, None, 0.0)
 
 
 class _Pair(NamedTuple):
@@ -97,38 +97,41 @@ def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
 
 
 def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:
-    cpu, delay, faults, main_only, part = _stat_rates(pair, key)
-    return ProcessRates(*_io_rates(pair, settled, key), cpu, delay, faults, key in settled.marked, main_only, part)
+    cpu, delay, faults, main_only, part, stat_s = _stat_rates(pair, key)
+    io, io_s = _io_rates(pair, settled, key)
+    marked = key in settled.marked
+    return ProcessRates(*io, cpu, delay, faults, marked, main_only, part, io_s, stat_s)
 
 
-def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> _IoRates:
+def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRates, float]:
+    """(rates, seconds between the two readings)."""
     before, after, old, idle = pair
     new = after.io.get(key)
     if new is None:
-        return _UNKNOWN_IO
+        return _UNKNOWN_IO, 0.0
     older = before.io.get(key)
     since, until = after.io_since.get(key) or before.io_time(key), after.io_time(key)
     if older is None:
         if key in before.stat or not before.complete:
-            return _UNKNOWN_IO
+            return _UNKNOWN_IO, 0.0
         older, since = NO_IO, before.io_at_ns
     elif since == until:
         rate = old.rates.get(key) if old is not None else None
         if rate is None:
-            return _IDLE_IO if idle else _UNKNOWN_IO
-        return rate[:7]
-    elif new is older:
-        return _IDLE_IO
+            return _IDLE_IO if idle else _UNKNOWN_IO, 0.0
+        return rate[:7], 0.0
     seconds = (until - since) / 1e9
+    if new is older:
+        return _IDLE_IO, seconds
     if seconds <= 0:
-        return _UNKNOWN_IO
+        return _UNKNOWN_IO, 0.0
     inherited = settled.taken.get(key)
     if inherited is not None:
         older = ProcessIo(*map(add, older, inherited))
     # A counter that fell gives no rate.
     rates = [(b - a) / seconds if b >= a else None for a, b in zip(older, new, strict=True)]
     rchar, wchar, syscr, syscw, read, write, cancelled = rates
-    return read, write, cancelled, rchar, wchar, syscr, syscw
+    return (read, write, cancelled, rchar, wchar, syscr, syscw), seconds
 
 
 def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
@@ -141,10 +144,10 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
             rate = old.rates.get(key) if old is not None else None
             if rate is not None:
                 faults = rate.major_faults_per_s
-                return rate.cpu_ratio, rate.io_delay_ratio, faults, rate.main_thread_only, rate.threads_looked
+                return rate.cpu_ratio, rate.io_delay_ratio, faults, rate.main_thread_only, rate.threads_looked, 0.0
             if not idle:
                 return _UNKNOWN_STAT
-            return 0.0, 0.0 if after.delay_counted(key) else None, 0.0, new.threads > 1, None
+            return 0.0, 0.0 if after.delay_counted(key) else None, 0.0, new.threads > 1, None, 0.0
     elif not before.complete:
         return _UNKNOWN_STAT
     seconds = (until - since) / 1e9
@@ -152,7 +155,7 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
     faults = delta(older.majflt if older else 0, new.majflt)
     ratio = per_second(None if cpu is None else cpu / after.clk_tck, seconds)
     delay, main_only, part = _delay(pair, key, seconds)
-    return ratio, delay, per_second(faults, seconds), main_only, part
+    return ratio, delay, per_second(faults, seconds), main_only, part, seconds
 
 
 def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool, int | None]:

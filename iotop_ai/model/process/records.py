@@ -231,6 +231,11 @@ class ProcessRates(NamedTuple):
     """io_delay_ratio, state and wchan are the main thread's of a process with several."""
     threads_looked: int | None = None
     """io_delay_ratio covers this many threads, those with the lowest ids; None: all of them."""
+    io_s: float | None = None
+    """Seconds between the two readings of its io: 0.0 where it was not read again, and its rates are repeated. None:
+    not recorded. Rates times these seconds add up to the counters' growth."""
+    stat_s: float | None = None
+    """The same of its stat: CPU, io_delay_ratio and faults."""
 
 
 UNKNOWN_PROCESS_RATES = ProcessRates(*[None] * 10)  # type: ignore[arg-type]

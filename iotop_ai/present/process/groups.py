@@ -88,6 +88,8 @@ _FOLDS: dict[str, _Fold] = {
     "incl_children": any,
     "main_thread_only": any,
     "threads_looked": lambda counts: min(_known(counts), default=None),
+    "io_s": _largest,
+    "stat_s": _largest,
 }
 """How members' values become a group's, where it is not their sum."""
 _IN_ORDER: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessRates._fields)

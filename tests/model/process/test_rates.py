@@ -65,6 +65,8 @@ def test_rates_of_one_process() -> None:
         cpu_ratio=0.5,
         io_delay_ratio=0.75,
         major_faults_per_s=2.0,
+        io_s=2.0,
+        stat_s=2.0,
     )
 
 
@@ -120,6 +122,9 @@ def test_a_stat_not_read_again_carries_its_rate_and_then_counts_from_its_own_tim
     assert rates_of(first, second, third).value.rates[A].cpu_ratio == 0.5
     assert rates_of(first, second, third, fourth).value.rates[A].cpu_ratio == 0.1
     assert rates_of(first, third).value.rates[A].cpu_ratio == 0.5
+    own_seconds = [rates_of(*seen).value.rates[A].stat_s for seen in ((first, second), (first, second, third))]
+    assert own_seconds == [1.0, 0.0]
+    assert rates_of(first, second, third, fourth).value.rates[A].stat_s == 2.0
 
 
 def test_stale_io_carries_its_rate() -> None:
@@ -128,6 +133,8 @@ def test_stale_io_carries_its_rate() -> None:
     fourth = table(4, {A: io(30)}, {A: stat()})
     assert rates_of(first, second, third).value.rates[A].read_bytes_per_s == 10.0
     assert rates_of(first, second, third, fourth).value.rates[A].read_bytes_per_s == 10.0
+    assert rates_of(first, second, third).value.rates[A].io_s == 0.0
+    assert rates_of(first, second, third, fourth).value.rates[A].io_s == 2.0
 
 
 def test_delay_is_that_of_the_most_blocked_thread() -> None:
