@@ -54,12 +54,14 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and remove the path."""
-        self._file.unlink()
-        if self._thread.is_alive():
-            self.shutdown()
-            self._thread.join(REQUEST_S)
-        self.server_close()
+        """End, and remove the path. Raises OSError where it cannot."""
+        try:
+            self._file.unlink()
+        finally:
+            if self._thread.is_alive():
+                self.shutdown()
+                self._thread.join(REQUEST_S)
+            self.server_close()
 
 
 def peer_of(request: socket.socket, root: Root) -> Peer | None:

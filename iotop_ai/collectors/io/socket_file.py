@@ -54,10 +54,12 @@ class SocketFile:
             os.unlink(new, dir_fd=self._folder)
 
     def unlink(self) -> None:
-        """Remove the path if it is still our socket; once."""
+        """Remove the path if it is still our socket; once. Raises OSError, but not where it is gone already."""
         try:
             if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
                 os.unlink(self._name, dir_fd=self._folder)
+        except FileNotFoundError:
+            pass
         finally:
             os.close(self._folder)
 

@@ -75,27 +75,28 @@ class ServeSession:
     def run(self) -> int:
         """Listen, read, record; the exit code. Raises IotopError when it cannot start."""
         options = self._options
-        server = self._listen()
-        try:
+        with contextlib.ExitStack() as parts:  # a part that cannot be closed leaves the others to be
+            parts.callback(self._close_output)  # last, as it may wait for a disk
+            if self._textfile is not None:
+                parts.callback(self._textfile.close)
+            server = self._listen()
+            if server is not None:
+                parts.callback(server.stop)
             if options.socket:
                 self._sockets = self._open_socket(options.socket)
+                parts.callback(self._sockets.stop)
             if options.record.output:
                 self._output = Output(options.record, Clock(), say, lambda: None)
             if server is not None:
                 server.start()
             self._serve()
-        finally:
-            if server is not None:
-                server.stop()
-            if self._sockets is not None:
-                self._sockets.stop()
-            if self._textfile is not None:
-                self._textfile.close()
-            if self._output is not None:
-                self._output.close()
         if self._output is not None and self._output.broken:
             raise InputError(self._output.broken)
         return 0
+
+    def _close_output(self) -> None:
+        if self._output is not None:
+            self._output.close()
 
     def _listen(self) -> MetricsServer | None:
         options = self._options

@@ -23,15 +23,15 @@ from iotop_ai.export.prometheus.server import allowed_host
 from iotop_ai.model.errors import UsageError
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.rigs.certificate import make_certificate
-from tests.rigs.nobody import as_nobody, why_not_nobody
+from tests.rigs.nobody import UID, as_nobody, why_not_nobody
 from tests.rigs.prometheus import fetch, prometheus, promtool, wait_for
 
 QUICK = ("--no-smart", "-d", "0.5")
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *arguments: str, before: Sequence[str] = ()) -> Iterator[tuple[str, Path]]:
-    """(address of the metrics, its stderr) of a running ``serve``. before: words in front of its command."""
+def serving(folder: Path, *arguments: str, before: Sequence[str] = (), code: int = 0) -> Iterator[tuple[str, Path]]:
+    """(address of the metrics, its stderr) of a running ``serve``. before: words in front of it; code: of its exit."""
     log = folder / "serve.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(
@@ -46,7 +46,7 @@ def serving(folder: Path, *arguments: str, before: Sequence[str] = ()) -> Iterat
         yield found[0], log
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, log.read_text()
+        assert process.wait(60) == code, log.read_text()
 
 
 def test_prometheus_scrapes_it(tmp_path: Path) -> None:
@@ -125,14 +125,34 @@ def test_a_file_for_node_exporter_and_a_recording(tmp_path: Path) -> None:
     folder = tmp_path / "textfile"
     folder.mkdir()
     text, recording = folder / "iotop.prom", tmp_path / "run.iotop.jsonl"
-    with serving(tmp_path, "--textfile", str(text), "--record", str(recording)):
+    path = tmp_path / "verdict.sock"
+    with serving(tmp_path, "--textfile", str(text), "--record", str(recording), "--socket", str(path)):
         wait_for(text.exists, "textfile")
+        path.unlink()  # by another program: the end is that of any run
         done = promtool("check", "metrics", text=text.read_bytes())
         assert (done.returncode, done.stderr) == (0, b"")
         assert text.stat().st_mode & 0o777 == 0o644
     assert list(folder.iterdir()) == []  # old metrics would look new
     replayed = iotop("diagnose", str(recording), "--json")
     assert json.loads(replayed.stdout)["not_recorded"] == []
+    assert json.loads(recording.read_text().splitlines()[-1])["k"] == "end"
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
+def test_a_part_that_cannot_be_closed_leaves_no_other_open(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    own, folder = tmp_path / "own", tmp_path / "socket"
+    for one in (own, folder):
+        one.mkdir()
+        os.chown(one, UID, UID)
+    text, recording, path = own / "iotop.prom", own / "run.iotop.jsonl", folder / "verdict.sock"
+    flags = ("--textfile", str(text), "--record", str(recording), "--socket", str(path))
+    with serving(tmp_path, *flags, before=as_nobody(), code=2) as (_, log):
+        wait_for(text.exists, "textfile")
+        os.chown(folder, 0, 0)  # the socket cannot be removed any more
+    assert log.read_text().splitlines()[-1].startswith("unknown: verdict.sock: Permission denied")
+    assert not text.exists()
+    assert json.loads(recording.read_text().splitlines()[-1])["k"] == "end"
 
 
 def test_it_warns_beyond_loopback(tmp_path: Path) -> None:

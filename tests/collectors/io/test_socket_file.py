@@ -1,0 +1,31 @@
+"""The path of a Unix socket is removed once, while it is ours, and not missed where it is gone."""
+
+import os
+import socket
+from pathlib import Path
+
+from iotop_ai.collectors.io.socket_file import SocketFile
+
+
+def bound(path: Path) -> SocketFile:
+    with socket.socket(socket.AF_UNIX) as one:
+        return SocketFile(one, str(path))
+
+
+def test_a_path_is_removed_while_it_is_ours(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    bound(path).unlink()
+    assert not path.exists()
+    file = bound(path)
+    path.rename(tmp_path / "ours")  # so that its inode is not used again
+    path.write_text("another's")
+    file.unlink()
+    assert path.read_text() == "another's"
+
+
+def test_a_path_that_is_gone_is_removed(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    file = bound(tmp_path / "socket")
+    (tmp_path / "socket").unlink()
+    file.unlink()
+    assert len(os.listdir("/proc/self/fd")) == before
