@@ -6,7 +6,6 @@ Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +16,10 @@ MOST_SERIES = 200_000
 MOST_LABELS = 64
 LONGEST_LABEL = 128
 _LONGEST_ERROR = 160
+_LARGEST = 2.0**64
+"""Of a value: counters of kernels and drivers have 64 bits. Sums and products of a fleet's values stay finite."""
+_LATEST_S = 1e11
+"""Of a time: beyond it milliseconds are taken for seconds."""
 
 
 class BadAnswerError(UnknownError):
@@ -24,7 +27,7 @@ class BadAnswerError(UnknownError):
 
 
 class Series(NamedTuple):
-    """One series of an instant query. value: None for NaN and infinity."""
+    """One series of an instant query. value: None for NaN, infinity and what no counter can hold."""
 
     labels: Mapping[str, str]
     value: float | None
@@ -56,7 +59,10 @@ def parse_vector(body: bytes) -> Answer:
         pair = entry.get("value")
         if not (isinstance(pair, list) and len(pair) == 2):
             raise BadAnswerError("the answer has a series without a value")
-        at_s = number(pair[0]) if at_s is None else at_s
+        if at_s is None:
+            at_s = number(pair[0])
+            if at_s is None or not 0 <= at_s <= _LATEST_S:
+                raise BadAnswerError("the answer's time is not Unix time in seconds; does a proxy change it?")
         series.append(Series(labels_of(entry), number(pair[1])))
     return Answer(tuple(series), at_s)
 
@@ -84,14 +90,14 @@ def error_text(body: bytes) -> str:
 
 
 def number(value: object) -> float | None:
-    """A finite number; values are strings in JSON, as "NaN" and "+Inf" need."""
+    """A number, None beyond any counter; values are strings in JSON, as "NaN" and "+Inf" need."""
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return None
     try:
         found = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return found if abs(found) <= _LARGEST else None
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -67,6 +67,12 @@ def test_garbage_is_one_error(body: bytes) -> None:
         parse_vector(body)
 
 
+@pytest.mark.parametrize("at", [1e300, 1.7e12, -1, "NaN", None, []])
+def test_a_time_that_is_not_in_seconds_is_one_error(at: object) -> None:
+    with pytest.raises(BadAnswerError, match="the answer's time is not Unix time in seconds"):
+        parse_vector(vector({"metric": {}, "value": [at, "1"]}))
+
+
 def test_the_servers_own_message() -> None:
     body = b'{"status":"error","errorType":"bad_data","error":"parse \\u001b error"}'
     assert error_text(body) == "parse � error"
@@ -75,7 +81,7 @@ def test_the_servers_own_message() -> None:
     assert error_text(b"<html>") == ""
 
 
-@pytest.mark.parametrize("value", ["NaN", "-Inf", "1e999", "x", "", None, True, [], {}])
+@pytest.mark.parametrize("value", ["NaN", "-Inf", "1e999", "1.7e308", "-1e20", "x", "", None, True, [], {}])
 def test_what_is_not_a_figure_is_unknown(value: object) -> None:
     assert number(value) is None
 
