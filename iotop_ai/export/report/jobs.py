@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from iotop_ai.export.report.series import Curve, Grid, Interval, Series, Track, curve_of
 from iotop_ai.export.report.story import JobStory, Steps
@@ -19,6 +20,8 @@ from iotop_ai.model.verdict_totals import JobTime
 MOST_CURVES = 64
 """Jobs with curves; of the others only the sums are kept."""
 MOST_JOBS = 4096
+MOST_RANKS = 512
+"""Ranks whose steps are kept, of all jobs."""
 
 
 class _Job:
@@ -32,7 +35,10 @@ class _Job:
         self.mount: JobMount | None = None
         self.disk = ""
         self.series: dict[str, Series] | None = None
-        self.steps: Track | None = None
+        self.steps: dict[int, Track] = {}
+        """By the rank's number, which the process of a restart has again."""
+        self._reported_ns: dict[ProcessKey, int] = {}
+        """The time of the newest message of each rank."""
 
     def see(self, job: Job, at: Interval) -> None:
         """The job as it is now."""
@@ -56,13 +62,21 @@ class _Job:
         for name, value in zip(SHARES, shares, strict=False):
             self.series[name].add(at, value)
 
-    def add_steps(self, at: Interval, table: Mapping[ProcessKey, StepRates], grid: Grid) -> None:
-        """The steps that its processes report; the slowest counts, since ranks step together."""
-        known = [table[rank.key].steps_per_s for rank in self.job.ranks if rank.key in table]
-        slowest = min((one for one in known if one is not None), default=None)
-        if slowest is not None:
-            self.steps = self.steps or Track(grid.series())
-            self.steps.add(at, slowest)
+    def add_steps(self, snapshot: Snapshot, table: Mapping[ProcessKey, StepRates], grid: Grid, most: int) -> int:
+        """The steps of each new message, in the time since the message before. Returns how many ranks are new."""
+        before, counts = len(self.steps), snapshot.steps.value or {}
+        for i, rank in enumerate(self.job.ranks):
+            now, rates = counts.get(rank.key), table.get(rank.key)
+            if now is None or rates is None or rates.span_ns is None or self._reported_ns.get(rank.key) == now.at_ns:
+                continue
+            self._reported_ns[rank.key] = now.at_ns
+            at = grid.interval(snapshot.wall_ns - (snapshot.at_ns - now.at_ns), rates.span_ns / 1e9)
+            number = i if now.rank is None else now.rank
+            if number not in self.steps and len(self.steps) - before < most:
+                self.steps[number] = Track(grid.series())
+            if at is not None and number in self.steps:
+                self.steps[number].add(at, rates.steps_per_s)
+        return len(self.steps) - before
 
 
 class JobFold:
@@ -73,7 +87,7 @@ class JobFold:
         self._jobs: dict[ProcessKey, _Job] = {}
         self._ends_ns: dict[ProcessKey, int] = {}
         """When jobs that no Snapshot has shown so far were last counted: they began and ended between two."""
-        self._with_curves = 0
+        self._with_curves = self._ranks_with_steps = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Take an interval in."""
@@ -90,7 +104,8 @@ class JobFold:
             one.see_place(table.places.get(key), snapshot.disks.value or {})
             one.own = one.own or _below(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
-                one.add_steps(at, sample.steps.value, self._grid)
+                most = MOST_RANKS - self._ranks_with_steps
+                self._ranks_with_steps += one.add_steps(snapshot, sample.steps.value, self._grid, most)
             shares = rated.value.times.get(key) if rated.value is not None and rated.renewed else None
             if shares is not None and (one.series is not None or self._with_curves < MOST_CURVES):
                 self._with_curves += one.series is None
@@ -129,16 +144,21 @@ class JobFold:
             one.end_ns,
             counts or TimeCounts(),
             self._curves(one.series or {}),
-            self._steps(one.steps),
+            self._steps(one.steps.values()),
             "" if one.mount is None else one.mount.path,
             "" if one.mount is None else one.mount.fstype,
             one.disk,
         )
 
-    def _steps(self, track: Track | None) -> Steps | None:
-        if track is None or track.stat is None or track.series is None:
+    def _steps(self, tracks: Iterable[Track]) -> Steps | None:
+        """Of the slowest rank, since ranks step together; one that reports for a short part of the time says little."""
+        known = [(track.stat, track) for track in tracks if track.stat is not None]
+        longest_s = max((stat.weight for stat, _ in known), default=0.0)
+        lasting = [(stat.mean, track) for stat, track in known if 2 * stat.weight >= longest_s]
+        per_s, slowest = min(lasting, key=itemgetter(0), default=(None, None))
+        if slowest is None or slowest.series is None:
             return None
-        return Steps("its own report", round(track.total), track.stat.mean, curve_of(self._grid, track.series))
+        return Steps("its own report", round(slowest.total), per_s, curve_of(self._grid, slowest.series))
 
     def _curves(self, series: dict[str, Series]) -> dict[str, Curve]:
         curves = {name: curve_of(self._grid, one) for name, one in series.items()}

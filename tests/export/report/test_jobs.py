@@ -1,0 +1,78 @@
+"""Steps of a job are those that its ranks report, over the time between two messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, cycle
+
+import pytest
+
+from iotop_ai.export.compare.comparison import Window, points_of
+from iotop_ai.export.report.jobs import JobFold
+from iotop_ai.export.report.series import Grid
+from iotop_ai.export.report.story import Steps
+from iotop_ai.model.job.records import Job, JobTable, Rank
+from iotop_ai.model.job.steps import StepCounts
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.pipeline import samples
+from tests.export.make import WALL_NS, S, ok, snapshot
+
+RUN_S = 600
+Messages = Sequence[tuple[ProcessKey, float, int]]
+
+
+def every(*steps_s: float, key: int = 10, offset_s: float = 0.0) -> Messages:
+    """A message at the end of each step; these lengths of a step repeat."""
+    lengths = cycle(steps_s)
+    ends = accumulate((next(lengths) for _ in range(RUN_S * 2)), initial=offset_s)
+    return [(ProcessKey(key, 1), end_s, done) for done, end_s in enumerate(ends) if done]
+
+
+def reported(*ranks: Messages, numbers: Sequence[int | None] = (None, None)) -> Steps:
+    """The steps of a job whose ranks send these messages, read once a second."""
+    keys = list(dict.fromkeys(key for one in ranks for key, _, _ in one))
+    job = Job(ProcessKey(1, 1), "train.py", "alice", 1000, tuple(map(Rank, keys)))
+    snapshots = []
+    for at_s in range(1, RUN_S + 1):
+        newest: dict[ProcessKey, StepCounts] = {}
+        for one, number in zip(ranks, numbers, strict=False):
+            for key, end_s, done in one:
+                if end_s <= at_s:
+                    newest[key] = StepCounts(int(end_s * S), done, done, None, number)
+        sent_ns = max((counts.at_ns for counts in newest.values()), default=0)
+        readings = {"jobs": ok(JobTable({job.key: job}), at_s * S), "steps": ok(newest, sent_ns)}
+        snapshots.append(snapshot(at_s, at_s * S, **readings)._replace(interval_s=1.0))
+    grid = Grid(WALL_NS + S, None, 1.0)
+    fold = JobFold(grid)
+    for one, sample in samples(snapshots):
+        at = None if sample.seconds is None else grid.interval(one.wall_ns, sample.seconds)
+        if at is not None:
+            fold.add(at, one, sample)
+    (story,) = fold.stories({})
+    assert story.steps is not None
+    return story.steps
+
+
+@pytest.mark.parametrize("steps_s", [(10.0,), (4.0,), (0.5,), (1.0,) * 10 + (10.0,), (0.3, 2.9)])
+def test_steps_of_any_length_are_all_counted(steps_s: tuple[float, ...]) -> None:
+    """The first message of a process is the begin of what it counts, and a step is over once it is reported."""
+    found, per_s = reported(every(*steps_s)), len(steps_s) / sum(steps_s)
+    assert found.per_s == pytest.approx(per_s, rel=0.01)
+    assert found.steps == pytest.approx(RUN_S * per_s, abs=2.5)
+    assert found.curve is not None
+    whole = points_of(found.curve, Window(0, 2 * WALL_NS))
+    assert whole.mean == pytest.approx(per_s, rel=0.01)
+    assert sum(v * w for v, w in zip(whole.values, whole.weights, strict=True)) == pytest.approx(found.steps, abs=2.5)
+
+
+def test_the_slowest_rank_counts_and_not_one_that_only_began() -> None:
+    began = [one for one in every(100.0, key=12) if one[2] < 3]
+    found = reported(every(2.0), every(5.0, key=11, offset_s=0.4), began, numbers=(0, 1, 2))
+    assert (found.steps, found.per_s) == (118, pytest.approx(0.2))
+
+
+def test_the_process_of_a_restart_goes_on_with_its_rank() -> None:
+    first = [one for one in every(2.0) if one[1] <= 300]
+    second = every(2.0, key=11, offset_s=300)
+    found = reported([*first, *second], numbers=(0,))
+    assert (found.steps, found.per_s) == (149 + 149, pytest.approx(0.5))
