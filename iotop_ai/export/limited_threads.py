@@ -5,14 +5,21 @@ from __future__ import annotations
 import logging
 import socketserver
 import threading
+from collections import Counter
+from collections.abc import Hashable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from iotop_ai.collectors.io.deadline import Deadline
 
 log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 16
 """Requests answered at one time; another one is closed at once."""
+MOST_OF_ONE = 4
+"""The same of one client, where a server tells clients apart."""
 REQUEST_S = 10.0
+"""Longest time of a request as a whole, however slowly its bytes come."""
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
@@ -23,37 +30,54 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
     request_queue_size = 32
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._free = threading.BoundedSemaphore(MOST_REQUESTS)
+        self._lock = threading.Lock()
+        self._at_work: Counter[Hashable] = Counter()
         super().__init__(*args, **kwargs)
 
     def wrap(self, request: Any) -> Any:
         """The socket that the handler reads."""
         return request
 
+    def client(self, request: Any) -> Hashable:
+        """Who asks; None where clients are not told apart."""
+        return None
+
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer on a thread, unless too many are at work."""
-        if not self._free.acquire(blocking=False):
+        client = self.client(request)
+        with self._lock:
+            free = self._at_work.total() < MOST_REQUESTS and (client is None or self._at_work[client] < MOST_OF_ONE)
+            self._at_work[client] += free
+        if not free:
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._free.release()
+            self._leave(client)
             raise
+
+    def _leave(self, client: Hashable) -> None:
+        with self._lock:
+            self._at_work[client] -= 1
+            self._at_work += Counter()  # drops who has none
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """One request; a silent client holds up no other."""
+        client = self.client(request)
         try:
             request.settimeout(REQUEST_S)
-            request = self.wrap(request)
-            self.finish_request(request, client_address)
+            with Deadline(REQUEST_S) as deadline:
+                deadline.watch(request)
+                request = self.wrap(request)
+                self.finish_request(request, client_address)
         except OSError as error:  # also of TLS, and of a client that left
             log.debug("request: %s", error)
         except Exception:
             log.exception("request")
         finally:
             self.shutdown_request(request)
-            self._free.release()
+            self._leave(client)
 
 
 class AnswerHandler(BaseHTTPRequestHandler):

@@ -37,6 +37,10 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         """Bind it so that every user may connect."""
         self._file = SocketFile(self.socket, self._path, 0o666)
 
+    def client(self, request: socket.socket) -> int:
+        """The user at the other end: one alone cannot take all places."""
+        return credentials(request)[1]
+
     def put(self, frame: Frame) -> None:
         """Take the newest Frame."""
         with self._lock:
@@ -64,10 +68,15 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
             self.server_close()
 
 
+def credentials(request: socket.socket) -> tuple[int, int]:
+    """(pid, uid) of the process that connected, by the kernel's word; pid 0 for one beyond our view."""
+    pid, uid, _ = _CREDENTIALS.unpack(request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return pid, uid
+
+
 def peer_of(request: socket.socket, root: Root) -> Peer | None:
     """The process at the other end; None where it is not to be seen from here, or is another one by now."""
-    raw = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, uid, _ = _CREDENTIALS.unpack(raw)
+    pid, uid = credentials(request)
     if not pid:
         return None
     try:

@@ -1,0 +1,99 @@
+"""Clients that send a byte now and then, and users that take many places, against real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.export import limited_threads
+from iotop_ai.export.limited_threads import MOST_OF_ONE, MOST_REQUESTS
+from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText
+from iotop_ai.export.verdict_socket import VerdictServer
+from tests.rigs.certificate import make_certificate
+from tests.rigs.nobody import UID, as_user, why_not_nobody
+from tests.rigs.prometheus import wait_for
+
+ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def drip(connection: socket.socket, first: bytes) -> None:
+    """Send a byte every 50 ms until the server ends it."""
+    connection.settimeout(0.05)
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(first)
+        while True:
+            try:
+                if not connection.recv(4096):
+                    return
+            except TimeoutError:
+                connection.sendall(b"x")
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_dripping_clients_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool) -> None:
+    monkeypatch.setattr(limited_threads, "REQUEST_S", 1.0)
+    context, first = None, b"GET /"
+    if tls:
+        context, first = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), b"\x16\x03\x01\x20\x00\x01"  # of a long hello
+        context.load_cert_chain(*make_certificate(tmp_path))
+    server = MetricsServer(("127.0.0.1", 0), ScrapeText(), tls=context)
+    server.start()
+    try:
+        threads = [
+            threading.Thread(target=drip, args=(socket.create_connection(("127.0.0.1", server.server_port)), first))
+            for _ in range(MOST_REQUESTS)
+        ]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join(30)
+        assert not any(one.is_alive() for one in threads)
+        wait_for(lambda: not server._at_work, "free places")
+    finally:
+        server.stop()
+
+
+def answer(path: Path) -> bytes:
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(30)
+        asking.connect(str(path))
+        try:
+            asking.sendall(ASK)
+            return asking.recv(12)
+        except ConnectionError:
+            return b""
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
+def test_one_user_takes_a_few_places_alone() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # other users reach it, unlike pytest's
+        os.chmod(folder, 0o755)
+        few_places(Path(folder) / "verdict.sock")
+
+
+def few_places(path: Path) -> None:
+    server = VerdictServer(str(path), Root())
+    server.start()
+    try:
+        with contextlib.ExitStack() as stack:
+            for _ in range(MOST_OF_ONE):
+                stack.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
+            wait_for(lambda: server._at_work[0] == MOST_OF_ONE, "silent clients")
+            assert answer(path) == b""
+
+            def ask() -> None:
+                assert answer(path) == b"HTTP/1.0 503"
+
+            assert as_user(UID, ask) == 0
+        wait_for(lambda: not server._at_work, "free places")
+        assert answer(path) == b"HTTP/1.0 503"
+    finally:
+        server.stop()
