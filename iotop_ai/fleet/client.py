@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import http.client
-import socket
-import threading
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai import __version__
+from iotop_ai.collectors.io.deadline import Deadline
 from iotop_ai.fleet.answer import Answer, BadAnswerError, Points, error_text, parse_matrix, parse_vector
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
@@ -56,6 +54,29 @@ class Address:
         self.text = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path}"
 
 
+class _Connection(http.client.HTTPConnection):
+    """Watched by a deadline from its TCP connection on; the name service and addresses before it use the time up."""
+
+    _deadline: Deadline
+
+    def ask(self, target: str, headers: dict[str, str], deadline: Deadline) -> None:
+        """Send a request, over a new connection where none is kept. Raises TimeoutError when it is late before that."""
+        self._deadline = deadline
+        if self.sock is None:
+            self.connect()
+        else:
+            deadline.watch(self.sock)
+        self.request("GET", target, headers=headers)
+
+    def connect(self) -> None:
+        super().connect()
+        self._deadline.watch(self.sock)
+
+
+class _TlsConnection(http.client.HTTPSConnection, _Connection):
+    """Its handshake comes after the ``connect`` above, and is watched too."""
+
+
 class Prometheus:
     """One server. Not for several threads at a time.
 
@@ -81,7 +102,7 @@ class Prometheus:
             self._headers["Authorization"] = f"Bearer {token}"
         elif user:
             self._headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: _Connection | None = None
 
     def another(self) -> Prometheus:
         """The same server for another thread."""
@@ -119,22 +140,17 @@ class Prometheus:
 
     def _ask(self, target: str) -> bytes:
         connection = self._connection = self._connection or self._connect()
-        late = threading.Event()
-        timer = threading.Timer(self._timeout_s, _cut, (connection, late))
-        timer.daemon = True
-        timer.start()
-        try:
-            connection.request("GET", target, headers=self._headers)
-            answer = connection.getresponse()
-            body = answer.read(MOST_BYTES + 1)
-        except BaseException:
-            self.close()
-            if late.is_set():
-                raise TimeoutError from None
-            raise
-        finally:
-            timer.cancel()
-        if late.is_set():
+        with Deadline(self._timeout_s) as deadline:
+            try:
+                connection.ask(target, self._headers, deadline)
+                answer = connection.getresponse()
+                body = answer.read(MOST_BYTES + 1)
+            except BaseException:
+                self.close()
+                if deadline.late:
+                    raise TimeoutError from None
+                raise
+        if deadline.late:
             self.close()
             raise TimeoutError
         if len(body) > MOST_BYTES:
@@ -144,11 +160,11 @@ class Prometheus:
             raise self._refused(answer, body)
         return body
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _connect(self) -> _Connection:
         where = self.address
         if where.secure:
-            return http.client.HTTPSConnection(where.host, where.port, timeout=self._timeout_s, context=self._tls)
-        return http.client.HTTPConnection(where.host, where.port, timeout=self._timeout_s)
+            return _TlsConnection(where.host, where.port, timeout=self._timeout_s, context=self._tls)
+        return _Connection(where.host, where.port, timeout=self._timeout_s)
 
     def _refused(self, answer: http.client.HTTPResponse, body: bytes) -> UnknownError:
         status = answer.status
@@ -178,12 +194,3 @@ def _reason(error: Exception) -> str:
     if certificate:
         return f"its certificate is not trusted ({certificate}); --ca-file names another authority"
     return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__)
-
-
-def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
-    """End a request: its reader gets the end of the stream at once."""
-    late.set()
-    sock = connection.sock
-    if sock is not None:
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)

@@ -181,3 +181,32 @@ def test_addresses() -> None:
 
 def test_a_label_is_quoted_for_a_query() -> None:
     assert quoted('a"} or vector(1) #\\') == '"a\\"} or vector(1) #\\\\"'
+
+
+def drips_after_its_header(connection: socket.socket, request: bytes) -> None:
+    trickles(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b" ")(connection, request)
+
+
+def test_the_time_of_a_slow_name_service_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.getaddrinfo
+
+    def slow(host: str, port: int, *_: object, **__: object) -> object:
+        time.sleep(0.4)
+        return real("127.0.0.1", port, 0, socket.SOCK_STREAM)
+
+    with server(drips_after_its_header) as (url, requests):
+        monkeypatch.setattr(socket, "getaddrinfo", slow)
+        begin = time.monotonic()
+        with pytest.raises(NoAnswerError, match=r"no answer within 0\.3 s"):
+            ask(url.replace("127.0.0.1", "prometheus"), 0.3)
+    assert requests == []
+    assert time.monotonic() - begin < 5
+
+
+def test_a_handshake_that_trickles_is_ended() -> None:
+    # The header of a TLS record of 8 KiB, then its bytes.
+    with server(trickles(b"\x16\x03\x03\x20\x00\x02", b"x")) as (url, _):
+        begin = time.monotonic()
+        with pytest.raises(NoAnswerError, match=r"no answer within 0\.3 s"):
+            ask(url.replace("http:", "https:"), 0.3)
+    assert time.monotonic() - begin < 5
