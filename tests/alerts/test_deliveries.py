@@ -197,6 +197,36 @@ def test_a_server_of_another_protocol_is_one_line() -> None:
     assert error.value.again
 
 
+@pytest.mark.parametrize("kind", ["webhook", "mail"])
+def test_a_server_that_trickles_is_not_waited_for(kind: str) -> None:
+    released = threading.Event()
+
+    def trickle(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX: " if kind == "webhook" else b"220-")
+            while not released.wait(0.05):
+                connection.sendall(b"x")
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=trickle, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        one: Delivery = (
+            WebhookDelivery("trickling", f"http://{address}/", "json", 0.3, 12)
+            if kind == "webhook"
+            else MailDelivery("trickling", "ops@localhost", "iotop-ai", address, 0.3, 12)
+        )
+        with pytest.raises(NotDelivered, match="no answer for") as error:
+            one.send(alert(), threading.Event())
+        assert error.value.again
+        released.set()
+        listener.shutdown(socket.SHUT_RDWR)
+
+
 class Faulty:
     """A delivery with a fault of its own."""
 

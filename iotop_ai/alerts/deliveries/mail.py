@@ -11,11 +11,12 @@ from email.message import EmailMessage
 from typing import NamedTuple
 
 from iotop_ai.alerts.deliveries.message import alert_object, title
-from iotop_ai.alerts.deliveries.outbox import NotDelivered
+from iotop_ai.alerts.deliveries.outbox import MOST_TIMEOUTS, NotDelivered
 from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.programs import find_program
 from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.collectors.io.spawn import run
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
@@ -51,7 +52,8 @@ class MailDelivery(NamedTuple):
         try:
             mail = message(alert, self.sender, self.to)
             if self.smtp:
-                self._by_server(mail)
+                whole_s = MOST_TIMEOUTS * self.timeout_s
+                call_with_timeout(whole_s, f"mail {self.name}", lambda: self._by_server(mail))
             else:
                 self._by_sendmail(mail)
         except (InputError, UsageError) as error:

@@ -15,6 +15,8 @@ WAITING = 64
 """Alerts that wait for the thread; another one is lost, and a line says so."""
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
+MOST_TIMEOUTS = 6
+"""A mail or a service answers in several steps, each within the timeout; together they take this many at most."""
 
 
 class NotDelivered(Exception):  # noqa: N818 - the outcome of a try

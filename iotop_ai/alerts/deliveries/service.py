@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import logging
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from iotop_ai.alerts.deliveries.message import title
-from iotop_ai.alerts.deliveries.outbox import NotDelivered
+from iotop_ai.alerts.deliveries.outbox import MOST_TIMEOUTS, NotDelivered
 from iotop_ai.alerts.rules import Alert
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 
 _STAMP = " - WARNING - "
@@ -43,7 +44,16 @@ class ServiceDelivery(NamedTuple):
         if service is None:
             raise NotDelivered("apprise does not know an address of this form")
         with apprise.LogCapture(level=logging.WARNING) as log:
-            sent = service.notify(title=title(alert), body=f"{alert.text}\n{alert.verdict}")
+            sent = self._notify(service, alert)
             lines = [line.partition(_STAMP)[2] for line in log.getvalue().splitlines()]
         if not sent:
             raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not take it", 200), again=True)
+
+    def _notify(self, service: Any, alert: Alert) -> bool:
+        def notify() -> bool:
+            return bool(service.notify(title=title(alert), body=f"{alert.text}\n{alert.verdict}"))
+
+        try:
+            return call_with_timeout(MOST_TIMEOUTS * self.timeout_s, f"apprise {self.name}", notify)
+        except TimeoutError as error:
+            raise NotDelivered(str(error.strerror), again=True) from None

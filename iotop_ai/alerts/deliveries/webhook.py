@@ -14,6 +14,7 @@ from iotop_ai import __version__
 from iotop_ai.alerts.deliveries.message import alert_object, title
 from iotop_ai.alerts.deliveries.outbox import NotDelivered
 from iotop_ai.alerts.rules import Alert
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
@@ -50,9 +51,14 @@ class WebhookDelivery:
             json.dumps(payload(alert, self._format)).encode(),
             {"Content-Type": "application/json", "User-Agent": f"iotop-ai/{__version__}"},
         )
-        try:
+
+        def post() -> None:
             with urllib.request.build_opener(_NoRedirect).open(request, timeout=self._timeout_s) as answer:
                 answer.read(1024)
+
+        try:
+            # The timeout of a socket begins again with each byte.
+            call_with_timeout(self._timeout_s, f"webhook {self.name}", post)
         except urllib.error.HTTPError as error:
             error.close()
             raise NotDelivered(f"the server answered {error.code}", again=error.code >= 500) from None
