@@ -9,7 +9,7 @@ from iotop_ai.export.report.series import Curve, Grid, Interval, Track, curve_of
 from iotop_ai.export.report.story import DeviceStory, GpuStory, LinkStory, ProcessStory
 from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockInfo, BlockRates, block_totals
 from iotop_ai.model.gpu.state import GpuRates, GpuState
-from iotop_ai.model.machine.network import LinkRates
+from iotop_ai.model.machine.network import received_bytes_per_s, sent_bytes_per_s
 from iotop_ai.model.process.records import ProcessRates
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
@@ -20,7 +20,6 @@ MOST_PIDS = 10_000
 FULL, IDLE = 0.9, 0.1
 _FOLDED_KINDS = ("partition", "nvme-path")
 _NOT_WORTH = ("ram", "zram", "rom", "floppy")
-_LOOPBACK = "loopback"
 
 
 class _Device:
@@ -198,12 +197,10 @@ class LinkFold:
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Take an interval in."""
-        table = snapshot.network.value or {}
-        received = sent = 0.0
-        rates: Mapping[str, LinkRates] = sample.network.value or {}
+        table, rates = snapshot.network.value or {}, sample.network.value or {}
         for name, rate in rates.items():
             state = table.get(name)
-            if state is None or state.kind == _LOOPBACK:
+            if state is None:
                 continue
             if name not in self._links:
                 if len(self._links) >= MOST_DEVICES:
@@ -212,11 +209,8 @@ class LinkFold:
             into, out, _ = self._links[name]
             into.add(at, rate.rx_bytes_per_s)
             out.add(at, rate.tx_bytes_per_s)
-            received += rate.rx_bytes_per_s or 0.0
-            sent += rate.tx_bytes_per_s or 0.0
-        if rates:
-            self.received.add(at, received)
-            self.sent.add(at, sent)
+        self.received.add(at, received_bytes_per_s(table, rates))
+        self.sent.add(at, sent_bytes_per_s(table, rates))
 
     def stories(self) -> tuple[LinkStory, ...]:
         """The links by bytes moved, idle ones left out."""

@@ -65,16 +65,26 @@ def network_rates(
 
 
 def received_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
-    """Bytes that the machine receives per second, each once; None when no link's are known.
+    """Bytes that the machine receives per second, each once; None when no link's are known."""
+    return _each_once(links, {name: rate.rx_bytes_per_s for name, rate in rates.items()})
+
+
+def sent_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
+    """The same of the bytes that it sends."""
+    return _each_once(links, {name: rate.tx_bytes_per_s for name, rate in rates.items()})
+
+
+def _each_once(links: Mapping[str, LinkCounters], moved: Mapping[str, float | None]) -> float | None:
+    """The sum over devices.
 
     An RDMA port and the network interface of the same device may count the same bytes (IPoIB, RoCE of an uplink) or
     different ones: the larger count is a lower bound of the sum.
     """
     places: dict[str, dict[str, float]] = {}
-    for name, rate in rates.items():
+    for name, amount in moved.items():
         link = links.get(name)
         place = name if link is None or link.place is None else link.place
-        if place and rate.rx_bytes_per_s is not None:
+        if place and amount is not None:
             kinds, kind = places.setdefault(place, {}), "nic" if link is None else link.kind
-            kinds[kind] = kinds.get(kind, 0.0) + rate.rx_bytes_per_s
+            kinds[kind] = kinds.get(kind, 0.0) + amount
     return sum(max(kinds.values()) for kinds in places.values()) if places else None

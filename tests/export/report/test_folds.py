@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from iotop_ai.export.compare.comparison import Window, points_of
+from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.folds import ProcessFold
-from iotop_ai.export.report.story import ProcessStory
+from iotop_ai.export.report.story import ProcessStory, Story
+from iotop_ai.model.machine.network import LinkCounters
 from iotop_ai.model.process.records import ProcessIo, ProcessTable
-from iotop_ai.pipeline import samples
-from tests.export.make import PYTHON, S, io, ok, process_table, snapshot
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames, samples
+from tests.export.make import PYTHON, WALL_NS, S, io, ok, process_table, snapshot
 
 
 def processes(at_s: int, moved: ProcessIo, **stat: int) -> ProcessTable:
@@ -52,3 +58,44 @@ def test_io_of_a_process_that_was_not_read_for_20_s_is_counted_in_full() -> None
         now = processes(at_s, io(0, 0 if at_s < 21 else 4 << 20))
         tables.append(now._replace(adaptive=True, io_at=(read_s * S,)))
     assert program(tables).written_bytes == pytest.approx(4 << 20)
+
+
+MIB = 1 << 20
+
+
+def network(reading_of: Callable[[int], Reading[object]]) -> Story:
+    """The Story of 6 Snapshots, one a second, with these Readings of the links."""
+    builder = StoryBuilder(None, None)
+    for frame in frames(snapshot(i, i * S, network=reading_of(i)) for i in range(6)):
+        builder.add(frame)
+    return builder.story("x", {})
+
+
+def test_a_bond_with_its_interfaces_counts_once() -> None:
+    """100 MiB/s come in over each of two ports, 1 MiB/s go out; the bond and a VLAN on it count the same bytes."""
+
+    def link(seconds: int, ports: int, place: str) -> LinkCounters:
+        moved = ports * seconds * MIB
+        return LinkCounters(100 * moved, moved, 0, 0, 0, 0, 10**10, "up", "nic", place)
+
+    def reading_of(second: int) -> Reading[object]:
+        ports = {name: link(second, 1, name) for name in ("eth0", "eth1")}
+        return ok(ports | {name: link(second, 2, "") for name in ("bond0", "bond0.7")}, second * S)
+
+    story = network(reading_of)
+    assert set(story.totals["rx_bytes_per_s"].values) == {200.0 * MIB}
+    assert set(story.totals["tx_bytes_per_s"].values) == {2.0 * MIB}
+    assert {one.name: one.received and one.received.mean for one in story.links} == {
+        "bond0": 200 * MIB, "bond0.7": 200 * MIB, "eth0": 100 * MIB, "eth1": 100 * MIB,
+    }  # fmt: skip
+
+
+def test_a_failed_reading_of_the_links_is_unknown() -> None:
+    def reading_of(second: int) -> Reading[object]:
+        if second == 3:
+            return Reading(None, Status.FAILED, "i/o error", "", second * S)
+        return ok({"eth0": LinkCounters(second * MIB, 0, 0, 0, 0, 0, 10**10, "up", "nic", "eth0")}, second * S)
+
+    received = network(reading_of).totals["rx_bytes_per_s"]
+    assert points_of(received, Window(0, 2 * WALL_NS)).mean == MIB
+    assert sum(received.weights) == 3
