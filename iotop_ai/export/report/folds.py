@@ -87,7 +87,9 @@ class DeviceFold:
         self._devices: dict[str, _Device] = {}
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in."""
+        """Take an interval in; rates that were not read again were taken in before."""
+        if not sample.block.renewed:
+            return
         infos = snapshot.disks.value or {}
         # Bytes are rate times the seconds between the disks' own readings.
         at = at._replace(seconds=sample.block.seconds or at.seconds)
@@ -197,6 +199,8 @@ class LinkFold:
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Take an interval in."""
+        if not sample.network.renewed:
+            return
         table, rates = snapshot.network.value or {}, sample.network.value or {}
         for name, rate in rates.items():
             state = table.get(name)
@@ -289,15 +293,15 @@ class MachineFold:
         """Take an interval in."""
         tracks = self._tracks
         rates, infos = sample.block.value, snapshot.disks.value
-        if rates is not None and infos is not None:
+        if sample.block.renewed and rates is not None and infos is not None:
             totals = block_totals(rates, infos.values())
             tracks["read_bytes_per_s"].add(at, totals.read_bytes_per_s)
             tracks["write_bytes_per_s"].add(at, totals.write_bytes_per_s)
-        if sample.cpu.value is not None:
+        if sample.cpu.renewed and sample.cpu.value is not None:
             tracks["cpu_busy_ratio"].add(at, sample.cpu.value.all.busy_ratio)
         if snapshot.memory.value is not None:
             tracks["memory_available_bytes"].add(at, snapshot.memory.value.available_bytes)
-        pressure = (sample.pressure.value or {}).get("io")
+        pressure = (sample.pressure.value or {}).get("io") if sample.pressure.renewed else None
         tracks["io_pressure_ratio"].add(at, None if pressure is None else pressure.some_ratio)
 
     def curves(self, **more: Track) -> dict[str, Curve]:

@@ -146,7 +146,7 @@ def tables(cmdline: str = "names") -> tuple[Table, ...]:
 
 def _device_rows(frame: Frame) -> Iterator[Row]:
     seconds = frame.sample.block.seconds
-    if seconds is None:
+    if seconds is None or not frame.sample.block.renewed:
         return
     for key, rates in device_rates(frame):
         info = device_info(frame.snapshot, key.name)
@@ -173,7 +173,7 @@ def _gpu_rows(frame: Frame) -> Iterator[Row]:
 
 def _process_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
     table, seconds = frame.snapshot.processes.value, frame.sample.processes.seconds
-    if table is None or seconds is None:
+    if table is None or seconds is None or not frame.sample.processes.renewed:
         return
     for key, rates in process_rows(frame):
         figures = metric_cells(rates, ProcessRates)
@@ -231,7 +231,7 @@ def _finding_rows(frame: Frame) -> Iterator[Row]:
 
 def _network_rows(frame: Frame) -> Iterator[Row]:
     seconds = frame.sample.network.seconds
-    if seconds is None:
+    if seconds is None or not frame.sample.network.renewed:
         return
     rates = frame.sample.network.value or {}
     for name, link in (frame.snapshot.network.value or {}).items():

@@ -24,6 +24,7 @@ from iotop_ai.model.machine.memory import MemoryRates, MemoryState
 from iotop_ai.model.machine.pool import PoolRates
 from iotop_ai.model.machine.pressure import PressureRates
 from iotop_ai.model.machine.tcp import TcpRates
+from iotop_ai.model.reading import Rated
 
 _RESOURCES = ("cpu", "io", "memory")
 _LEVELS = tuple(c for c in scalar_columns(MemoryState, skip=("page_bytes",)) if c.name.endswith("_bytes"))
@@ -80,9 +81,9 @@ def _processes(frame: Frame) -> Row:
 
 
 def rows(frame: Frame) -> Iterator[Row]:
-    """One row; none for the first Snapshot, which ends no interval."""
+    """One row; none for a recording's first Snapshot, which ends no interval, and one for which nothing was read."""
     snapshot, sample = frame.snapshot, frame.sample
-    if sample.seconds is None:
+    if sample.seconds is None or not any(part.renewed for part in sample if isinstance(part, Rated)):
         return
     pressure = sample.pressure.value or {}
     primary = frame.verdict.primary

@@ -34,13 +34,13 @@ class RunSummary:
         if not frame.verdict.measuring:
             self._lost += (first.lost_ratio or 0.0) * seconds
             self._lost_s += seconds
-        rates, infos = frame.sample.block.value, frame.snapshot.disks.value
-        if rates is not None and infos is not None:
+        block, infos = frame.sample.block, frame.snapshot.disks.value
+        if (rates := block.value) is not None and infos is not None and block.renewed and block.seconds:
             totals = block_totals(rates, infos.values())
             if totals.read_bytes_per_s is not None and totals.write_bytes_per_s is not None:
-                self._read += totals.read_bytes_per_s * seconds
-                self._written += totals.write_bytes_per_s * seconds
-                self._known_s += seconds
+                self._read += totals.read_bytes_per_s * block.seconds
+                self._written += totals.write_bytes_per_s * block.seconds
+                self._known_s += block.seconds
             for key, row in rates.items():
                 if key.name in infos and infos[key.name].kind != "partition":
                     self._peak("read", row.read_bytes_per_s, key.name)

@@ -10,10 +10,14 @@ from iotop_ai.export.compare.comparison import Window, points_of
 from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.folds import ProcessFold
 from iotop_ai.export.report.story import ProcessStory, Story
+from iotop_ai.export.tables.frames import tables
+from iotop_ai.export.text.run_summary import RunSummary
+from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
 from iotop_ai.model.machine.network import LinkCounters
 from iotop_ai.model.process.records import ProcessIo, ProcessTable
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.pipeline import frames, samples
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.pipeline import closing, frames, samples
 from tests.export.make import PYTHON, WALL_NS, S, io, ok, process_table, snapshot
 
 
@@ -99,3 +103,42 @@ def test_a_failed_reading_of_the_links_is_unknown() -> None:
     received = network(reading_of).totals["rx_bytes_per_s"]
     assert points_of(received, Window(0, 2 * WALL_NS)).mean == MIB
     assert sum(received.weights) == 3
+
+
+def test_the_last_frame_of_a_recording_adds_no_bytes() -> None:
+    """It holds the events after the last reading, and repeats that reading."""
+    recorded = [*frames(moving(3))]
+    end = closing(recorded[-1], (Event(42 * S, 0, "mark", "end"),), 7 * S, WALL_NS + 7 * S)
+    stories = []
+    for played in (recorded, [*recorded, end]):
+        builder, summary = StoryBuilder(None, None), RunSummary()
+        for frame in played:
+            builder.add(frame)
+            summary.add(frame)
+        stories.append(builder.story("x", {}))
+        assert "read 150M" in summary.lines()[3]
+    one, other = stories
+    assert one.devices[0].read_bytes == 2 * 75 * MIB
+    assert (one.devices, one.links, one.processes) == (other.devices, other.links, other.processes)
+    assert {name: sum(curve.weights) for name, curve in other.totals.items()} == {
+        "read_bytes_per_s": 4.0, "write_bytes_per_s": 4.0, "rx_bytes_per_s": 4.0, "tx_bytes_per_s": 4.0,
+    }  # fmt: skip
+    assert [table.name for table in tables() if list(table.rows(end))] == ["findings", "events"]
+
+
+def moving(count: int) -> list[Snapshot]:
+    """Snapshots 2 s apart, with 75 MiB read between two of them, as many received, and a program at work."""
+    disk, info = BlockKey("sda", 1), {"sda": BlockInfo("sda", 8, 0, "disk", "sda")}
+    out = []
+    for i in range(1, count + 1):
+        at_ns, done = 2 * i * S, 75 * i
+        counters = BlockCounters(done, 0, done * 2048, done, 0, 0, 0, 0, 0, done, done, 0, 0, 0, 0, 0, 0)
+        link = LinkCounters(done * MIB, 0, 0, 0, 0, 0, 10**10, "up", "nic", "eth0")
+        readings = {
+            "block": ok({disk: counters}, at_ns),
+            "disks": ok(info, at_ns),
+            "network": ok({"eth0": link}, at_ns),
+            "processes": ok(processes(2 * i, io(done * MIB)), at_ns),
+        }
+        out.append(snapshot(i, at_ns, **readings))
+    return out
