@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.parse import parse_duration_s
+from iotop_ai.model.toml_text import parse_toml
 
 LONGEST = 256 * 1024
 MOST_RULES, MOST_DELIVERIES = 100, 20
@@ -63,11 +63,12 @@ def read_alerts(path: str) -> AlertConfig:
     if len(raw) > LONGEST:
         raise UsageError(f"{shown} is not read: it has more than {LONGEST // 1024} KiB")
     try:
-        return parse_alerts(path, tomllib.loads(raw.decode()))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{shown}: not TOML: {clean(str(error))}") from None
+        return parse_alerts(path, parse_toml(raw.decode()))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{shown}: not UTF-8 (line {line})") from None
     except UsageError as error:
-        raise UsageError(f"{shown}: {error}") from None
+        raise UsageError(f"{shown}: {clean(str(error))}") from None
 
 
 def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
@@ -151,7 +152,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
     """A mail with default limits. Raises UsageError, also for a login that another user could read on its way."""
     smtp, user, secret = (_text(table[key], where) if key in table else "" for key in ("smtp", "user", "password_file"))
     tls = table.get("tls", "starttls" if user else "no")
-    if tls not in PORTS:
+    if tls not in (*PORTS,):
         raise UsageError(f"{where}: tls is not one of {', '.join(PORTS)}")
     if (user or "tls" in table) and not smtp:
         raise UsageError(f"{where}: name the server: smtp = 'host:587'")
@@ -222,7 +223,7 @@ def _switch(value: Any, where: str) -> bool:
 def _seconds(value: Any, where: str) -> float:
     try:
         seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
-    except (TypeError, ValueError, UsageError):
+    except (TypeError, ValueError, OverflowError, UsageError):
         raise UsageError(f"{where} is not a duration; write '90s' or '10m'") from None
     if isinstance(value, bool) or not 0 <= seconds <= 7 * 86_400:
         raise UsageError(f"{where} is not between 0 and 7 days")

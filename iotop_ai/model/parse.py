@@ -35,7 +35,7 @@ def parse_duration_s(text: str) -> float:
 def parse_size_bytes(text: str) -> int:
     """Bytes of "512M", "1.5G", "64k", "100"; powers of 1024. Raises UsageError."""
     match = _SIZE.fullmatch(text.strip())
-    if match is None:
+    if match is None or not math.isfinite(float(match[1])):
         raise UsageError(f"{text!r} is not a size; write 512M, 1.5G or 64k")
     return int(float(match[1]) * 1024 ** _SIZE_POWER[match[2].lower()])
 

@@ -34,9 +34,11 @@ class WebhookDelivery:
     """Raises UsageError for an address that is not http or https."""
 
     def __init__(self, name: str, url: str, form: str, timeout_s: float, at_most: int) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"deliver.{name}: the webhook is not an http or https address")
+        if not _is_address(url):  # its text is a secret
+            raise UsageError(
+                f"deliver.{name}: the webhook is not an http or https address; write 'https://host/path', in ASCII"
+                " without spaces, and without a name and password before the host"
+            )
         self.name, self.at_most = name, at_most
         self._url, self._format, self._timeout_s = url, form, timeout_s
 
@@ -69,6 +71,16 @@ class WebhookDelivery:
         except OSError as error:
             why = getattr(error, "reason", error)
             raise NotDelivered(clean(getattr(why, "strerror", None) or str(why), 200), again=True) from None
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    plain = url.isascii() and url.isprintable() and " " not in url and parts.username is None
+    return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
 
 
 def payload(alert: Alert, form: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from iotop_ai.collectors.io.trust import why_untrusted
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
+from iotop_ai.model.toml_text import TomlError, parse_toml
 
 LONGEST = 256 * 1024
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
@@ -103,15 +104,10 @@ def _why_untrusted(path: Path, found: os.stat_result) -> str:
 
 def parse_config(path: Path, text: str) -> ConfigFile:
     """The values and problems of a text, checked against the settings' table. Never raises."""
-    import tomllib
-
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
-        what = re.sub(r" \(at .*\)$", "", str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
-        return ConfigFile(path, {}, {}, (Problem(line, f"not TOML: {what}"),))
+        tree = parse_toml(text)
+    except TomlError as error:
+        return ConfigFile(path, {}, {}, (Problem(error.line, error.what),))
     lines = key_lines(text)
     values: dict[str, object] = {}
     problems: list[Problem] = []

@@ -73,10 +73,10 @@ def duration_between(low: float, high: float) -> Callable[[object], float]:
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise UsageError(f"{_quoted(value)} is not a duration; write 2 or '500ms'")
-        seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
+        seconds = parse_duration_s(value) if isinstance(value, str) else value
         if not low <= seconds <= high:
             raise UsageError(f"{_quoted(value)} is outside {low:g} to {high:g} seconds")
-        return seconds
+        return float(seconds)
 
     return read
 
@@ -89,6 +89,8 @@ def number_between(low: float, high: float) -> Callable[[object], float]:
             number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             number = math.nan
+        except OverflowError:  # of an integer of hundreds of digits
+            number = math.inf
         if math.isnan(number):
             raise UsageError(f"{_quoted(value)} is not a number")
         if not low <= number <= high:

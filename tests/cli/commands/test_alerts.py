@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_here
 from tests.rigs.receivers import web_server
 
 
@@ -87,14 +87,35 @@ def test_a_file_that_others_may_change_is_refused(own_folder: Path) -> None:
         ('[deliver.a]\nmail = "a@b"\nsender = "<"', "deliver.a: sender: '<' is not an address"),
         ("rule = 3", "write [[rule]] for each rule"),
         ("[[rule", "not TOML"),
+        ('[deliver.a]\nmail = "x@y"\ntls = []', "deliver.a: tls is not one of no, starttls, tls"),
+        (
+            '[deliver.a]\nwebhook = "http://[bad/s3cret"',
+            "deliver.a: the webhook is not an http or https address; write",
+        ),
+        ('[deliver.a]\nwebhook = "http://h:abc/s3cret"', "deliver.a: the webhook is not an http or https address"),
+        ('[deliver.a]\nwebhook = "http://h/s3cret x"', "deliver.a: the webhook is not an http or https address"),
+        ('[deliver.a]\nwebhook = "http://me:s3cret@h/"', "deliver.a: the webhook is not an http or https address"),
+        (
+            f'[[rule]]\nname = "a"\nwhen = "finding hung"\nclear_after = {"9" * 400}',
+            "rule a: clear_after is not a duration",
+        ),
+        (
+            f"enable = []\n[[rule]]\nclear_after = {'9' * 5000}",
+            "not TOML: a number is too long; write a shorter one (line 3)",
+        ),
+        (
+            f"bell = true\nenable = {'[' * 20_000}",
+            "not TOML: brackets are nested too deeply; close or remove some (line 2)",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(own_folder: Path, text: str, why: str) -> None:
-    done = iotop("alerts", "list", "--alerts", written(own_folder, text))
+    done = iotop_here("alerts", "list", "--alerts", written(own_folder, text))
     assert done.returncode == 2
     assert done.stderr.startswith(f"usage: {own_folder}/alerts.toml: ")
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
+    assert "s3cret" not in done.stderr
 
 
 def test_one_delivery_that_fails_leaves_the_others(own_folder: Path) -> None:

@@ -1,0 +1,42 @@
+"""TOML that a user wrote: whatever is wrong with it is one error with its line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.errors import UsageError
+
+_PLACE = pattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_LONG_NUMBER = pattern(r"\d[\d_]{4000,}")
+_NESTED = pattern(r"(?:[\[{][^\[\]{}]*){100}")
+
+
+class TomlError(UsageError):
+    """what: the fault without its place. line: from 1; None where it is unknown."""
+
+    def __init__(self, what: str, line: int | None) -> None:
+        super().__init__(f"not TOML: {what}{'' if line is None else f' (line {line})'}")
+        self.what, self.line = f"not TOML: {what}", line
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Its tables. Raises TomlError."""
+    import tomllib  # slow import; the bare start has no file
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        line = int(place[1]) if place and place[1] else text.count("\n") + 1
+        raise TomlError(_PLACE.sub("", str(error)), line) from None
+    except ValueError:  # Python's limit of digits
+        raise TomlError("a number is too long; write a shorter one", _line_of(_LONG_NUMBER, text)) from None
+    except RecursionError:
+        raise TomlError("brackets are nested too deeply; close or remove some", _line_of(_NESTED, text)) from None
+
+
+def _line_of(what: re.Pattern[str], text: str) -> int | None:
+    found = what.search(text)
+    return None if found is None else text.count("\n", 0, found.start()) + 1
