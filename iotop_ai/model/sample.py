@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.block.counters import BlockKey, BlockRates, block_rates
+from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates, block_rates
 from iotop_ai.model.counter import delta
 from iotop_ai.model.gpu.state import GpuRates, GpuTable
 from iotop_ai.model.job.cgroup import CgroupRates, CgroupTable
@@ -104,11 +104,13 @@ def _gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) 
     return gpu_rates(before, after, seconds)
 
 
-def _cgroup_rates(before: CgroupTable | None, after: CgroupTable, seconds: float | None) -> Mapping[str, CgroupRates]:
+def _cgroup_rates(
+    before: CgroupTable | None, after: CgroupTable, seconds: float | None, infos: Mapping[str, BlockInfo] | None
+) -> Mapping[str, CgroupRates]:
     # Imported here: not needed at start-up.
     from iotop_ai.model.job.cgroup import cgroup_rates
 
-    return cgroup_rates(before, after, seconds)
+    return cgroup_rates(before, after, seconds, infos)
 
 
 def _tcp_rates(before: TcpCounters | None, after: TcpCounters, seconds: float | None) -> TcpRates:
@@ -182,7 +184,12 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
         rated(old and old.netfs, after.netfs, kept and kept.netfs, netfs_rates),
         waits_of(after.processes.value),
         rated(old and old.jobs, after.jobs, kept and kept.jobs, job_rates),
-        rated(old and old.cgroups, after.cgroups, kept and kept.cgroups, _cgroup_rates),
+        rated(
+            old and old.cgroups,
+            after.cgroups,
+            kept and kept.cgroups,
+            lambda a, b, s: _cgroup_rates(a, b, s, after.disks.value),
+        ),
         rated(old and old.tcp, after.tcp, kept and kept.tcp, _tcp_rates),
         rated(old and old.rdma, after.rdma, kept and kept.rdma, _rdma_rates),
         rated(old and old.clocks, after.clocks, kept and kept.clocks, _clock_rates),

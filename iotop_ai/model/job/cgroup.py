@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo, is_leaf
 from iotop_ai.model.counter import delta, per_second, quotient
 from iotop_ai.model.machine.pressure import PressureTotals, pressure_rates
 from iotop_ai.model.metric import Metric
@@ -87,8 +88,11 @@ class CgroupIoRates(NamedTuple):
 class CgroupRates(NamedTuple):
     """Rates of a job's cgroup with those below it. devices: those with I/O since boot, by number."""
 
-    read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second, all devices (io.stat rbytes).")]
-    write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second, all devices (io.stat wbytes).")]
+    read_bytes_per_s: Annotated[
+        float | None,
+        Metric("B/s", "Bytes read per second, all disks (io.stat rbytes, without dm, md and loop devices above them)."),
+    ]
+    write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second, all disks (io.stat wbytes).")]
     cpu_cores: Annotated[float | None, Metric("count", "CPU time used per second, in cores (cpu.stat usage_usec).")]
     throttled_ratio: Annotated[
         float | None,
@@ -121,19 +125,34 @@ class CgroupRates(NamedTuple):
     devices: Mapping[str, CgroupIoRates]
 
 
-def cgroup_rates(before: CgroupTable | None, after: CgroupTable, seconds: float | None) -> dict[str, CgroupRates]:
-    """Rates of every cgroup; without an earlier reading of it only the levels are known."""
+def cgroup_rates(
+    before: CgroupTable | None,
+    after: CgroupTable,
+    seconds: float | None,
+    infos: Mapping[str, BlockInfo] | None = None,
+) -> dict[str, CgroupRates]:
+    """Rates of every cgroup; without an earlier reading of it only the levels are known.
+
+    infos: by kernel name; without them the bytes of all disks are unknown.
+    """
     old = {} if before is None else before.groups
-    return {path: _rates(old.get(path, Cgroup()), now, after.page_bytes, seconds) for path, now in after.groups.items()}
+    leaves = None if infos is None else {f"{one.major}:{one.minor}": is_leaf(one) for one in infos.values()}
+    return {
+        path: _rates(old.get(path, Cgroup()), now, after.page_bytes, seconds, leaves)
+        for path, now in after.groups.items()
+    }
 
 
-def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None) -> CgroupRates:
+def _rates(
+    old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, leaves: Mapping[str, bool] | None
+) -> CgroupRates:
     def rate(before: int | None, after: int | None, scale: float = 1.0) -> float | None:
         grown = per_second(delta(before, after), seconds)
         return None if grown is None else grown * scale
 
     devices = {} if now.io is None or old.io is None else _io_rates(old.io, now.io, seconds)
-    known = now.io is not None and old.io is not None and bool(seconds)
+    if now.io is None or old.io is None or not seconds:
+        leaves = None
     waits = pressure_rates(old.pressure, now.pressure, seconds)
     some = {name: found.some_ratio for name, found in waits.items()}
     full = {name: found.full_ratio for name, found in waits.items()}
@@ -141,8 +160,8 @@ def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None) -> 
     limits = [limit for limit in (memory.high_bytes, memory.max_bytes) if limit is not None]
     periods = delta(old.cpu.periods, cpu.periods)
     return CgroupRates(
-        sum(found.read_bytes_per_s or 0.0 for found in devices.values()) if known else None,
-        sum(found.write_bytes_per_s or 0.0 for found in devices.values()) if known else None,
+        _over_leaves({name: found.read_bytes_per_s for name, found in devices.items()}, leaves),
+        _over_leaves({name: found.write_bytes_per_s for name, found in devices.items()}, leaves),
         rate(old.cpu.usage_us, cpu.usage_us, 1e-6),
         quotient(delta(old.cpu.throttled_periods, cpu.throttled_periods), periods),
         rate(old.cpu.throttled_us, cpu.throttled_us, 1e-6),
@@ -157,6 +176,22 @@ def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None) -> 
         some.get("cpu"),
         devices,
     )
+
+
+def _over_leaves(moved: Mapping[str, float | None], leaves: Mapping[str, bool] | None) -> float | None:
+    """Each byte once: the kernel also lists a dm, md or loop device with the bytes of the disks below it.
+
+    None: a disk's amount is unknown, or it is not known whether a device with bytes is one.
+    """
+    if leaves is None:
+        return None
+    total = 0.0
+    for device, amount in moved.items():
+        leaf = leaves.get(device)
+        if (leaf and amount is None) or (leaf is None and amount != 0):
+            return None
+        total += amount if leaf and amount else 0.0
+    return total
 
 
 _NOTHING_MOVED = CgroupIo(0, 0, 0, 0)

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup import CgroupCollector, own_path, parse_io_stat
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable, cgroup_rates
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.machine.pressure import PressureTotals
@@ -140,16 +142,52 @@ def test_rates_come_from_two_readings_and_levels_from_one() -> None:
         pressure={"io": PressureTotals(1_000_500, 400)},
     )
     before, after = CgroupTable({"/job": V2_FOUND}), CgroupTable({"/job": later})
-    rates = cgroup_rates(before, after, 2.0)["/job"]
+    rates = cgroup_rates(before, after, 2.0, disks(vda=(254, 0), sda=(8, 0)))["/job"]
     assert (rates.read_bytes_per_s, rates.write_bytes_per_s) == (4096 + 50, 0)
     assert (rates.cpu_cores, rates.throttled_ratio, rates.throttled_s_per_s) == (1.0, 0.5, 0.5)
     assert (rates.memory_ratio, rates.refault_file_bytes_per_s, rates.high_per_s) == (0.5, 40960, 10)
     assert (rates.io_some_ratio, rates.io_full_ratio, rates.cpu_some_ratio) == (0.5, 0.0, None)
     assert rates.devices["254:0"].reads_per_s == 1
-    first = cgroup_rates(None, after, None)["/job"]
+    assert cgroup_rates(before, after, 2.0)["/job"].read_bytes_per_s is None
+    first = cgroup_rates(None, after, None, disks(vda=(254, 0)))["/job"]
     assert (first.read_bytes_per_s, first.throttled_ratio, first.memory_ratio) == (None, None, 0.5)
     fallen = cgroup_rates(after, before, 2.0)["/job"]
     assert (fallen.cpu_cores, fallen.devices["254:0"].read_bytes_per_s) == (None, None)
+
+
+def disks(**numbers: tuple[int, int]) -> dict[str, BlockInfo]:
+    return {name: BlockInfo(name, *number, "disk", name) for name, number in numbers.items()}
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("grown", "total"),
+    [
+        ({"8:0": 100, "253:0": 100, "7:0": 30}, 100),
+        ({"8:0": 100, "8:16": 50, "253:0": 100}, 150),
+        ({"8:0": 0, "253:0": 0}, 0),
+        ({"8:0": -400, "8:16": 50}, None),
+        ({"8:0": 100, "253:0": -400}, 100),
+        ({"8:0": 100, "259:9": 5}, None),
+        ({"8:0": 100, "259:9": 0}, 100),
+        ({}, 0),
+    ],
+)
+def test_a_device_above_a_disk_is_not_counted_again(grown: dict[str, int], total: int | None) -> None:
+    """sda and sdb, an LVM volume on sda, a loop over a file in it; 259:9 is a device that was not looked at."""
+    infos = disks(sda=(8, 0), sdb=(8, 16)) | {
+        "dm-0": BlockInfo("dm-0", 253, 0, "dm", "data", slaves=("sda",)),
+        "loop0": BlockInfo("loop0", 7, 0, "loop", "loop0"),
+    }
+
+    def table(times: int) -> CgroupTable:
+        return CgroupTable({"/job": Cgroup({n: CgroupIo((500 + times * g) * MIB, 0, 0, 0) for n, g in grown.items()})})
+
+    rates = cgroup_rates(table(0), table(1), 1.0, infos)["/job"]
+    assert rates.read_bytes_per_s == (None if total is None else total * MIB)
+    assert rates.write_bytes_per_s == 0
 
 
 @pytest.fixture
@@ -180,6 +218,7 @@ def limited(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_real_quota_and_a_real_limit_are_seen_to_grow(limited: subprocess.Popen[bytes]) -> None:
     collector = CgroupCollector(Root(), Clock(), Known(limited.pid))
+    infos = BlockInfoCollector(Root(), Clock()).read()
     after, end, read = take_reading(collector, Clock()), time.monotonic() + 60, 0.0
     while read <= 100_000:  # until it had a core for a while
         assert limited.poll() is None
@@ -192,7 +231,7 @@ def test_a_real_quota_and_a_real_limit_are_seen_to_grow(limited: subprocess.Pope
         assert before.at_ns is not None
         assert after.at_ns is not None
         seconds = (after.at_ns - before.at_ns) / 1e9
-        ((path, rates),) = cgroup_rates(before.value, after.value, seconds).items()
+        ((path, rates),) = cgroup_rates(before.value, after.value, seconds, infos).items()
         read = rates.read_bytes_per_s or 0.0
     assert path.endswith(f"iotop-ai-test-{os.getpid()}")
     assert after.value.groups[path].memory.max_bytes == 8388608

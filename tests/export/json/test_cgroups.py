@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.export.json.system import system_object
 from iotop_ai.export.tables.frames import tables
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable
 from iotop_ai.model.machine.pressure import PressureTotals
@@ -23,7 +24,9 @@ def taken(seq: int, at_ns: int, grown: int) -> Snapshot:
         CgroupCpu(grown * 1_000_000, 150_000, 100_000, grown * 10, grown * 5, grown * 125_000),
         {"io": PressureTotals(grown * 500_000, grown * 100_000)},
     )
-    return snapshot(seq, at_ns, cgroups=ok(CgroupTable({"/train.slice": group}, {KEY: "/train.slice"}), at_ns))
+    table = CgroupTable({"/train.slice": group}, {KEY: "/train.slice"})
+    disk = {"vda": BlockInfo("vda", 254, 0, "disk", "vda")}
+    return snapshot(seq, at_ns, cgroups=ok(table, at_ns), disks=ok(disk, at_ns))
 
 
 def shown() -> Frame:
