@@ -19,13 +19,16 @@ MOST_PROGRAMS = 4096
 MOST_PIDS = 10_000
 FULL, IDLE = 0.9, 0.1
 _FOLDED_KINDS = ("partition", "nvme-path")
-_NOT_WORTH = ("ram", "zram", "rom", "floppy")
+_ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
+"""Many exist without use; of those, so many are followed from the begin on as leaves room for disks."""
+_MOST_UNUSED = MOST_DEVICES // 2
 
 
 class _Device:
-    """Collects one disk's figures."""
+    """Collects one disk's figures. listed: whether it is worth a row."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, *, listed: bool) -> None:
+        self.listed = listed
         self.read, self.write = Track(grid.series()), Track(grid.series())
         self.read_await, self.write_await = Track(grid.series()), Track(grid.series())
         self.busy = Track(grid.series())
@@ -80,7 +83,7 @@ def known_curves(tracks: Mapping[str, Track], grid: Grid) -> dict[str, Curve]:
 
 
 class DeviceFold:
-    """Whole devices, and loops that were used; at most MOST_DEVICES."""
+    """Whole devices, of some kinds those that were used; at most MOST_DEVICES."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -100,15 +103,17 @@ class DeviceFold:
                 kind = "disk" if info is None else info.kind
                 if kind in _FOLDED_KINDS or len(self._devices) >= MOST_DEVICES:
                     continue
-                if (kind in _NOT_WORTH or kind == "loop") and not rates.active:
+                listed = kind not in _ONLY_USED_KINDS or rates.active
+                if not listed and len(self._devices) >= _MOST_UNUSED:
                     continue
-                device = self._devices[key.name] = _Device(self._grid)
+                device = self._devices[key.name] = _Device(self._grid, listed=listed)
             device.info = infos.get(key.name, device.info)
+            device.listed = device.listed or rates.active
             device.add(at, rates)
 
     def stories(self) -> tuple[DeviceStory, ...]:
         """The devices, the most moved bytes first."""
-        found = [device.story(name, self._grid) for name, device in self._devices.items()]
+        found = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
         return tuple(sorted(found, key=lambda one: (-(one.read_bytes + one.written_bytes), one.name)))
 
 

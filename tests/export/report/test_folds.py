@@ -18,7 +18,7 @@ from iotop_ai.model.process.records import ProcessIo, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import closing, frames, samples
-from tests.export.make import PYTHON, WALL_NS, S, io, ok, process_table, snapshot
+from tests.export.make import IDLE, PYTHON, WALL_NS, S, io, ok, process_table, snapshot
 
 
 def processes(at_s: int, moved: ProcessIo, **stat: int) -> ProcessTable:
@@ -142,3 +142,23 @@ def moving(count: int) -> list[Snapshot]:
         }
         out.append(snapshot(i, at_ns, **readings))
     return out
+
+
+def test_a_loop_that_is_used_late_has_its_mean_over_the_run() -> None:
+    """9 s idle, then 1 s with 100 MiB, on a disk and a loop; another loop stays unused."""
+    kinds = {"sda": "disk", "loop0": "loop", "loop1": "loop"}
+    infos = {name: BlockInfo(name, 8, i, kind, name) for i, (name, kind) in enumerate(kinds.items())}
+
+    def table(at_s: int) -> dict[BlockKey, BlockCounters]:
+        done = 100 if at_s == 10 else 0
+        used = BlockCounters(done, 0, done * 2048, done, 0, 0, 0, 0, 0, done, done, 0, 0, 0, 0, 0, 0)
+        return {BlockKey(name, 1): IDLE if name == "loop1" else used for name in kinds}
+
+    builder = StoryBuilder(None, None)
+    for frame in frames(snapshot(i, i * S, block=ok(table(i), i * S), disks=ok(infos, i * S)) for i in range(11)):
+        builder.add(frame)
+    loop, disk = builder.story("x", {}).devices
+    assert (loop.name, disk.name) == ("loop0", "sda")
+    assert loop.read is not None
+    assert loop.read.mean == pytest.approx(10 * MIB)
+    assert (loop.read, loop.busy, loop.curves) == (disk.read, disk.busy, disk.curves)
