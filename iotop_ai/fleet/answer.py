@@ -13,6 +13,8 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError
 
 MOST_SERIES = 200_000
+_VALUES_OF_ONE = 16
+"""JSON values of a series on average, at most; one with eight labels has 14."""
 MOST_LABELS = 64
 LONGEST_LABEL = 128
 _LONGEST_ERROR = 160
@@ -101,6 +103,12 @@ def number(value: object) -> float | None:
 
 
 def _object(body: bytes) -> dict[str, Any]:
+    # Counted before it is parsed, since "{}," becomes 30 times as large. A series has two objects; texts may hold some
+    # braces and commas too, which leaves enough for any real answer.
+    objects = body.count(b"{")
+    values = objects + body.count(b"[") + body.count(b",")
+    if objects > 2 * MOST_SERIES + 1000 or values > _VALUES_OF_ONE * MOST_SERIES:
+        raise BadAnswerError(f"the answer is too large: it has more than {MOST_SERIES:,} series, or too many values")
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError

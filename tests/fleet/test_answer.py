@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from iotop_ai.fleet import answer
 from iotop_ai.fleet.answer import BadAnswerError, error_text, number, parse_matrix, parse_vector
 
 
@@ -21,13 +23,13 @@ def test_an_instant_answer() -> None:
         {"metric": {"instance": "gpu07:9743"}, "value": [1763856000.5, "0.25"]},
         {"metric": {"instance": "\x1b]0;owned\x07[/x]"}, "value": [1763856000.5, "NaN"]},
     )
-    answer = parse_vector(body)
-    assert answer.at_s == 1763856000.5
-    assert [(one.label("instance"), one.value) for one in answer.series] == [
+    found = parse_vector(body)
+    assert found.at_s == 1763856000.5
+    assert [(one.label("instance"), one.value) for one in found.series] == [
         ("gpu07:9743", 0.25),
         ("�]0;owned�[/x]", None),
     ]
-    assert answer.series[0].label("device") == ""
+    assert found.series[0].label("device") == ""
 
 
 def test_a_range_answer() -> None:
@@ -101,3 +103,25 @@ JSON = st.recursive(
 def test_any_json_is_an_answer_or_one_error(value: object) -> None:
     with contextlib.suppress(BadAnswerError):
         parse_vector(json.dumps({"status": "success", "data": {"resultType": "vector", "result": value}}).encode())
+
+
+@pytest.mark.parametrize("entry", [b"{}", b"[]", b"0.5", b'"ab"', b'{"a":0}'])
+def test_an_answer_of_many_values_takes_little_memory(entry: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "MOST_SERIES", 1000)
+    values = b",".join([entry] * 100_000)
+    body = b'{"status":"success","data":{"resultType":"vector","result":[' + values + b"]}}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadAnswerError, match="the answer is too large"):
+            parse_vector(body)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_largest_fleet_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "MOST_SERIES", 1000)
+    labels = {"instance": "gpu0001:9743", "pid": "1", "script": "train.py", "unit": "{a,b}", "bucket": "data_disk"}
+    one = json.dumps({"metric": labels, "value": [1763856000.5, "0.25"]}).encode()
+    head = b'{"status":"success","data":{"resultType":"vector","result":['
+    assert len(parse_vector(head + b",".join([one] * 1000) + b"]}}").series) == 1000
