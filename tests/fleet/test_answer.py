@@ -124,4 +124,4 @@ def test_the_largest_fleet_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = {"instance": "gpu0001:9743", "pid": "1", "script": "train.py", "unit": "{a,b}", "bucket": "data_disk"}
     one = json.dumps({"metric": labels, "value": [1763856000.5, "0.25"]}).encode()
     head = b'{"status":"success","data":{"resultType":"vector","result":['
-    assert len(parse_vector(head + b",".join([one] * 1000) + b"]}}").series) == 1000
+    assert len(parse_vector(head + b",".join([one] * 900) + b"]}}").series) == 900
