@@ -94,6 +94,11 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
         raise UsageError(f"{text!r} is not a time; {_TIME_HELP}") from None
 
 
+def is_time_of_day(text: str) -> bool:
+    """Whether a time names no day: "14:32"."""
+    return _CLOCK.fullmatch(text.strip()) is not None
+
+
 def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone: tzinfo | None) -> int:
     from datetime import datetime, time, timedelta
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.parse import parse_moment_ns, parse_time_ns
+from iotop_ai.model.parse import is_time_of_day, parse_moment_ns, parse_time_ns
 from iotop_ai.pipeline import frames
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.sources.recorded.source import ReplaySource
@@ -18,6 +18,8 @@ from iotop_ai.store.format.codec import TotalsLine
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 ALLOW_ROOT = "as root, read the recording although it is not root's own, or a link"
+_NEAR_NS = 3600 * 1_000_000_000
+"""A time of day that is farther from the recording is a mistake; the whole recording would look like an answer."""
 _IMPOSSIBLE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, AssertionError)
 """What arithmetic on damaged but well-formed counters can raise."""
 
@@ -53,7 +55,12 @@ class RecordedFrames:
     def _moment(self, text: str) -> int:
         if self.source.streams:
             return parse_moment_ns(text)
-        return parse_time_ns(text, *self.source.span())
+        begin_ns, end_ns = self.source.span()
+        found = parse_time_ns(text, begin_ns, end_ns)
+        if is_time_of_day(text) and not begin_ns - _NEAR_NS <= found <= end_ns + _NEAR_NS:
+            first, last = (clock(ns, pattern="%F %T") for ns in (begin_ns, end_ns))
+            raise UsageError(f"{text}: the recording is from {first} to {last}")
+        return found
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in frames(self.source):

@@ -12,10 +12,12 @@ import pytest
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.export.json.diagnosis import Diagnosis
-from iotop_ai.model.errors import InputError
+from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.selection import RecordedFrames
+from iotop_ai.present.text.units import clock
+from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.format.codec import TotalsLine
 from iotop_ai.store.format.line_head import TOTALS
 from iotop_ai.store.write.compress import compress
@@ -188,3 +190,13 @@ def test_a_part_of_a_stall(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(), keyframe_every=30)
     for begin, end in ((None, None), ("+40s", None), (None, "+95s"), ("+31s", "+89s")):
         same(path, begin, end)
+
+
+def test_a_time_of_day_far_from_the_recording_is_a_mistake(tmp_path: Path) -> None:
+    path = str(record(tmp_path / "a.iotop.jsonl", stalling(), keyframe_every=30))
+    first_ns, _ = ReplaySource(path, allow_root=True).span()
+    near, far = (clock(first_ns - ago_s * 10**9, pattern="%H:%M") for ago_s in (600, 6 * 3600))
+    assert list(RecordedFrames(path, near, allow_root=True))
+    for begin, end in ((far, None), (None, far)):
+        with pytest.raises(UsageError, match=f"{far}: the recording is from "):
+            RecordedFrames(path, begin, end, allow_root=True)

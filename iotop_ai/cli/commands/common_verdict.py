@@ -130,7 +130,7 @@ def exit_code_of(finding: Finding | None) -> int:
     Raises UnknownError for UNSURE, STARTING and None; call it after all output.
     """
     if finding is None:
-        raise UnknownError("too short to judge: watch longer (--duration)")
+        raise UnknownError("too short to judge: watch longer, or give a longer part of a recording")
     if finding.state in (*LOSING, State.WASTED):
         return 1 if finding.severity is not Severity.INFO else 0
     if finding.state is State.STARTING:

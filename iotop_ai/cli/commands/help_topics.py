@@ -88,6 +88,16 @@ def _column(name: str) -> Iterator[str]:
             yield from _table(found)
 
 
+def _figures() -> Iterator[str]:
+    from iotop_ai.model.condition.figures import FAMILIES, SHARE_NAMES, fields_of
+
+    yield "Figures of a condition (--fail-if, alerts.toml); docs/conditions.md has the grammar."
+    yield from _table([("shares", ", ".join(SHARE_NAMES))])
+    for family, kind in FAMILIES.items():
+        name = family if kind.alone else f"{family}.NAME"
+        yield from _table([(f"{name}.", ", ".join(fields_of(family)))])
+
+
 def _is_about(entry: tuple[str, str], name: str) -> bool:
     term, text = entry
     return name == term or name in term.split() or ("-" in name and name in text.replace("(", " ").split())
@@ -98,6 +108,7 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
     "columns": ("what each column means", _columns),
     "states": ("the words of the verdict", lambda: _table(_STATES)),
     "filter": ("the language of / on the screen", lambda: _table(_FILTER)),
+    "figures": ("what --fail-if and alerts compare", _figures),
     "times": ("how --at, --begin, --end and @ take a time", lambda: _table(_TIMES)),
     "exit-codes": ("what the exit codes mean", lambda: _table(_EXITS)),
 }

@@ -94,7 +94,7 @@ def _why_untrusted(path: Path, found: os.stat_result) -> str:
         return "it is not a regular file"
     if os.geteuid() == 0:
         why = why_untrusted(str(path))
-        return f"{why} (chown root and chmod go-w it, or keep the file in a folder owned by root)" if why else ""
+        return f"{why} (keep the file in a folder that only root may write, as /root/.config/iotop-ai)" if why else ""
     if found.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {found.st_uid}, not to you (chown it, or name your own with --config)"
     if found.st_mode & stat.S_IWOTH:

@@ -28,22 +28,23 @@ class Textfile:
             raise UsageError(f"--textfile: the name must end in {ENDING}")
         self.path = path
         self._devices = devices
-        self._written_ns: int | None = None
+        self._tried_ns: int | None = None
 
-    def put(self, frame: Frame) -> None:
-        """Write the Frame where it is time to. Raises OSError or InputError."""
+    def put(self, frame: Frame) -> bool:
+        """Write the Frame where it is time to; whether it was. Raises OSError or InputError."""
         now_ns = frame.snapshot.at_ns
-        if self._written_ns is not None and now_ns - self._written_ns < EVERY_S * 1e9:
-            return
-        self._written_ns = now_ns
+        if self._tried_ns is not None and now_ns - self._tried_ns < EVERY_S * 1e9:
+            return False
+        self._tried_ns = now_ns
         with OutFile(self.path, force=True) as out:
             with out.stream() as stream:
                 stream.write(render(metrics(frame, self._devices), openmetrics=False))
                 os.fchmod(stream.fileno(), _MODE)
             out.commit()
+        return True
 
     def close(self) -> None:
         """Remove the file."""
-        if self._written_ns is not None:
+        if self._tried_ns is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from iotop_ai.export.report import words
 from iotop_ai.export.report.money import Price
@@ -106,7 +107,7 @@ def table_lines(table: ReportTable, width: int) -> list[str]:
         columns.remove(column)
     widths = [max(len(row[c]) for row in (table.columns, *table.rows)) for c in columns]
     lines = [table.title, *(_row(row, columns, widths, table.texts) for row in (table.columns, *table.rows))]
-    return [*lines, *([table.note] if table.note else [])]
+    return [*lines, *wrap(table.note, width)]
 
 
 def _width(table: ReportTable, columns: Sequence[int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from iotop_ai.model.block.counters import block_totals
+from iotop_ai.model.block.counters import block_totals, is_leaf
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.units import duration, rate, size
 from iotop_ai.present.verdict.class_names import CLASS_NAMES
@@ -42,7 +42,7 @@ class RunSummary:
                 self._written += totals.write_bytes_per_s * block.seconds
                 self._known_s += block.seconds
             for key, row in rates.items():
-                if key.name in infos and infos[key.name].kind != "partition":
+                if key.name in infos and is_leaf(infos[key.name]):
                     self._peak("read", row.read_bytes_per_s, key.name)
                     self._peak("write", row.write_bytes_per_s, key.name)
                     self._peak("await", row.await_ms, key.name)

@@ -207,7 +207,7 @@ def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
     if family not in FAMILIES or not rest:
         known = (*SHARE_NAMES, *(extra or ()), *FAMILIES)
         near = _nearest(family if "." in text else text, known)
-        raise UsageError(f"unknown figure {text!r}{near}; docs/conditions.md lists them")
+        raise UsageError(f"unknown figure {text!r}{near}; iotop-ai help figures lists them")
     name, dot, field = rest.rpartition(".")
     if family == "cpu" and not dot:
         name, dot = _EVERY_CORE, "."
@@ -219,7 +219,7 @@ def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
     field = field.removeprefix("%")
     if field not in fields:
         near = _nearest(field, fields)
-        raise UsageError(f"no field {field!r} in {family}{near}; docs/conditions.md lists them")
+        raise UsageError(f"no field {field!r} in {family}{near}; iotop-ai help figures lists them")
     return Figure(text, family, name, *fields[field])
 
 

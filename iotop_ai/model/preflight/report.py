@@ -45,9 +45,11 @@ class Report(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 when it hangs or misses a threshold; else 2 when it ended early or a threshold could not be checked."""
+        """1 when it hangs or misses a threshold; else 2 when it ended early or could not answer what was asked."""
         if self.hung_s or any(one.met is False for one in self.thresholds):
             return PROBLEM
         if self.failed or not self.results or any(one.met is None for one in self.thresholds):
+            return NO_ANSWER
+        if (self.dataset is not None and not self.dataset.files) or (self.demand is not None and self.forecast is None):
             return NO_ANSWER
         return FINE

@@ -254,7 +254,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     """Its loss, the evidence that it is a job, its limits and its mounts."""
     job, put = one.facts.job, one.facts.place
     hours = frame.carry.lost.get(job.key, 0.0)
-    lost = f"{duration(hours * 3600)} of its time so far"
+    lost = f"{duration(hours * 3600)} of its time since a loss was first named"
     if one.lost_h is not None:
         lost += f", {gpu_time(one.lost_h)}"
     known = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(word, word) for word in job.evidence))))

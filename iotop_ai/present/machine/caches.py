@@ -123,7 +123,8 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
         out.append("? available memory is unknown")
     elif dataset.size_bytes <= room_bytes:
         left = amount(max(0, dataset.size_bytes - dataset.resident_bytes))
-        out.append(f"fits: {amount(room_bytes)} of memory are available; {left} are still to be read once")
+        most = "at most " if dataset.unknown_files else ""
+        out.append(f"fits: {amount(room_bytes)} of memory are available; {most}{left} are still to be read once")
     else:
         part = percent(room_bytes / dataset.size_bytes)
         out.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.model.preflight.dataset import DATASET, Decoding, Demand, Forecast
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.present.text.line import plain
-from iotop_ai.present.text.units import amount, brief, count, percent, plural, rate, rate_bytes
+from iotop_ai.present.text.units import UNKNOWN, amount, brief, count, percent, plural, rate, rate_bytes
 
 
 def speed(bytes_per_s: float | None) -> str:
@@ -52,7 +52,7 @@ def forecast_text(report: Report) -> list[str]:
     if demand is None:
         return []
     workers = plural(demand.workers, "worker") if demand.workers else "the training process itself"
-    needed = speed(demand.samples_per_s * demand.sample_bytes)
+    needed = speed(demand.samples_per_s * demand.sample_bytes) if demand.sample_bytes else UNKNOWN
     text = f"forecast: {workers} at {count(demand.samples_per_s)} samples/s {_needs(demand)} {needed}"
     if found is None:
         return [f"{text}; ? what the storage gives was not measured"]

@@ -187,7 +187,7 @@ def duration(seconds: float | None) -> str:
     """A span of time in its two largest units: "41 s", "4 min", "2 h 5 min", "3 d 2 h"."""
     if seconds is None:
         return UNKNOWN
-    whole = int(seconds)
+    whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
     if whole < 7200:

@@ -97,7 +97,7 @@ def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]
     if spent := _time(frame):
         out.append(place(width, Cell(3, "time:", "dim"), Cell(9, cut(spent, width - 10))))
     if first.gpu_hours_lost:
-        text = f"{gpu_time(first.gpu_hours_lost)} lost by this job so far"
+        text = f"{gpu_time(first.gpu_hours_lost)} lost by this job since a loss was first named"
         out.append(place(width, Cell(1, "●"), Cell(3, text, "strong")))
     return out
 

@@ -142,7 +142,9 @@ class GzipBlocks:
             self.index.append(Block(member.offset, member.length, member.at_ns, member.wall_ns, session, pre))
             self._members[member.offset] = member
         if not self.index:
-            raise InputError("no whole part in this file")
+            raise InputError(
+                "cut off before the end of its first part; `zcat FILE | iotop-ai diagnose -` reads what is there"
+            )
 
     def refresh(self) -> bool:
         """Nothing: a packed file does not grow."""

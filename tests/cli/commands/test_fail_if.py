@@ -54,5 +54,6 @@ def test_a_mistake_is_found_before_anything_is_read() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert (
-        done.stderr == "usage: unknown figure 'data_weight' (did you mean data_wait?); docs/conditions.md lists them\n"
+        done.stderr
+        == "usage: unknown figure 'data_weight' (did you mean data_wait?); iotop-ai help figures lists them\n"
     )

@@ -52,6 +52,20 @@ def test_the_examples_of_filters_are_valid() -> None:
             assert parse_filter(example).trouble == "", example
 
 
+def test_every_figure_of_a_condition() -> None:
+    found = text("figures")
+    for figure in (
+        "data_wait",
+        "disks.NAME.",
+        "r_await",
+        "gpus.NAME.",
+        "temperature_celsius",
+        "memory.",
+        "total_bytes",
+    ):
+        assert figure in found
+
+
 @pytest.mark.parametrize("topic", ["times", "exit-codes"])
 def test_the_other_topics(topic: str) -> None:
     assert len(text(topic).splitlines()) >= 4

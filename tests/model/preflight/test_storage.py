@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.model.preflight.dataset import Dataset, Demand
 from iotop_ai.model.preflight.history import Change, Kept, kept_of, slower_than_before
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM, Report
@@ -77,6 +78,11 @@ def test_a_storage_that_hangs_is_a_problem_and_one_without_figures_no_answer() -
     assert report(hung_s=5.0).exit_code == PROBLEM
     assert report(results=()).exit_code == NO_ANSWER
     assert report(failed="Input/output error").exit_code == NO_ANSWER
+
+
+def test_a_question_about_a_dataset_that_was_not_answered_is_no_answer() -> None:
+    assert report(dataset=Dataset(0, 0, complete=True)).exit_code == NO_ANSWER
+    assert report(demand=Demand(100.0, 2, 0.0, 2.0)).exit_code == NO_ANSWER
 
 
 def test_measured_against_nominal() -> None:

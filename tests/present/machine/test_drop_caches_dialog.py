@@ -110,6 +110,7 @@ def test_the_sentences() -> None:
     unknown = Cached("/d", 2, 100, 0, 2, 100)
     assert unknown.resident_ratio is None
     assert any("visible only to their owner" in line for line in caches.cached_text(unknown, GIB))
+    assert any("at most 100 B are still to be read once" in line for line in caches.cached_text(unknown, GIB))
 
 
 def test_read_only_dims_the_key_and_a_remote_screen_has_none() -> None:

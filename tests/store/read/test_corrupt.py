@@ -155,7 +155,7 @@ def made(folder: Path, data: bytes) -> Path:
         (b"%PDF-1.7\n" + SECRET.encode() + b"\n%%EOF\n", "not a recording"),
         (b"root:" + SECRET.encode() + b":0:0::/root:/bin/sh\n", "not a recording"),
         (gzip.compress(SECRET.encode() * 100), "without this program's index"),
-        (b"\x1f\x8b" + SECRET.encode(), "no whole part"),
+        (b"\x1f\x8b" + SECRET.encode(), "cut off before"),
         (HEAD, "no whole keyframe"),
         (HEAD.replace(b'"fmt":1', b'"fmt":999') + recording(1).split(b"\n", 1)[1], "newer iotop-ai"),
         (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":' + b"[" * 200_000 + b"\n", "line 2: nested too deeply"),

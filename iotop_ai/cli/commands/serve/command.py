@@ -166,10 +166,11 @@ class ServeSession:
         if self._textfile is not None:
             trouble = ""
             try:
-                self._textfile.put(frame)
-            except (OSError, IotopError) as error:
-                why = error.strerror if isinstance(error, OSError) else str(error)
-                trouble = f"--textfile {self._textfile.path}: {why}"
-            if trouble != self._trouble:
+                tried = self._textfile.put(frame)
+            except IotopError as error:  # names the file
+                tried, trouble = True, f"--textfile: {error}"
+            except OSError as error:
+                tried, trouble = True, f"--textfile: {self._textfile.path}: {error.strerror}"
+            if tried and trouble != self._trouble:
                 say(trouble or f"writing {self._textfile.path} again")
                 self._trouble = trouble

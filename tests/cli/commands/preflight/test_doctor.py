@@ -100,6 +100,7 @@ def test_packages_are_exported_for_conda(tmp_path: Path) -> None:
         (("--diff", "/nonexistent", "/etc/hostname"), "input: /nonexistent: No such file or directory"),
         (("--diff", "/etc/hostname", "/etc/hostname"), "input: /etc/hostname is not an object of iotop-ai doctor"),
         (("--diff", "/etc", "/etc"), "input: /etc: Is a directory"),
+        (("--export", "x.txt", "--python", "/bin/ls"), "unknown: /bin/ls: it is not a Python"),
         (("--export", "/dev/null/x.txt", "--python", "/bin/false"), "unknown: /bin/false: it does not run: exit 1"),
     ],
 )

@@ -101,7 +101,7 @@ def test_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
             (*SLOW_MEMORY, "--align", "marks"),
             "usage: the runs have no two marks with the same text; align by job or time\n",
         ),
-        ((*SLOW_MEMORY, "--fail-if", "change.x > 3%"), "usage: unknown figure 'x'; docs/conditions.md lists them\n"),
+        ((*SLOW_MEMORY, "--fail-if", "change.x > 3%"), "usage: unknown figure 'x'; iotop-ai help figures lists them\n"),
         ((*SLOW_MEMORY, "--before-steps", "/nonexistent"), "input: /nonexistent: No such file or directory\n"),
     ],
 )

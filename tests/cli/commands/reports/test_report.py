@@ -29,7 +29,7 @@ def test_the_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     assert lines[1].startswith("STARVED   the GPU waits for data ")
     assert any(line.startswith("time      trainer.py: data disk 67 %, compute 29 %") for line in lines)
     (paid,) = (line for line in lines if line.startswith("GPU time  "))
-    assert paid == "GPU time  67 % of 42 s of GPU time lost: 28 s of GPU time, $0.02 of $0.03; 4 % is unexplained"
+    assert paid == "GPU time  67 % of 43 s of GPU time lost: 29 s of GPU time, $0.02 of $0.03; 4 % is unexplained"
     assert "GPU busy, %, mean, by seconds since the begin" in out
     assert "loop0 r_await, ms" in out
     assert max(map(len, [line for line in lines if "│" in line])) <= 100
