@@ -66,7 +66,7 @@ def test_the_rows_of_a_starved_job() -> None:
         " 1 the GPUs ask for",
         "── last hour ─",
         " STARVED   storage_read ",
-        "of GPU time lost by this job so far",
+        "of GPU time lost by this job since a loss was first named",
     ):
         assert words in page, words
 
