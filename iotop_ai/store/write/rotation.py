@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from iotop_ai.collectors.io.clock import Clock
@@ -26,26 +26,44 @@ from iotop_ai.store.write.sink import FileSink
 HOOK_S = 600.0
 """Time limit of a hook, which may ship a file over a slow network."""
 HOOK_VARIABLE = "IOTOP_AI_FILE"
+_SECOND = timedelta(seconds=1)
+_TIME = "%Y%m%dT%H%M%S"
 _EXTENSION = re.compile(r"(?:\.iotop)?\.jsonl$")
 
 
-def part_name(path: str, wall_ns: int, number: int = 1) -> str:
-    """The name of a full file: RUN.20261121T143205.iotop.jsonl (UTC) of RUN.iotop.jsonl; number 2 adds "-2"."""
+def part_name(path: str, when: datetime) -> str:
+    """The name of a full file: RUN.20261121T143205.iotop.jsonl (UTC) of RUN.iotop.jsonl."""
     found = _EXTENSION.search(path)
     stem, extension = (path[: found.start()], found[0]) if found else (path, "")
-    when = datetime.fromtimestamp(wall_ns // 10**9, UTC).strftime("%Y%m%dT%H%M%S")
-    return f"{stem}.{when}{'' if number == 1 else f'-{number}'}{extension}"
+    return f"{stem}.{when.strftime(_TIME)}{extension}"
 
 
 def parts_of(path: str) -> list[str]:
     """The full files of a recording, packed or not, oldest first."""
+    return [part for part, _ in _timed_parts(path)]
+
+
+def _own_parts(path: str) -> list[tuple[str, str]]:
+    """Those of this user: another user's files in a shared folder count nowhere."""
+    return [(part, when) for part, when in _timed_parts(path) if _is_own(part)]
+
+
+def _is_own(path: str) -> bool:
+    try:
+        return os.lstat(path).st_uid == os.geteuid()
+    except FileNotFoundError:  # packed or removed meanwhile
+        return False
+
+
+def _timed_parts(path: str) -> list[tuple[str, str]]:
+    """The full files of a recording and the time in the name of each, oldest first."""
     folder, name = os.path.split(path)
     found = _EXTENSION.search(name)
     stem, extension = (name[: found.start()], found[0]) if found else (name, "")
     part = re.compile(re.escape(stem) + r"\.(\d{8}T\d{6})(?:-(\d+))?" + re.escape(extension) + r"(?:\.gz)?")
     matches = [match for other in os.listdir(folder or ".") if (match := part.fullmatch(other))]
     matches.sort(key=lambda match: (match[1], int(match[2] or 1)))
-    return [os.path.join(folder, match[0]) for match in matches]
+    return [(os.path.join(folder, match[0]), match[1]) for match in matches]
 
 
 class FullSink(Protocol):
@@ -90,13 +108,10 @@ class Rotator:
 
     def next_file(self, full: FullSink) -> FileSink:
         """Rename the full file and open PATH anew. Raises OSError or IotopError, with the full file in place."""
-        path, number = os.path.abspath(full.path), 1
+        path = os.path.abspath(full.path)
         if not full.is_named():
             raise InputError(f"{clean(full.path)} is another file now")
-        wall_ns = self._clock.wall_ns()
-        while any(os.path.lexists(part_name(path, wall_ns, number) + tail) for tail in ("", ".gz")):
-            number += 1
-        part = part_name(path, wall_ns, number)
+        part = self._free_name(path)
         os.rename(path, part)
         try:
             sink = FileSink(full.path)
@@ -106,6 +121,16 @@ class Rotator:
         full.close()
         self._closed.put((part, path))
         return sink
+
+    def _free_name(self, path: str) -> str:
+        """A name that sorts behind those of all earlier parts, also after the clock was set back."""
+        when = datetime.fromtimestamp(self._clock.wall_ns() // 10**9, UTC)
+        for _, newest in _own_parts(path)[-1:]:
+            with contextlib.suppress(ValueError, OverflowError):  # a user's file, or the end of the calendar
+                when = max(when, datetime.strptime(newest, _TIME).replace(tzinfo=UTC) + _SECOND)
+        while any(os.path.lexists(part_name(path, when) + tail) for tail in ("", ".gz")):
+            when += _SECOND
+        return part_name(path, when)
 
     def finish(self, path: str | None, seconds: float) -> bool:
         """Run the hook for the last file and wait for all work; whether it ended within ``seconds``."""
@@ -127,7 +152,7 @@ class Rotator:
             try:
                 if live:
                     path = self._pack(path)
-                    self._retain(live)
+                    self._retain(live, path)
                 if self._hook and os.path.lexists(path):
                     self._ship(path)
             except OSError as error:  # the next file may succeed
@@ -140,11 +165,12 @@ class Rotator:
             return path
         return path + ".gz"
 
-    def _retain(self, live: str) -> None:
-        if self._keep is not None:
-            # Another user's newer files in a shared folder must not push this user's files out.
-            parts = [part for part in parts_of(live) if os.lstat(part).st_uid == os.geteuid()]
-            for old in parts[: max(0, len(parts) - self._keep)]:
+    def _retain(self, live: str, closed: str) -> None:
+        """Remove the parts before the ``keep`` newest up to ``closed``, which stays for its hook."""
+        parts = [part for part, _ in _own_parts(live)]
+        if self._keep is not None and closed in parts:
+            older = parts[: parts.index(closed)]
+            for old in older[: max(0, len(older) + 1 - self._keep)]:
                 os.unlink(old)
 
     def _ship(self, path: str) -> None:

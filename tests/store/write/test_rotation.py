@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,22 +22,24 @@ NOON = 1_795_262_400 * 10**9
 
 
 class Fixed(Clock):
-    """The same wall time for ever."""
+    """A wall time that only a test changes."""
+
+    now_ns = NOON
 
     def wall_ns(self) -> int:
-        return NOON
+        return self.now_ns
 
 
 @pytest.mark.parametrize(
-    ("path", "number", "name"),
+    ("path", "name"),
     [
-        ("/a/run.iotop.jsonl", 1, "/a/run.20261121T120000.iotop.jsonl"),
-        ("run.jsonl", 2, "run.20261121T120000-2.jsonl"),
-        ("run", 1, "run.20261121T120000"),
+        ("/a/run.iotop.jsonl", "/a/run.20261121T120000.iotop.jsonl"),
+        ("run.jsonl", "run.20261121T120000.jsonl"),
+        ("run", "run.20261121T120000"),
     ],
 )
-def test_the_time_goes_into_the_name(path: str, number: int, name: str) -> None:
-    assert part_name(path, NOON, number) == name
+def test_the_time_goes_into_the_name(path: str, name: str) -> None:
+    assert part_name(path, datetime.fromtimestamp(NOON // 10**9, UTC)) == name
 
 
 def test_only_parts_are_found_in_order(tmp_path: Path) -> None:
@@ -61,9 +64,40 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
         sink = rotator.next_file(sink)
     assert rotator.finish(None, 60)
     assert [Path(part).name for part in parts_of(str(path))] == [
-        "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120000-2.iotop.jsonl.gz",
+        "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120001.iotop.jsonl.gz",
     ]  # fmt: skip
     assert reports == []
+
+
+def test_a_clock_that_is_set_back_removes_no_part_before_its_hook(tmp_path: Path) -> None:
+    path, shipped, reports = tmp_path / "run.iotop.jsonl", tmp_path / "shipped", []
+    shipped.mkdir()
+    clock = Fixed()
+    hook = ("/bin/sh", "-c", f'cp "$IOTOP_AI_FILE" {shipped}')
+    rotator = Rotator(clock, reports.append, keep=2, hook=hook)
+    sink: Sink = FileSink(str(path))
+    live = list(frames(session(1, 2)))
+    for minutes in (0, 10, 20, -100, -90, -80):
+        clock.now_ns = NOON + minutes * 60 * 10**9
+        recorder = Recorder(sink, Clock(), min_free_bytes=0)
+        recorder.put(live[0])
+        assert recorder.close()
+        sink = rotator.next_file(sink)
+    sink.close()
+    assert rotator.finish(None, 60)
+    names = [f"run.20261121T12{time}.iotop.jsonl.gz" for time in ("0000", "1000", "2000", "2001", "2002", "2003")]
+    assert sorted(part.name for part in shipped.iterdir()) == names
+    assert [Path(part).name for part in parts_of(str(path))] == names[-2:]
+    assert reports == []
+
+
+def test_a_name_that_is_not_a_time_does_not_stop_the_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    (tmp_path / "run.99999999T999999.iotop.jsonl").touch()
+    rotator = Rotator(Fixed(), print)
+    rotator.next_file(FileSink(str(path))).close()
+    assert rotator.finish(None, 60)
+    assert len(parts_of(str(path))) == 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
@@ -82,7 +116,7 @@ def test_another_recordings_files_are_not_our_parts(tmp_path: Path) -> None:
         sink = rotator.next_file(sink)
     sink.close()
     assert rotator.finish(None, 60)
-    ours = ["run.20261121T120000-2.iotop.jsonl.gz", "run.iotop.jsonl"]
+    ours = ["run.20261121T120001.iotop.jsonl.gz", "run.iotop.jsonl"]
     assert sorted(p.name for p in tmp_path.iterdir() if p.stat().st_uid == 0) == ours
     assert len(list(tmp_path.iterdir())) == 4
     assert shown_parts(str(path)) == [str(tmp_path / ours[0])]
