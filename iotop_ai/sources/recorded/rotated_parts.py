@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from iotop_ai.model.errors import InputError
-from iotop_ai.store.format.codec import Decoder, EndLine, Item
+from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item
 from iotop_ai.store.format.size_limits import LONGEST_LINE, ReaderBudget
 from iotop_ai.store.read.blocks import GZIP_MAGIC
 from iotop_ai.store.read.file import FileRecording
@@ -17,7 +17,7 @@ GRACE_S = 2.0
 """How long behind an end line the next file of a rotation is waited for."""
 _CHUNK = 1 << 20
 _NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)(?:\.gz)?")
-_PART = r"\.(\d{8}T\d{6}(?:[.-]\d+)?)"
+_PART = r"\.(\d{8}T\d{6})(?:[.-](\d+))?"
 
 
 def parts_of(path: str) -> list[str]:
@@ -30,13 +30,13 @@ def parts_of(path: str) -> list[str]:
     if found is None:
         return []
     part = re.compile(re.escape(found[1]) + _PART + re.escape(found[2]) + r"(\.gz)?")
-    parts: dict[str, str] = {}
+    parts: dict[tuple[str, int], str] = {}
     owner = _owner(path)
     for other in sorted(os.listdir(folder or ".")):
         match = part.fullmatch(other)
         if match is not None and owner in (None, _owner(os.path.join(folder, other))):
             # While a part is being packed both exist; the plain one sorts first and is complete.
-            parts.setdefault(match[1], os.path.join(folder, other))
+            parts.setdefault((match[1], int(match[2] or 1)), os.path.join(folder, other))
     return [parts[when] for when in sorted(parts)]
 
 
@@ -56,8 +56,11 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
     chain = [FileRecording(path, allow_root=allow_root)]
     for older in reversed(parts_of(path) if chain[0].header.continues else []):
         part = _opened(older, allow_root)
-        if part is None or part.header.wall_ns > chain[0].header.wall_ns:
+        if part is None:
             break
+        if not _is_later(chain[0].header, part):
+            part.close()
+            continue
         chain.insert(0, part)
         if not part.header.continues:
             break
@@ -65,14 +68,22 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 
 
 def next_part(path: str, done: FileRecording) -> FileRecording | None:
-    """The part after ``done``: the oldest with a later header, the live file last. None if missing."""
+    """The part after ``done``: the oldest that begins later, the live file last. None if missing."""
     for name in (*parts_of(path), path):
         part = _opened(name, done.allow_root)
         if part is not None:
-            if part.header.wall_ns > done.header.wall_ns:
+            if _is_later(part.header, done):
                 return part
             part.close()
     return None
+
+
+def _is_later(header: Header, part: FileRecording) -> bool:
+    """Whether a file with this header follows a part. Within a boot, the clock may have been set back meanwhile."""
+    newest = part.header_of(len(part.blocks) - 1)
+    if header.boot_id == newest.boot_id:
+        return header.at_ns > newest.at_ns
+    return header.wall_ns > newest.wall_ns
 
 
 def _opened(path: str, allow_root: bool) -> FileRecording | None:

@@ -104,14 +104,18 @@ class FileRecording:
         return max(low, bisect.bisect_right(self.blocks, at_ns, low, high, key=lambda b: b.at_ns) - 1)
 
     def stamp_of(self, index: int) -> str:
-        """The stamp in force at a block: of the header in its session's first block."""
+        """The stamp of the rules in force at a block."""
+        return self.header_of(index).stamp
+
+    def header_of(self, index: int) -> Header:
+        """The header in force at a block: the one in its session's first block."""
         blocks = self.blocks
         first = bisect.bisect_left(blocks, blocks[index].session, key=lambda block: block.session)
         if first not in self._headers:
             line = next(self._blocks.lines(blocks[first]), b"") if first else b""
             header = Decoder().read(line) if line.startswith(HEADER) else None
             self._headers[first] = header if isinstance(header, Header) else self.header
-        return self._headers[first].stamp
+        return self._headers[first]
 
     def lines(self, first: int = 0, last: int | None = None, budget: ReaderBudget | None = None) -> Iterator[Item]:
         """The decoded lines of the blocks [first, last), without unknown kinds. budget: as of Decoder."""

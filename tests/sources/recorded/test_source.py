@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.pipeline import frames
-from iotop_ai.sources.recorded.rotated_parts import parts_of
+from iotop_ai.sources.recorded.rotated_parts import next_part, parts_of
 from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation
@@ -103,6 +104,26 @@ def test_the_live_name_stands_for_the_whole_chain(tmp_path: Path, chain: Path, l
     (tmp_path / "b.20261121T090000.iotop.jsonl").write_text("another recording")
     assert [os.path.basename(p) for p in parts_of(str(path))][:2] == [parts[0].name + ".gz", parts[1].name]
     assert list(frames(source(path))) == live
+
+
+def test_a_clock_that_was_set_back_breaks_no_chain(tmp_path: Path, live: list[Frame]) -> None:
+    hour_ns = 3600 * 10**9
+    stepped = [
+        frame._replace(snapshot=frame.snapshot._replace(wall_ns=frame.snapshot.wall_ns - i * hour_ns // 60))
+        for i, frame in enumerate(live)
+    ]
+    path = tmp_path / "a.iotop.jsonl"
+    names = [*written(path, stepped), path]
+    assert len(names) >= 3
+    opened = source(path)
+    assert [part.header.at_ns for part in opened.parts] == sorted(part.header.at_ns for part in opened.parts)
+    assert len(opened.parts) == len(names)
+    for before, after in pairwise(opened.parts):
+        following = next_part(str(path), before)
+        assert following is not None
+        assert following.header == after.header
+        following.close()
+    assert len(list(frames(opened))) == len(live)
 
 
 def test_a_chain_without_its_oldest_part_begins_with_its_own_first(
