@@ -18,7 +18,8 @@ MOST_TESTS = 21
 MOST_ERRORS = 16
 NVME_TESTS_SINCE = (7, 4)
 """The first smartctl that starts an NVMe's self-test and reads its log."""
-_ATA_ABORTED = range(0x10, 0x30)
+_ATA_NO_RESULT = (0x1, 0x2, 0xF)
+"""Upper half of the status: aborted by the host, interrupted by a reset, in progress; smartctl calls all passed."""
 _NVME_RUNNING_NONE = 0
 _SCSI_LOG = 20
 
@@ -78,9 +79,8 @@ def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ..
 
 def _ata_test(row: Mapping[str, Any]) -> SelfTest:
     passed = get(row, "status", "passed")
-    # smartctl reports an aborted test as passed; it has no result.
     value = integer(row, "status", "value")
-    has_result = isinstance(passed, bool) and not (value is not None and value in _ATA_ABORTED)
+    has_result = isinstance(passed, bool) and not (value is not None and value >> 4 in _ATA_NO_RESULT)
     return SelfTest(
         text(row, "type", "string"),
         text(row, "status", "string"),

@@ -38,6 +38,12 @@ class Points(NamedTuple):
         weight = sum(self.weights)
         return sum(v * w for v, w in zip(self.values, self.weights, strict=True)) / weight if weight > 0 else None
 
+    @property
+    def known(self) -> Points:
+        """The points with a weight."""
+        pairs = [(v, w) for v, w in zip(self.values, self.weights, strict=True) if w > 0]
+        return Points(tuple(v for v, _ in pairs), tuple(w for _, w in pairs), self.step_s)
+
 
 class Interval(NamedTuple):
     """A 95 % interval of (mean after - mean before)."""
@@ -82,19 +88,18 @@ def _block(points: Points) -> int:
 
     0 where the run is too short for that.
     """
-    mean = points.mean or 0.0
-    known = [v if w > 0 else mean for v, w in zip(points.values, points.weights, strict=True)]
-    n, least = len(known), math.ceil(LEAST_BLOCK_S / points.step_s)
+    n, least = len(points.values), math.ceil(LEAST_BLOCK_S / points.step_s)
     most = n // LEAST_BLOCKS
     if most < least:
         return 0
-    return min(most, math.ceil(_LONGER * max(block_length(known), math.cbrt(n), least)))
+    return min(most, math.ceil(_LONGER * max(block_length(points.values), math.cbrt(n), least)))
 
 
 class _Resampler:
-    """Draws means of a run, each of as many points as the run has, in blocks that go round at its end."""
+    """Draws means of a run, each of as many known points as the run has, in blocks that go round at its end."""
 
     def __init__(self, points: Points, chance: random.Random) -> None:
+        points = points.known  # unknown points say nothing of the spread, however many they are
         self.n = len(points.values)
         self.block = _block(points)
         self._draw, self._bits = chance.getrandbits, self.n.bit_length()

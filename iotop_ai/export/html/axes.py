@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from iotop_ai.export.html.markup import Markup, single, tag
@@ -14,6 +14,7 @@ LEFT, RIGHT = 46, 6
 PLOT = WIDTH - LEFT - RIGHT
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _MOST_TICKS = 9
+_EPOCH = datetime(1970, 1, 1)
 
 
 class TimeAxis(NamedTuple):
@@ -44,13 +45,19 @@ class TimeAxis(NamedTuple):
         while self.seconds / step > _MOST_TICKS:
             step *= 2
         zone = self.zone_s
-        first = -(-(self.begin_ns / 1e9 + zone) // step) * step - zone
+        local_s = -(-(self.begin_ns / 1e9 + zone) // step) * step
         pattern = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%d %b"
         out = []
-        while first <= self.end_ns / 1e9:
-            out.append((self.x(round(first * 1e9)), clock(round(first * 1e9), pattern=pattern)))
-            first += step
-        return out
+        while True:
+            # A day of a change to or from summer time has 23 or 25 hours.
+            wall_ns = round(
+                (local_s - zone if step < 3600 else (_EPOCH + timedelta(seconds=local_s)).timestamp()) * 1e9
+            )
+            if wall_ns > self.end_ns:
+                return out
+            if wall_ns >= self.begin_ns:
+                out.append((self.x(wall_ns), clock(wall_ns, pattern=pattern)))
+            local_s += step
 
 
 def time_labels(axis: TimeAxis, y: float) -> list[Markup]:

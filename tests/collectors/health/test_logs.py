@@ -87,6 +87,11 @@ def test_an_ata_disk() -> None:
             "standard": {
                 "table": [
                     {
+                        "type": {"value": 1, "string": "Short offline"},
+                        "status": {"value": 249, "string": "Self-test routine in progress", "passed": True},
+                        "lifetime_hours": 813,
+                    },
+                    {
                         "type": {"value": 2, "string": "Extended offline"},
                         "status": {"value": 121, "string": "Completed: read failure", "passed": False},
                         "lifetime_hours": 812,
@@ -107,6 +112,7 @@ def test_an_ata_disk() -> None:
     }
     assert self_test_facts(answer, "ata") == (True, 90, 2, 460)
     assert self_test_log(answer, {}) == (
+        SelfTest("Short offline", "Self-test routine in progress", None, 813),
         SelfTest("Extended offline", "Completed: read failure", False, 812),
         SelfTest("Short offline", "Aborted by host", None, 810),
     )

@@ -76,3 +76,22 @@ def test_weights_count() -> None:
 @pytest.mark.parametrize(("degrees", "t"), [(4, 2.776), (9, 2.262), (30, 2.042), (1000, 1.962)])
 def test_students_quantiles(degrees: int, t: float) -> None:
     assert student_factor(degrees) * 1.96 == pytest.approx(t, rel=0.02)
+
+
+def padded(points: Points, n: int) -> Points:
+    """The same points in a run of ``n``, all others unknown."""
+    more = n - len(points.values)
+    return Points((*points.values, *(0.0,) * more), (*points.weights, *(0.0,) * more), points.step_s)
+
+
+@pytest.mark.parametrize("known", [6, 12])
+def test_few_known_points_in_a_long_run_tell_nothing(known: int) -> None:
+    chance = random.Random(5)
+    pairs = [(noisy(5, 0.6, chance, known), noisy(5, 0.6, chance, known)) for _ in range(20)]
+    assert all(difference_interval(padded(a, 300), padded(b, 300), 1, 100) is None for a, b in pairs)
+
+
+def test_unknown_points_change_nothing() -> None:
+    chance = random.Random(6)
+    a, b = noisy(5, 0.6, chance), noisy(6, 0.6, chance)
+    assert difference_interval(padded(a, 500), padded(b, 300), 1) == difference_interval(a, b, 1)
