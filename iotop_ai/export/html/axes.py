@@ -47,7 +47,7 @@ class TimeAxis(NamedTuple):
         zone = self.zone_s
         local_s = -(-(self.begin_ns / 1e9 + zone) // step) * step
         pattern = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%d %b"
-        out = []
+        out: list[tuple[float, str]] = []
         while True:
             # A day of a change to or from summer time has 23 or 25 hours.
             wall_ns = round(
