@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from tests.scenarios.keep import snapshots
 
+GAP_AT, GAP_NS = 25, 600 * 10**9
 SLOW_DISK = Path(__file__).parent / "data" / "job_time" / "slow_disk.iotop.jsonl.gz"
 
 
@@ -46,6 +49,28 @@ def growing(**milliseconds: int) -> tuple[Frame, ...]:
         for n, frame in enumerate(slow_disk())
     )
     return tuple(frames(made))
+
+
+def later(seconds: int, begin: int = 43, **readings: Reading[Any]) -> tuple[Frame, ...]:
+    """Its first ``begin`` seconds, and so many more, in which these Readings are read once and repeated."""
+    first = [frame.snapshot for frame in slow_disk()[:begin]]
+    last, made = first[-1], []
+    at_ns = last.at_ns + 10**9
+    fixed = {name: reading._replace(at_ns=at_ns) for name, reading in readings.items()}
+    for n in range(1, seconds + 1):
+        times = {"at_ns": last.at_ns + n * 10**9, "wall_ns": last.wall_ns + n * 10**9}
+        made.append(last._replace(**times, **fixed))
+    return tuple(frames(iter([*first, *made])))
+
+
+@cache
+def with_gap() -> tuple[Frame, ...]:
+    """The same with 10 minutes in its middle in which nothing was read."""
+    moved = (
+        one._replace(at_ns=one.at_ns + GAP_NS, wall_ns=one.wall_ns + GAP_NS) if n >= GAP_AT else one
+        for n, one in enumerate(frame.snapshot for frame in slow_disk())
+    )
+    return tuple(frames(moved))
 
 
 def job_key(frame: Frame) -> ProcessKey:

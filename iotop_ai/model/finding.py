@@ -121,3 +121,8 @@ class Verdict(NamedTuple):
     def measuring(self) -> bool:
         """Whether no rule has a full window yet."""
         return self.watched_s < self.needed_s
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether nothing is found because no rule has a full window yet."""
+        return self.measuring and self.primary.class_id == "unknown"

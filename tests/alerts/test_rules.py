@@ -9,8 +9,11 @@ from iotop_ai.alerts.rules import FIRING, RESOLVED, AlertRules, Rule, default_ru
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from tests.bench.server import Server
+from tests.job_times import later
 
 HOT = Rule("hot", parse_condition("gpus.0.temperature_celsius > 85"))
 
@@ -57,6 +60,17 @@ def test_it_fires_again_after_its_cool_down() -> None:
 def test_unknown_changes_nothing() -> None:
     assert states(HOT, [None] * 200) == []
     assert states(HOT, [90.0] + [None] * 200) == [(0, FIRING)]
+
+
+def test_it_is_resolved_when_its_job_has_ended() -> None:
+    (rule,) = (rule._replace(enabled=True) for rule in default_rules() if rule.name == "data_wait")
+    short, rules = rule._replace(when=parse_condition("jobs.*.data_wait >= 20% for 20s")), AlertRules([rule])
+    ended = later(110, jobs=Reading(JobTable(), Status.OK))
+    assert not [alert for frame in ended for alert in rules.add(frame)]
+    rules = AlertRules([short])
+    found = [(second, alert) for second, frame in enumerate(ended) for _, alert in rules.add(frame)]
+    assert [(second, alert.state) for second, alert in found] == [(21, FIRING), (43 + 60, RESOLVED)]
+    assert found[1][1].text.endswith("not met: jobs.*.data_wait: none left")
 
 
 def test_a_rule_that_is_off_never_fires() -> None:

@@ -38,8 +38,8 @@ class VerdictTotalsBuilder:
         if verdict.measuring:
             self.measuring_ns += took_ns
             self.needed_s = verdict.needed_s
-            if verdict.primary.class_id == "unknown":
-                return
+        if verdict.unjudged:
+            return
         for rank, finding in enumerate(verdict.findings):
             lost_ns = round((finding.lost_ratio or 0.0) * took_ns) if finding.state in LOSING else 0
             first = (0, 0) if rank else (took_ns, lost_ns)

@@ -26,7 +26,6 @@ from iotop_ai.model.machine.pressure import PressureRates
 from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
-from iotop_ai.model.process.records import ProcessKey
 
 ALONE = ""
 """The name of a family's only object: "memory.swap_in_bytes_per_s" has two parts."""
@@ -34,17 +33,29 @@ _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
 SHARE_NAMES = (*_DERIVED, *SHARES)
 """Shares of the time of the verdict's job, without a dot; and of each job, as "jobs.PID.data_wait"."""
-Objects = Iterable[tuple[str, Any]]
+
+
+class Table(NamedTuple):
+    """A family's objects in a Frame. renewed: read again since the Frame before.
+
+    objects: by name; None: did not answer, without a name where that is not known.
+    """
+
+    objects: Iterable[tuple[str, Any]]
+    renewed: bool = True
+
+
+_UNKNOWN = Table(((ALONE, None),))
 
 
 class Family(NamedTuple):
-    """Objects of one kind. records: each class with metrics, and its objects by name in a Frame, unknown ones left out.
+    """Objects of one kind. records: each class with metrics, and its table in a Frame.
 
     alone: its one object has no name.
     """
 
     name: str
-    records: tuple[tuple[type, Callable[[Frame], Objects]], ...]
+    records: tuple[tuple[type, Callable[[Frame], Table]], ...]
     alone: bool = False
 
 
@@ -77,72 +88,81 @@ def _compiled(wanted: str) -> re.Pattern[str]:
     return re.compile("".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in wanted), re.DOTALL)
 
 
-def _disks(frame: Frame) -> Objects:
+def _disks(frame: Frame) -> Table:
     rated = frame.sample.block
-    return [(key.name, rates) for key, rates in (rated.value or {}).items()] if rated.renewed else ()
+    if rated.value is None:
+        return _UNKNOWN
+    return Table([(key.name, rates) for key, rates in rated.value.items()], rated.renewed)
 
 
-def _gpus(frame: Frame) -> Objects:
-    """By NVML's index, as in the table of GPUs."""
+def _gpus(frame: Frame) -> Table:
+    """By NVML's index, as in the table of GPUs; the index of one that does not answer is not known."""
     rated, table = frame.sample.gpu, frame.snapshot.gpu.value or {}
-    if rated.renewed:
-        for uuid, rates in (rated.value or {}).items():
-            state = table[uuid].value if uuid in table else None
-            yield uuid if state is None else str(state.number), rates
+    if rated.value is None:
+        return _UNKNOWN
+    states = {uuid: reading.value for uuid, reading in table.items()}
+    objects: list[tuple[str, Any]] = [
+        (uuid if (state := states.get(uuid)) is None else str(state.number), rates)
+        for uuid, rates in rated.value.items()
+    ]
+    silent = [(ALONE, None) for uuid in states if uuid not in rated.value]
+    return Table(objects + silent, rated.renewed)
 
 
-def _cpu(frame: Frame) -> Objects:
+def _cpu(frame: Frame) -> Table:
     rated = frame.sample.cpu
-    if rated.value is not None and rated.renewed:
-        yield _EVERY_CORE, rated.value.all
-        for number, rates in rated.value.cores.items():
-            yield str(number), rates
+    if rated.value is None:
+        return _UNKNOWN
+    cores = [(str(number), rates) for number, rates in rated.value.cores.items()]
+    return Table([(_EVERY_CORE, rated.value.all), *cores], rated.renewed)
 
 
-def _memory_state(frame: Frame) -> Objects:
-    state = frame.snapshot.memory.value
-    return () if state is None else [(ALONE, state)]
+def _memory_state(frame: Frame) -> Table:
+    return Table([(ALONE, frame.snapshot.memory.value)])
 
 
-def _nfs(frame: Frame) -> Objects:
+def _nfs(frame: Frame) -> Table:
     return _named("netfs")(frame)
 
 
-def _filesystems(frame: Frame) -> Objects:
+def _filesystems(frame: Frame) -> Table:
     return _values(frame.snapshot.filesystems.value)
 
 
-def _smart(frame: Frame) -> Objects:
+def _smart(frame: Frame) -> Table:
     return _values(frame.snapshot.smart.value)
 
 
-def _values(table: Mapping[str, Any] | None) -> Objects:
-    return [(name, reading.value) for name, reading in (table or {}).items() if reading.value is not None]
+def _values(table: Mapping[str, Any] | None) -> Table:
+    return _UNKNOWN if table is None else Table([(name, reading.value) for name, reading in table.items()])
 
 
-def _jobs(frame: Frame) -> Objects:
-    rated = frame.sample.jobs
-    if rated.value is not None and rated.renewed:
-        for key, shares in rated.value.times.items():
-            yield str(key.pid), shares
+def _jobs(frame: Frame) -> Table:
+    """A job whose time is not counted has unknown shares."""
+    rated, table = frame.sample.jobs, frame.snapshot.jobs.value
+    if rated.value is None:
+        return _UNKNOWN
+    times = rated.value.times
+    shares = [(str(key.pid), times.get(key)) for key in dict.fromkeys((*times, *(table.jobs if table else ())))]
+    return Table(shares, rated.renewed)
 
 
-def _named(field: str) -> Callable[[Frame], Objects]:
+def _named(field: str) -> Callable[[Frame], Table]:
     """Rates by name."""
 
-    def found(frame: Frame) -> Objects:
+    def found(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
-        return (rated.value or {}).items() if rated.renewed else ()
+        return _UNKNOWN if rated.value is None else Table(rated.value.items(), rated.renewed)
 
     return found
 
 
-def _alone(field: str) -> Callable[[Frame], Objects]:
+def _alone(field: str) -> Callable[[Frame], Table]:
     """The rates of the whole machine."""
 
-    def found(frame: Frame) -> Objects:
+    def found(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
-        return [(ALONE, rated.value)] if rated.renewed and rated.value is not None else ()
+        return Table([(ALONE, rated.value)], rated.renewed)
 
     return found
 
@@ -229,11 +249,15 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 
 class Value(NamedTuple):
-    """A figure of one object. name: the object's. weight: of this interval in a mean, beside its length."""
+    """A figure of one object. name: the object's; "" where a whole reading is unknown. value None: unknown.
+
+    weight: of this interval in a mean, beside its length. renewed: read again since the Frame before, else repeated.
+    """
 
     name: str
     value: float | None
     weight: float = 1.0
+    renewed: bool = True
 
 
 _PER_REQUEST = {
@@ -244,30 +268,35 @@ _PER_REQUEST = {
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The figure of each object that is meant and was read again since the Frame before. None: unknown."""
+    """The figure of each object that is meant and exists."""
     if not figure.family:
         return _own_share(figure, frame)
     out = []
-    for record, objects in FAMILIES[figure.family].records:
+    for record, table_of in FAMILIES[figure.family].records:
         if figure.field not in record.__dict__ and record is not TimeShares:
             continue
-        for name, one in objects(frame):
-            if matches(figure.name, name) or _job_matches(figure, frame, name):
-                out.append(_value(figure, name, one))
+        table = table_of(frame)
+        for name, one in table.objects:
+            if not name or matches(figure.name, name) or _job_matches(figure, frame, name):
+                value, weight = _value(figure, one)
+                out.append(Value(name, value, weight, table.renewed))
     return out
 
 
-def _value(figure: Figure, name: str, record: Any) -> Value:
+def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
+    """The value and its weight."""
+    if record is None:
+        return None, 1.0
     if isinstance(record, TimeShares):
-        return Value(name, share_value(figure.field, record))
+        return share_value(figure.field, record), 1.0
     value = getattr(record, figure.field)
     if figure.family != "disks":
-        return Value(name, value)
+        return value, 1.0
     if figure.field in ("await_ms", "request_size_bytes"):
         done = (record.reads_per_s, record.writes_per_s, record.discards_per_s)
-        return Value(name, value, sum(part or 0.0 for part in done))
+        return value, sum(part or 0.0 for part in done)
     weight = _PER_REQUEST.get(figure.field)
-    return Value(name, value, 1.0 if weight is None else getattr(record, weight) or 0.0)
+    return value, 1.0 if weight is None else getattr(record, weight) or 0.0
 
 
 def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
@@ -279,9 +308,8 @@ def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
 
 
 def _own_share(figure: Figure, frame: Frame) -> list[Value]:
-    """The share of the verdict's job; [] without a job, or where its time is not counted."""
-    rated, pid = frame.sample.jobs, frame.verdict.job_pid
-    if figure.field not in SHARE_NAMES or rated.value is None or not rated.renewed or pid is None:
-        return []
-    key: ProcessKey | None = next((key for key in rated.value.times if key.pid == pid), None)
-    return [] if key is None else [Value(str(pid), share_value(figure.field, rated.value.times[key]))]
+    """The share of the verdict's job; [] without a job."""
+    if figure.field not in SHARE_NAMES:
+        return [Value(ALONE, None)]
+    table, wanted = _jobs(frame), (ALONE, str(frame.verdict.job_pid))
+    return [Value(name, *_value(figure, shares), table.renewed) for name, shares in table.objects if name in wanted]

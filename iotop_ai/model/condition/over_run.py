@@ -64,8 +64,8 @@ class ConditionOverRun:
         for i, sums in self._sums.items():
             figure = self.condition.clauses[i].figure
             assert figure is not None
-            for name, value, weight in values(figure, frame):
-                if value is not None and weight:
+            for name, value, weight, renewed in values(figure, frame):
+                if renewed and value is not None and weight:
                     total, weights = sums.get(name, (0.0, 0.0))
                     sums[name] = (total + value * weight * seconds, weights + weight * seconds)
 

@@ -31,42 +31,57 @@ class ClauseWatch:
         self._since: dict[str, int] = {}
         """Objects that meet it, and from when on (monotonic ns)."""
         self._known: dict[str, float | None] = {}
+        self._was_known = False
 
     def add(self, frame: Frame) -> Seen:
-        """Take a Frame in. An unknown value and a gap end what held; an object that was not read again stays."""
-        now_ns = frame.snapshot.at_ns
-        begin_ns = now_ns - round((frame.sample.seconds or 0.0) * 1e9)
+        """Take a Frame in.
+
+        What held ends with a gap, an unknown value and its object's end; an object that was not read again stays.
+        Met is unknown where every value is, and False where the objects whose values were known have ended.
+        """
+        now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:
+            # The interval is the gap itself: what is met now holds from now on.
             self._since.clear()
-        if self.clause.figure is None:
-            self._take_findings(frame, begin_ns)
         else:
-            self._take_values(frame, begin_ns)
+            begin_ns -= round(frame.sample.seconds * 1e9)
+        judged = (
+            self._take_findings(frame, begin_ns) if self.clause.figure is None else self._take_values(frame, begin_ns)
+        )
         held = {name: (now_ns - since) / 1e9 for name, since in self._since.items()}
         met = {name: seconds for name, seconds in held.items() if seconds >= self.clause.hold_s}
         best = max(met or held, key=lambda name: held[name], default=None)
         if best is not None:
             return Seen(self.clause, bool(met), best, self._known.get(best), held[best])
-        if self.clause.figure is not None and all(value is None for value in self._known.values()):
-            return Seen(self.clause)
-        return Seen(self.clause, False, *nearest(self.clause, self._known.items()))
+        return Seen(self.clause, False, *nearest(self.clause, self._known.items())) if judged else Seen(self.clause)
 
-    def _take_findings(self, frame: Frame, begin_ns: int) -> None:
+    def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
+        """Whether the Frame was judged."""
+        verdict = frame.verdict
+        if verdict.unjudged:
+            self._since.clear()
+            return False
         named = {
             f"{one.class_id} {one.subject}".rstrip()
-            for one in frame.verdict.findings
+            for one in verdict.findings
             if self.clause.names(one.class_id, one.state.value)
         }
         self._since = {name: self._since.get(name, begin_ns) for name in named}
+        return True
 
-    def _take_values(self, frame: Frame, begin_ns: int) -> None:
+    def _take_values(self, frame: Frame, begin_ns: int) -> bool:
+        """Whether a value is known, or was known of objects that have all ended."""
         assert self.clause.figure is not None
-        for name, value, _ in values(self.clause.figure, frame):
+        since, self._since, self._known = self._since, {}, {}
+        for name, value, _, renewed in values(self.clause.figure, frame):
             self._known[name] = value
             if value is None or not self.clause.met_by(value):
-                self._since.pop(name, None)
-            else:
-                self._since.setdefault(name, begin_ns)
+                continue
+            if name in since or renewed:
+                self._since[name] = since.get(name, begin_ns)
+        known = any(value is not None for value in self._known.values())
+        self._was_known |= known
+        return known or (self._was_known and not self._known)
 
 
 def nearest(clause: Clause, known: Iterable[tuple[str, float | None]]) -> tuple[str, float | None]:

@@ -30,8 +30,10 @@ def _seen_text(seen: Seen) -> str:
             return f"{clause.finding} {'not judged' if seen.met is None else 'did not stand'}"
         return f"{seen.name} stood for {duration(seen.held_s)}"
     name = _name_of(clause.figure, seen.name)
-    if seen.met is None or (seen.value is None and not seen.held_s):
+    if seen.met is None:
         return f"{name} not recorded"
+    if seen.value is None and not seen.held_s:
+        return f"{name}: none left"
     if not clause.hold_s:
         return f"{name} {value_text(clause.figure, seen.value)}"
     held = "never" if not seen.held_s else f"for {duration(seen.held_s)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
@@ -9,7 +11,10 @@ from iotop_ai.model.condition.figures import FAMILIES, Value, fields_of, figure_
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
 from iotop_ai.model.condition.watch import ConditionWatch, all_met
-from tests.job_times import not_counted, slow_disk
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.reading import Reading, Status
+from tests.job_times import GAP_AT, later, not_counted, slow_disk, with_gap
 
 
 def over(text: str, frames: tuple = ()) -> Outcome:  # type: ignore[type-arg]
@@ -106,3 +111,56 @@ def test_live_it_is_met_once_it_has_held_and_ends_with_a_gap() -> None:
     assert all(one is False for one in met[1:first] if one is not None)
     frame = slow_disk()[-1]
     assert all_met(watch.add(frame._replace(sample=frame.sample._replace(gap=True)))) is not True
+
+
+def live(text: str, found: Iterable[Frame]) -> list[bool | None]:
+    watch = ConditionWatch(parse_condition(text))
+    return [all_met(watch.add(frame)) for frame in found]
+
+
+SHARES = ["data_wait >= 20% for {}", "jobs.*.data_wait >= 20% for {}", "jobs.trainer.py.data_disk >= 20% for {}"]
+
+
+@pytest.mark.parametrize("text", SHARES)
+def test_a_job_that_ended_holds_nothing(text: str) -> None:
+    """Its table is read once without the job, then repeated unread, as the collector of jobs does."""
+    ended = later(20, jobs=Reading(JobTable(), Status.OK))
+    assert over(text.format("50s"), ended).met is False
+    assert live(text.format("20s"), ended)[42:] == [True, *[False] * 20]
+
+
+@pytest.mark.parametrize("text", [*SHARES, "disks.loop0.busy_ratio > 30% for {}", "disks.*.busy_ratio > 30% for {}"])
+def test_a_failed_reading_holds_nothing_and_is_unknown(text: str) -> None:
+    failed: Reading[None] = Reading(None, Status.FAILED, "no answer")
+    blind = later(20, jobs=failed, block=failed)
+    assert over(text.format("50s"), blind).met is False
+    assert live(text.format("20s"), blind)[42:] == [True, *[None] * 20]
+
+
+def test_a_removed_disk_holds_nothing() -> None:
+    table = slow_disk()[-1].snapshot.block.value or {}
+    rest = {key: counters for key, counters in table.items() if key.name != "loop0"}
+    gone = later(20, block=Reading(rest, Status.OK))
+    assert over("disks.loop0.busy_ratio > 30% for 50s", gone).met is False
+    assert live("disks.*.busy_ratio > 30% for 20s", gone)[42:] == [True, *[False] * 20]
+    assert live("disks.loop0.busy_ratio > 30% for 20s", gone)[42:] == [True, *[False] * 20]
+
+
+def test_what_is_not_read_again_stays() -> None:
+    assert over("disks.loop0.busy_ratio > 30% for 60s", later(20)).met is True
+
+
+@pytest.mark.parametrize("text", [*SHARES, "disks.loop0.busy_ratio > 30% for {}", "finding UNSURE for {}"])
+def test_a_gap_is_not_counted(text: str) -> None:
+    """The values of the Frame after it meet the clause, and what stands there begins there."""
+    assert with_gap()[GAP_AT].sample.gap
+    assert over(text.format("60s"), with_gap()).met is False
+    assert live(text.format("2s"), with_gap())[GAP_AT : GAP_AT + 3] == [False, False, True]
+
+
+def test_a_finding_is_unknown_where_nothing_was_judged() -> None:
+    first = slow_disk()[:10]
+    assert all(frame.verdict.measuring for frame in first)
+    for text in ("finding failing_disk", "finding unknown"):
+        assert (over(text, first).met, over(f"{text} for 2s", first).met) == (None, None)
+    assert over("finding failing_disk for 2s", slow_disk()[:11]).met is False
