@@ -10,6 +10,7 @@ from iotop_ai.diagnosis.facts.leading_job import Importance, importance
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.time_shares import LOST
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
 from iotop_ai.present.job.data_path import hops
@@ -253,10 +254,6 @@ def _clock(milliseconds: int) -> str:
 def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     """Its loss, the evidence that it is a job, its limits and its mounts."""
     job, put = one.facts.job, one.facts.place
-    hours = frame.carry.lost.get(job.key, 0.0)
-    lost = f"{duration(hours * 3600)} of its time since a loss was first named"
-    if one.lost_h is not None:
-        lost += f", {gpu_time(one.lost_h)}"
     known = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(word, word) for word in job.evidence))))
     kinds = dict.fromkeys(_KINDS[rank.worker_kind] for rank in job.ranks if rank.worker_kind in _KINDS)
     hidden = _hidden(frame, job)
@@ -275,7 +272,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     return [
         *([("steps", steps)] if steps else []),
         *([("by rank", by_rank)] if by_rank else []),
-        ("lost", lost),
+        ("lost", _lost_text(frame, one)),
         ("known by", known or UNKNOWN),
         *([("kind", f"the workers are {', '.join(kinds)}")] if kinds else []),
         *([("hidden", hidden)] if hidden else []),
@@ -283,6 +280,20 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
         *([("cgroup", group)] if group else []),
         ("data", ", ".join(mounts) or "no open data file seen"),
     ]
+
+
+def _lost_text(frame: Frame, one: JobRow) -> str:
+    """Its lost time: of the rows of its time; by the verdicts that named a loss where those were not recorded."""
+    key = one.facts.job.key
+    table = frame.snapshot.jobs.value
+    counts = None if table is None else table.times.get(key)
+    if counts is None:
+        hours, since, gpu_hours = frame.carry.lost.get(key, 0.0), "a loss was first named", one.lost_h
+    else:
+        hours, since = sum(getattr(counts, share) for share in LOST) / 3.6e6, "it is watched"
+        gpu_hours = None if one.lost_h is None else hours * one.facts.gpus
+    lost = f"{duration(hours * 3600)} of its time since {since}"
+    return lost if gpu_hours is None else f"{lost}, {gpu_time(gpu_hours)}"
 
 
 def _hidden(frame: Frame, job: Job) -> str:
