@@ -11,13 +11,13 @@ from iotop_ai.export.report.series import Curve
 from iotop_ai.export.report.story import DeviceStory, Story
 from iotop_ai.export.report.tables import key_device, listed_devices
 from iotop_ai.model.errors import UsageError
-from iotop_ai.model.job.time_shares import DATA, SHARES
+from iotop_ai.model.job.time_shares import DATA, LOST, SHARES
 from iotop_ai.playback.timeline_reader import MARK
 from iotop_ai.present.job.time_words import Part
 
 MARKS, JOB, TIME = "marks", "job", "time"
 ALIGNMENTS = (MARKS, JOB, TIME)
-STEPS, DATA_WAIT, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "gpu_busy", "job_disk"
+STEPS, DATA_WAIT, LOST_TIME, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "lost", "gpu_busy", "job_disk"
 LEAST_POINTS = 0.03
 """A smaller change of a share counts as unclear, even if it is certain: equal runs differ by as much."""
 LEAST_CHANGE = 0.05
@@ -269,17 +269,22 @@ def _device_names(story: Story) -> list[str]:
 
 
 def _shares(story: Story, window: Window) -> dict[str, _Figure]:
-    """The shares of the main job's time, those above SHOWN_SHARE, and all of the wait for data as one."""
+    """The shares of the main job's time, and all of the wait for data and all lost time as one."""
     job = story.main_job
     if job is None or not job.shares:
         return {}
     points = {name: points_of(curve, window) for name, curve in job.shares.items()}
     some = next(iter(points.values()))
-    sums = [sum(points[name].values[i] for name in DATA if name in points) for i in range(len(some.values))]
+
+    def together(names: Sequence[str]) -> Points:
+        values = (sum(points[name].values[i] for name in names if name in points) for i in range(len(some.values)))
+        return some._replace(values=tuple(values))
+
     zero = some._replace(values=(0.0,) * len(some.values))
     out = {
         "compute": _Figure("compute", "ratio", points.get("compute", zero)),
-        DATA_WAIT: _Figure("without data", "ratio", some._replace(values=tuple(sums))),
+        DATA_WAIT: _Figure("without data", "ratio", together(DATA)),
+        LOST_TIME: _Figure("lost", "ratio", together(LOST)),
     }
     for name in SHARES:
         if name != "compute":
@@ -288,8 +293,10 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
 
 
 def shown(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """The changes worth a row: shares that are next to nothing in both runs are left out."""
+    """The changes worth a row: neither all lost time, whose parts have one each, nor a share near 0 in both runs."""
     small = set(SHARES) - {"compute"}
     return tuple(
-        one for one in changes if one.name not in small or max(one.before or 0.0, one.after or 0.0) >= SHOWN_SHARE
+        one
+        for one in changes
+        if one.name != LOST_TIME and (one.name not in small or max(one.before or 0.0, one.after or 0.0) >= SHOWN_SHARE)
     )

@@ -23,7 +23,7 @@ LONGEST = 500
 _AND = pattern(r"\s+and\s+")
 _FINDING = pattern(r"finding\s+([\w*?]+)(?:\s+for\s+(\S+))?")
 _COMPARISON = pattern(
-    r"([^\s<>=]+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(%|[A-Za-zµ][A-Za-z/]*)?(?:\s+for\s+(\S+))?"
+    r"([^\s<>=]+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(%|/?[A-Za-zµ][A-Za-z/]*)?(?:\s+for\s+(\S+))?"
 )
 _HELP = "write FIGURE > NUMBER, or finding CLASS, with 'for 30s' after it to ask how long; docs/conditions.md"
 _BINARY = {letter: 1024**power for power, letter in enumerate("kmgt", 1)}
@@ -110,7 +110,7 @@ def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
         return number * _TIMES[lower] / _IN_SECONDS[own]
     if own in ("B", "B/s") and (factor := _bytes(lower, own)) is not None:
         return number * factor
-    if _OTHER.get(lower) == own:
+    if own in (unit, _OTHER.get(lower)):
         return number
     if own == "MHz" and lower == "ghz":
         return number * 1000

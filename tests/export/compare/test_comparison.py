@@ -9,7 +9,9 @@ import pytest
 from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compared, job_disk
 from iotop_ai.export.compare.sentence import sentence
 from iotop_ai.export.report.story import Story
+from iotop_ai.model.condition.figures import SHARE_NAMES
 from iotop_ai.model.errors import UsageError
+from iotop_ai.model.job.time_shares import LOST
 from iotop_ai.model.snapshot import Event
 from tests.export.compare.kept import TRUTH, comparison, story
 
@@ -133,6 +135,15 @@ def with_marks(name: str, *marks: tuple[str, float], steps: bool = False) -> Sto
     found = story(name, steps)
     events = tuple(Event(0, found.begin_ns + round(at * 1e9), "mark", text) for text, at in marks)
     return found._replace(events=events)
+
+
+def test_the_change_of_every_share_is_known() -> None:
+    found = comparison("slow", "memory")
+    changes = {name: found.change({"goodput": "compute"}.get(name, name)) for name in SHARE_NAMES}
+    assert [name for name, change in changes.items() if change is None or change.interval is None] == []
+    lost, parts = changes["lost"], [changes[name] for name in LOST]
+    assert lost is not None
+    assert lost.difference == pytest.approx(sum(part.difference or 0.0 for part in parts if part is not None))
 
 
 def test_between_common_marks() -> None:

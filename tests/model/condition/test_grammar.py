@@ -58,6 +58,10 @@ def test_names_with_dots_and_slashes() -> None:
         ("gpus.*.temperature_celsius > 85", 85.0),
         ("smart.*.used_percent > 90 %", 90.0),
         ("smart.*.power_on_hours > 400 d", 9600.0),
+        ("disks.sda.reads_per_s > 100 /s", 100.0),
+        ("disks.sda.reads_per_s > 100/s for 30s", 100.0),
+        ("cgroups.*.throttled_s_per_s > 0.5 s/s", 0.5),
+        ("smart.*.rotation_rpm < 7200 rpm", 7200.0),
     ],
 )
 def test_units(text: str, wanted: float) -> None:
@@ -77,6 +81,7 @@ def test_units(text: str, wanted: float) -> None:
         ("data_wait > 3 ms", "not measured in ms"),
         ("disks.*.r_await > 5 %", "not a share"),
         ("disks.*.r_await > 5 MB", "not measured in MB"),
+        ("disks.*.r_await > 5 /s", "not measured in /s"),
         ("memory.available_bytes < 1 G/s", "not measured in G/s"),
         ("dsks.*.r_await > 5", "did you mean disks?"),
         ("disks.r_await > 5", "disks.NAME.FIELD"),

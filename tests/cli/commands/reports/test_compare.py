@@ -54,10 +54,10 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 PASSING = (
-    *("data_wait > 10%", "steps_per_s < 15", "change.steps_per_s < -5%", "change.disks.vda.r_await > 5000%"),
-    "finding STARVED",
+    *("data_wait > 10%", "steps_per_s < 15", "change.lost > 3%", "change.disks.vda.r_await > 5000%"),
+    *("change.steps_per_s < -5%", "finding STARVED"),
 )
-FAILING = ("change.steps_per_s > 50%", "change.data_wait < -30%")
+FAILING = ("change.steps_per_s > 50%", "change.data_wait < -30%", "change.lost < -30%")
 
 
 @pytest.mark.parametrize("conditions", [PASSING, FAILING], ids=["passing", "failing"])
