@@ -13,7 +13,11 @@ from iotop_ai.model.condition.grammar import Clause, Condition
 from iotop_ai.model.condition.watch import ClauseWatch, Seen, all_met, nearest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import shares_of
+from iotop_ai.model.reading import Status
 from iotop_ai.model.verdict_totals import VerdictTotals
+
+_READ_SINGLY = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
+"""Families whose objects have a Reading each, and their field in a Snapshot."""
 
 
 class Outcome(NamedTuple):
@@ -38,6 +42,12 @@ class ConditionOverRun:
             i: {} for i, clause in enumerate(condition.clauses) if i not in self._held and _is_mean(clause)
         }
         """Weighted sum and weight by object."""
+        self._failed: dict[int, dict[str, bool]] = {
+            i: {}
+            for i, clause in enumerate(condition.clauses)
+            if clause.figure is not None and clause.figure.family in _READ_SINGLY
+        }
+        """Whether the object's own reading failed whenever it was read."""
 
     @property
     def needs_frames(self) -> bool:
@@ -47,6 +57,7 @@ class ConditionOverRun:
     def add(self, frame: Frame) -> None:
         """Take a Frame in."""
         self._add_means(frame)
+        self._add_failed(frame)
         found = {i: watch.add(frame) for i, watch in self._held.items()}
         together = bool(found) and all(seen.met for seen in found.values())
         if self._together and not together:
@@ -69,6 +80,17 @@ class ConditionOverRun:
                     total, weights = sums.get(name, (0.0, 0.0))
                     sums[name] = (total + value * weight * seconds, weights + weight * seconds)
 
+    def _add_failed(self, frame: Frame) -> None:
+        for i, failed in self._failed.items():
+            figure = self.condition.clauses[i].figure
+            assert figure is not None
+            table = getattr(frame.snapshot, _READ_SINGLY[figure.family]).value or {}
+            for name, reading in table.items():
+                if reading.value is not None:
+                    failed[name] = False
+                elif reading.status is Status.FAILED and matches(figure.name, name):
+                    failed.setdefault(name, True)
+
     def outcome(self, totals: VerdictTotals, extra: Mapping[str, float | None] | None = None) -> Outcome:
         """The answer so far. totals: of the same period. extra: values of figures beside the common ones."""
         seen = []
@@ -83,7 +105,13 @@ class ConditionOverRun:
                 seen.append(_stood(clause, totals))
             else:
                 seen.append(_compared(clause, _of_totals(clause, totals, extra or {})))
+        seen = [self._or_unknown(i, one) for i, one in enumerate(seen)]
         return Outcome(self.condition, all_met(seen), tuple(seen))
+
+    def _or_unknown(self, i: int, seen: Seen) -> Seen:
+        """Unknown in place of "not met" where an object that is meant was never read: it may have met the clause."""
+        name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
+        return seen if seen.met is not False or name is None else Seen(seen.clause, name=name)
 
 
 def _is_mean(clause: Clause) -> bool:

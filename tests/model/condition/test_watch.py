@@ -12,8 +12,12 @@ from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
 from iotop_ai.model.condition.watch import ConditionWatch, all_met
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames
+from tests.bench.server import Server
 from tests.job_times import GAP_AT, later, not_counted, slow_disk, with_gap
 
 
@@ -164,3 +168,45 @@ def test_a_finding_is_unknown_where_nothing_was_judged() -> None:
     for text in ("finding failing_disk", "finding unknown"):
         assert (over(text, first).met, over(f"{text} for 2s", first).met) == (None, None)
     assert over("finding failing_disk for 2s", slow_disk()[:11]).met is False
+
+
+def with_mount(*readings: Reading[FilesystemUsage]) -> tuple[Frame, ...]:
+    """The Frames of 3 s with a filesystem of which each reading is one of these, beside one that is half full."""
+    half = Reading(FilesystemUsage(100, 50, 50, 100, 50), Status.OK)
+    return tuple(
+        frame._replace(
+            snapshot=frame.snapshot._replace(
+                filesystems=Reading({"/half": half, "/mnt": readings[n % len(readings)]}, Status.OK)
+            )
+        )
+        for n, frame in enumerate(slow_disk()[:4])
+    )
+
+
+@pytest.mark.parametrize("hold", ["", " for 1s"])
+def test_an_object_that_failed_throughout_leaves_the_answer_open(hold: str) -> None:
+    failed: Reading[FilesystemUsage] = Reading(None, Status.FAILED, "does not answer")
+    absent: Reading[FilesystemUsage] = Reading(None, Status.ABSENT, "is gone")
+    known = Reading(FilesystemUsage(100, 40, 40, 100, 50), Status.OK)
+    text = f"filesystems.*.used_ratio > 90%{hold}"
+    found = over(text, with_mount(failed))
+    assert (found.met, found.seen[0].name) == (None, "/mnt")
+    assert over(f"filesystems.*.used_ratio > 40%{hold}", with_mount(failed)).met is True
+    assert over(f"filesystems./ha*.used_ratio > 90%{hold}", with_mount(failed)).met is False
+    assert over(text, with_mount(absent)).met is False
+    assert over(text, with_mount(failed, known)).met is False
+
+
+def test_a_gpu_that_is_lost_throughout_leaves_the_answer_open() -> None:
+    server = Server("idle", gpus=2, disks=1, cores=1, processes=1)
+    lost: Reading[GpuState] = Reading(None, Status.FAILED, "the GPU is lost")
+    made = []
+    for snapshot in (server.snapshot() for _ in range(4)):
+        first, second = (snapshot.gpu.value or {}).items()
+        made.append(snapshot._replace(gpu=snapshot.gpu._replace(value=dict([first, (second[0], lost)]))))
+    found = tuple(frames(iter(made)))
+    assert over("gpus.*.temperature_celsius > 200", found).met is None
+    assert over("gpus.0.temperature_celsius > 200", found).met is False
+    assert over("gpus.*.temperature_celsius > 1", found).met is True
+    later_lost = tuple(frames(iter([server.snapshot(), *made[1:]])))
+    assert over("gpus.*.temperature_celsius > 200", later_lost).met is False
