@@ -31,6 +31,8 @@ from iotop_ai.model.reading import Reading
 
 NOT_RECORDED = "not_recorded"
 """Kind of the Event with the number of Snapshots missing before it in a recording, and the reason."""
+CLOCK_SET_BACK = "clock_set_back"
+"""Kind of the Event that a reader puts where the wall clock of a recording was set back; it is not in the file."""
 
 
 class Event(NamedTuple):

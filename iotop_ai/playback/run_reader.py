@@ -68,7 +68,7 @@ class RunReader:
         self._every = every or self._folds
         self._each = 1
         if not self._every:
-            blocks = len(shown_blocks(parts, played.begin_ns, played.end_ns))
+            blocks = len(shown_blocks(parts, played.begin_ns, played.end_ns, played.source.times))
             self._each = max(1, math.ceil(blocks / most))
         self.spacing_s = None if self._every else self._each * KEYFRAME_EVERY * _interval_s(played)
         """About the seconds between the Snapshots that the figures are of; None where they are of every Snapshot."""
@@ -88,7 +88,7 @@ class RunReader:
         depth = Depth.SNAPSHOTS if self._every else Depth.KEYFRAME
         last: Moment | None = None
         try:
-            for block in blocks_or_totals(parts, begin_ns, end_ns, depth, self._each):
+            for block in blocks_or_totals(parts, begin_ns, end_ns, depth, self._each, self._played.source.times):
                 if isinstance(block, SummedBlock):
                     last = yield from self._summed(block, last)
                     continue

@@ -14,7 +14,9 @@ from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.export.json.diagnosis import Diagnosis
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import CLOCK_SET_BACK
 from iotop_ai.pipeline import frames
+from iotop_ai.playback.run_reader import JudgedSpan, RunReader
 from iotop_ai.playback.selection import RecordedFrames
 from iotop_ai.present.text.units import clock
 from iotop_ai.sources.recorded.source import ReplaySource
@@ -24,6 +26,7 @@ from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from tests.scenarios.keep import INDEX, VERDICTS, snapshots
+from tests.sources.recorded.test_rising_time import stepped
 from tests.sources.recorded.test_source import Rotated
 from tests.store.scenario import Machine, lived
 from tests.tui.recorded import record, stalling
@@ -113,6 +116,39 @@ def test_a_chain_of_parts(tmp_path: Path) -> None:
     totals = same(rotated.path)
     assert totals.tallies > 0
     assert totals.frames < len(live)
+
+
+def test_a_chain_whose_clock_was_set_back(tmp_path: Path) -> None:
+    live = list(frames(stepped(lived(5, 200), {40: -3600 * 10**9, 130: -60 * 10**9})))
+    rotated = Rotated(tmp_path / "a.iotop.jsonl")
+    rotated.write(live)
+    rotated.close()
+    assert len(rotated.parts) > 1
+    for begin, end in ((None, None), ("15%", "70%")):
+        totals, whole = Counted(rotated.path, begin, end), folded(rotated.path, begin, end)
+        assert totals.tallies > 0
+        one, other = totals.diagnosis.totals(), whole.totals()
+        assert one._replace(stretches=()) == other._replace(stretches=())
+        # A recorded span has no monotonic time: behind the step it begins where it must.
+        assert [span[1:] for span in one.stretches] == [span[1:] for span in other.stretches]
+        assert [span.wall_ns for span in one.stretches] == pytest.approx(
+            [span.wall_ns for span in other.stretches], abs=10**9
+        )
+
+
+def test_a_clock_that_was_set_back_between_two_parts_is_named(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.iotop.jsonl", lived(5, 100), keyframe_every=10)
+    boundary = ReplaySource(str(path), allow_root=True).parts[0].blocks[5].at_ns
+    at = next(i for i, frame in enumerate(lived(5, 100)) if frame.snapshot.at_ns == boundary)
+    again = record(
+        tmp_path / "b.iotop.jsonl", list(frames(stepped(lived(5, 100), {at: -90 * 10**9}))), keyframe_every=10
+    )
+    for every in (True, False):
+        items = list(RunReader(RecordedFrames(str(again), allow_root=True), every=every))
+        events = [e for one in items for e in (one.events if isinstance(one, JudgedSpan) else one.snapshot.events)]
+        assert [event.text.split(";")[0] for event in events if event.kind == CLOCK_SET_BACK] == [
+            "the clock was set back by 90 s"
+        ]
 
 
 def test_a_reboot_and_an_append_in_one_file(tmp_path: Path) -> None:

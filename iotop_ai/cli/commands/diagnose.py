@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, print_lines, watch
 from iotop_ai.cli.options.common import add_source_flags, settings_of
@@ -84,6 +86,8 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
             if job.begun:
                 diagnosis.add(last)
             show(f"diagnosing {played.progress(last.snapshot.wall_ns)}")
+    for event in islice(chain.from_iterable(played.source.times.set_backs.values()), _MOST_CHANGES):
+        print(f"diagnose: {clock(event.wall_ns)}: {event.text}", file=sys.stderr)
     return last
 
 

@@ -12,6 +12,7 @@ from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.sources.recorded.rising_time import AS_RECORDED, rising, rising_times
 from iotop_ai.sources.recorded.rotated_parts import LOOK_S, Tail, may_grow, next_part, open_chain
 from iotop_ai.store.format.codec import Decoder, Header, Item, SnapLine
 from iotop_ai.store.format.size_limits import ReaderBudget
@@ -71,13 +72,16 @@ class ReplaySource:
     """Yields the Snapshots and Keyframes of a recording, oldest first. Can be iterated once, which closes the files.
 
     path: a file, or "-" for a stream on ``fd``. follow: wait for more at the end of a file that was not closed, also
-    across a rotation. allow_root: as of ``open_blocks``; not for a stream, which the user's shell opened. Raises
-    InputError for a file that is not a recording. Requests upstream are ignored.
+    across a rotation. allow_root: as of ``open_blocks``; not for a stream, which the user's shell opened. rises: where
+    the clock was set back, use the times of ``rising_time``. Raises InputError for a file that is not a recording.
+    Requests upstream are ignored.
     """
 
     live = False
 
-    def __init__(self, path: str, *, allow_root: bool = False, follow: bool = False, fd: int = 0) -> None:
+    def __init__(
+        self, path: str, *, allow_root: bool = False, follow: bool = False, fd: int = 0, rises: bool = False
+    ) -> None:
         self.path = path
         self.streams = path == STREAM
         self._fd = fd
@@ -86,6 +90,8 @@ class ReplaySource:
         self._from_ns: int | None = None
         self._span: Span | None = None
         self._parts: list[FileRecording] = [] if self.streams else open_chain(path, allow_root=allow_root)
+        self._rises = rises
+        self.times = rising_times(self._parts) if rises else AS_RECORDED
         self._player = LinePlayer(self._parts[0].header if self._parts else None)
 
     @property
@@ -107,9 +113,11 @@ class ReplaySource:
         return self._span
 
     def _find_span(self) -> Span:
-        blocks = [block for part in self._parts for block in part.blocks]
-        shown = [block for block in blocks if not block.pre] or blocks[-1:]
-        begin_ns, end_ns = shown[0].wall_ns, shown[-1].wall_ns
+        blocks = [(part, b, block.pre) for part in self._parts for b, block in enumerate(part.blocks)]
+        shown = [(part, b) for part, b, pre in blocks if not pre] or [blocks[-1][:2]]
+        begin_ns, end_ns = self.times.begin_ns(*shown[0]), self.times.begin_ns(*shown[-1])
+        if self.times.anchors:
+            return Span(begin_ns, self.times.end_ns)
         last = self._parts[-1]
         for item in last.lines(len(last.blocks) - 1):
             if isinstance(item, SnapLine):
@@ -121,7 +129,8 @@ class ReplaySource:
         self._from_ns = wall_ns
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:
-        for item in self._stream() if self.streams else self._files():
+        items = self._stream() if self.streams else self._files()
+        for item in rising(items, None if self.streams else self.times) if self._rises else items:
             snapshot = item.snapshot if isinstance(item, Keyframe) else item
             if self._from_ns is None or snapshot.wall_ns >= self._from_ns:
                 yield item
@@ -191,7 +200,7 @@ class ReplaySource:
         if self._from_ns is not None:
             for p, part in enumerate(self._parts):
                 for b, block in enumerate(part.blocks):
-                    if not block.pre and block.wall_ns <= self._from_ns:
+                    if not block.pre and self.times.begin_ns(part, b) <= self._from_ns:
                         start = Start(p, b)
         if start is None:
             return Start()

@@ -18,12 +18,13 @@ from iotop_ai.export.report.tables import jobs_table
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.exits import ENDED
-from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.run_reader import JudgedSpan, Moment, RunReader
 from iotop_ai.playback.selection import RecordedFrames
 from tests.export.report.stories import read, slow_story
 from tests.job_times import slow_disk
+from tests.sources.recorded.test_rising_time import stepped
 from tests.tui.recorded import record
 
 SECTOR = 512
@@ -103,6 +104,34 @@ def _same_sums(coarse: Story, fine: Story) -> None:
     assert [one.finding for one in coarse.findings] == [one.finding for one in fine.findings]
     assert sorted(coarse.events) == sorted(fine.events)
     assert gpu_time(coarse.jobs) == gpu_time(fine.jobs)
+
+
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.parametrize(("begin", "end"), [(None, None), ("30%", None), ("10%", "70%")])
+def test_a_clock_that_was_set_back_loses_nothing(
+    many_blocks: Path, tmp_path: Path, every: bool, begin: str | None, end: str | None
+) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    record(path, _again(stepped(slow_disk(), {12: -3600 * 10**9})), keyframe_every=5)
+    right, one = (read(each, begin, end, every=every) for each in (many_blocks, path))
+    events = [event for event in one.events if event.kind == CLOCK_SET_BACK]
+    assert len(events) == (begin != "30%")
+    assert all("set back by 3600 s" in event.text for event in events)
+    assert one.watched_s == pytest.approx(right.watched_s)
+    assert one.end_ns - one.begin_ns == pytest.approx(right.end_ns - right.begin_ns, abs=10**7)
+    for disk, other in zip(one.devices, right.devices, strict=True):
+        assert disk.read_bytes == pytest.approx(other.read_bytes)
+        assert disk.written_bytes == pytest.approx(other.written_bytes)
+    assert [job.counts for job in one.jobs] == [job.counts for job in right.jobs]
+    assert [job.end_ns - job.begin_ns for job in one.jobs] == pytest.approx(
+        [job.end_ns - job.begin_ns for job in right.jobs], abs=10**7
+    )
+    assert [(span.class_id, span.stood_ns) for span in one.timeline] == [
+        (span.class_id, span.stood_ns) for span in right.timeline
+    ]
+    begins = [span.wall_ns for span in one.timeline]
+    assert begins == pytest.approx([span.wall_ns for span in right.timeline], abs=10**8)
+    assert one.gaps == right.gaps
 
 
 def _again(snapshots: Iterable[Snapshot]) -> list[Frame]:

@@ -1,0 +1,181 @@
+"""Wall times of a recording that do not fall, although its clock was set back: intervals and sums stay whole.
+
+From the step on the time goes on with the monotonic clock, until the recorded one has caught up; that of a later boot
+begins where the one before ended, or later. Without such a step every time is as recorded. Where the clock is set ahead
+and back between two keyframes, the times up to the next keyframe may still fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
+from iotop_ai.store.format.line_head import parse_head
+from iotop_ai.store.read.file import FileRecording
+
+TOLERANCE_NS = 1_000_000_000
+"""A step that is not larger changes no time: the two clocks are not read at the same instant."""
+
+Place = tuple[str, int]
+"""The boot and the monotonic time of a Snapshot."""
+
+
+class Anchor(NamedTuple):
+    """A keyframe's times. wall_ns: as recorded. shown_ns: the wall time that is used instead."""
+
+    boot_id: str
+    at_ns: int
+    wall_ns: int
+    shown_ns: int
+
+    def shown(self, at_ns: int, wall_ns: int) -> int:
+        """The wall time that is used for a later time of the same boot."""
+        elapsed_ns = self.shown_ns + at_ns - self.at_ns
+        return wall_ns if wall_ns >= elapsed_ns - TOLERANCE_NS else elapsed_ns
+
+
+class RisingTimes(NamedTuple):
+    """The times of all keyframes outside the pre-roll, and of the last Snapshot; empty where the clock only rose.
+
+    steps: an event for each step back, by the first Snapshot after it. set_backs: the same by part and block.
+    """
+
+    anchors: Mapping[Place, Anchor] = {}
+    steps: Mapping[Place, Event] = {}
+    set_backs: Mapping[tuple[int, int], list[Event]] = {}
+    end_ns: int = 0
+
+    def anchor(self, part: FileRecording, index: int) -> Anchor | None:
+        """The times of a block; None: as recorded."""
+        if not self.anchors:
+            return None
+        return self.anchors.get((part.header_of(index).boot_id, part.blocks[index].at_ns))
+
+    def begin_ns(self, part: FileRecording, index: int) -> int:
+        """The wall time that is used for a block's keyframe."""
+        anchor = self.anchor(part, index)
+        return part.blocks[index].wall_ns if anchor is None else anchor.shown_ns
+
+
+AS_RECORDED = RisingTimes()
+
+
+class RisingClock:
+    """Takes times in, in order. times: of the files that they are of; empty: they are found out."""
+
+    def __init__(self, times: RisingTimes = AS_RECORDED) -> None:
+        self._times = times
+        self.anchor: Anchor | None = None
+        self.newest_ns = 0
+        self._offset_ns = 0
+        """Shown minus recorded, of the newest time."""
+
+    def falls(self, boot_id: str, at_ns: int, wall_ns: int) -> bool:
+        """Whether the clock was set back before this time, or another boot began."""
+        if self.anchor is None:
+            return False
+        if self._is_other(boot_id, at_ns):
+            return True
+        return self.anchor.shown(at_ns, wall_ns) - wall_ns - self._offset_ns > TOLERANCE_NS
+
+    def add(self, boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> tuple[int, Event | None]:
+        """The wall time to use, and the step before it."""
+        known, anchor = self._times.anchors.get((boot_id, at_ns)), self.anchor
+        if anchor is None:
+            shown_ns = wall_ns if known is None else known.shown_ns
+            self._offset_ns = shown_ns - wall_ns
+        elif known is not None:
+            shown_ns = known.shown_ns
+        elif self._is_other(boot_id, at_ns):
+            shown_ns, key = max(wall_ns, self.newest_ns), True
+        else:
+            shown_ns = anchor.shown(at_ns, wall_ns)
+        back_ns = shown_ns - wall_ns - self._offset_ns
+        self._offset_ns += back_ns
+        if key or anchor is None or known is not None:
+            self.anchor = Anchor(boot_id, at_ns, wall_ns, shown_ns)
+        self.newest_ns = max(self.newest_ns, shown_ns)
+        if self._times.anchors:
+            return shown_ns, self._times.steps.get((boot_id, at_ns))
+        if back_ns <= TOLERANCE_NS:
+            return shown_ns, None
+        text = f"the clock was set back by {back_ns / 1e9:.0f} s; times from here on continue those before"
+        return shown_ns, Event(at_ns, shown_ns, CLOCK_SET_BACK, text)
+
+    def _is_other(self, boot_id: str, at_ns: int) -> bool:
+        return self.anchor is not None and (boot_id != self.anchor.boot_id or at_ns < self.anchor.at_ns)
+
+    def snapshot(self, snapshot: Snapshot, *, key: bool) -> Snapshot:
+        """The Snapshot with the times to use; the step before it is one of its events."""
+        shown_ns, step = self.add(snapshot.host.boot_id, snapshot.at_ns, snapshot.wall_ns, key=key)
+        if shown_ns == snapshot.wall_ns and step is None:
+            return snapshot
+        events = tuple(self.event(event, shown_ns) for event in snapshot.events)
+        return snapshot._replace(wall_ns=shown_ns, events=events if step is None else (*events, step))
+
+    def event(self, event: Event, latest_ns: int | None = None) -> Event:
+        """An event with the time to use. latest_ns: the time of its Snapshot."""
+        if self.anchor is None:
+            return event
+        shown_ns = self.anchor.shown(event.at_ns, event.wall_ns)
+        return event._replace(wall_ns=shown_ns if latest_ns is None else min(shown_ns, latest_ns))
+
+
+def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = None) -> Iterator[Snapshot | Keyframe]:
+    """The items with the wall times to use. times: of the files that they are of; None: of a stream.
+
+    Pre-roll before the first known keyframe stays as it is.
+    """
+    if times is not None and not times.anchors:
+        yield from items
+        return
+    clock = RisingClock(times or AS_RECORDED)
+    for item in items:
+        key = item if isinstance(item, Keyframe) else None
+        snapshot = item.snapshot if isinstance(item, Keyframe) else item
+        if times and clock.anchor is None and (snapshot.host.boot_id, snapshot.at_ns) not in times.anchors:
+            yield item
+            continue
+        snapshot = clock.snapshot(snapshot, key=key is not None)
+        yield snapshot if key is None else key._replace(snapshot=snapshot)
+
+
+def rising_times(parts: list[FileRecording]) -> RisingTimes:
+    """The wall times to use for the files of a recording, from the index of their blocks."""
+    clock = RisingClock()
+    anchors: dict[Place, Anchor] = {}
+    steps: dict[Place, Event] = {}
+    set_backs: dict[tuple[int, int], list[Event]] = {}
+
+    def add(place: tuple[int, int], boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> None:
+        _, step = clock.add(boot_id, at_ns, wall_ns, key=key)
+        if step is not None:
+            steps[boot_id, at_ns] = step
+            set_backs.setdefault(place, []).append(step)
+
+    def add_others(p: int, b: int) -> None:
+        """The Snapshots of a block behind its keyframe."""
+        block, boot_id = parts[p].blocks[b], parts[p].header_of(b).boot_id
+        for head in map(parse_head, parts[p].raw_lines(block)):
+            if head is None or head.kind != "snap" or head.at_ns is None or head.wall_ns is None:
+                continue
+            if head.at_ns > block.at_ns:
+                add((p, b), boot_id, head.at_ns, head.wall_ns, key=False)
+
+    before: tuple[int, int] | None = None
+    for p, part in enumerate(parts):
+        for b, block in enumerate(part.blocks):
+            if block.pre:
+                continue
+            boot_id = part.header_of(b).boot_id
+            if before is not None and clock.falls(boot_id, block.at_ns, block.wall_ns):
+                add_others(*before)
+            add((p, b), boot_id, block.at_ns, block.wall_ns, key=True)
+            assert clock.anchor is not None
+            anchors[boot_id, block.at_ns] = clock.anchor
+            before = p, b
+    if before is not None:
+        add_others(*before)
+    return RisingTimes(anchors, steps, set_backs, clock.newest_ns) if steps else AS_RECORDED

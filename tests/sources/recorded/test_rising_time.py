@@ -1,0 +1,87 @@
+"""A wall clock that was set back: the times that are used instead, by a file's index and one by one alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.recorded.rising_time import AS_RECORDED, rising, rising_times
+from iotop_ai.sources.recorded.source import ReplaySource
+from iotop_ai.store.write.compress import compress
+from tests.job_times import slow_disk
+from tests.store.scenario import Machine
+from tests.tui.recorded import record
+
+SECOND = 10**9
+HOUR = 3600 * SECOND
+
+
+def stepped(live: Sequence[Frame], steps: dict[int, int]) -> list[Snapshot]:
+    """Its Snapshots with a clock that was set by so many ns before the Snapshot of this index."""
+    by, out = 0, []
+    for i, frame in enumerate(live):
+        by += steps.get(i, 0)
+        events = tuple(event._replace(wall_ns=event.wall_ns + by) for event in frame.snapshot.events)
+        out.append(frame.snapshot._replace(wall_ns=frame.snapshot.wall_ns + by, events=events))
+    return out
+
+
+def shown(path: Path | str) -> list[Snapshot]:
+    source = ReplaySource(str(path), allow_root=True, rises=True)
+    return [frame.snapshot for frame in frames(source)]
+
+
+def steps_of(snapshots: Sequence[Snapshot]) -> list[tuple[int, Event]]:
+    return [(i, event) for i, one in enumerate(snapshots) for event in one.events if event.kind == CLOCK_SET_BACK]
+
+
+def test_a_clock_that_only_rises_changes_nothing(tmp_path: Path) -> None:
+    live = list(frames(stepped(slow_disk(), {7: -SECOND // 2, 20: HOUR})))
+    path = record(tmp_path / "run.iotop.jsonl", live, keyframe_every=5)
+    source = ReplaySource(str(path), allow_root=True, rises=True)
+    assert rising_times(source.parts) == AS_RECORDED
+    assert [frame.snapshot for frame in frames(source)] == [frame.snapshot for frame in live]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("steps", [{12: -HOUR}, {15: -HOUR}, {12: -HOUR, 30: HOUR}, {3: -5 * SECOND, 41: -HOUR}])
+def test_times_go_on_with_the_monotonic_clock(tmp_path: Path, steps: dict[int, int], packed: bool) -> None:
+    live = slow_disk()
+    path = record(tmp_path / "run.iotop.jsonl", list(frames(stepped(live, steps))), keyframe_every=5)
+    read = shown(compress(path) if packed else path)
+    for one, frame in zip(read, live, strict=True):
+        assert one.wall_ns == pytest.approx(frame.snapshot.wall_ns, abs=SECOND // 100)
+        assert [event.text for event in one.events if event.kind != CLOCK_SET_BACK] == [
+            event.text for event in frame.snapshot.events
+        ]
+    back = {i: -by for i, by in steps.items() if by < 0}
+    assert {i: event.text.split(";")[0] for i, event in steps_of(read)} == {
+        i: f"the clock was set back by {by // SECOND} s" for i, by in back.items()
+    }
+    # A stream has no index.
+    streamed = [frame.snapshot for frame in frames(rising(stepped(live, steps)))]
+    assert [one.wall_ns for one in streamed] == pytest.approx([one.wall_ns for one in read], abs=SECOND // 100)
+    assert [i for i, _ in steps_of(streamed)] == [*back]
+
+
+def test_a_later_boot_begins_where_the_one_before_ended(tmp_path: Path) -> None:
+    before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
+    after.wall = before.wall - HOUR
+    live = list(frames([*(before.snapshot() for _ in range(23)), *(after.snapshot() for _ in range(23))]))
+    path = record(tmp_path / "run.iotop.jsonl", live, keyframe_every=5)
+    read = shown(path)
+    walls = [one.wall_ns for one in read]
+    assert walls[:23] == [frame.snapshot.wall_ns for frame in live[:23]]
+    assert walls[23] == walls[22]
+    assert walls[45] - walls[23] == live[45].snapshot.at_ns - live[23].snapshot.at_ns
+    assert [i for i, _ in steps_of(read)] == [23]
+    assert [one.snapshot.wall_ns for one in frames(rising(frame.snapshot for frame in live))] == walls
+    source = ReplaySource(str(path), allow_root=True, rises=True)
+    assert source.span() == (walls[0], walls[-1])
+    source.start_at(walls[30])
+    assert [frame.snapshot.wall_ns for frame in frames(source)] == walls[30:]
