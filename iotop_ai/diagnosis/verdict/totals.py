@@ -9,6 +9,8 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, VerdictTotals
 
+_HOLE_NS = 2_000_000_000
+"""Intervals follow each other at once; what begins later is behind a gap or a restart, and a span of its own."""
 _STALLED = (State.STARVED, State.BLOCKED)
 
 Key = tuple[str, str, str]
@@ -24,6 +26,8 @@ class VerdictTotalsBuilder:
 
     def __init__(self) -> None:
         self.stretches: list[VerdictSpan] = []
+        self._stood_until_ns = 0
+        """The wall time at which the newest of them ends."""
         self.measuring_ns = self.stall_ns = self.known_ns = 0
         self.needed_s = 0.0
         self.shares: dict[Key, FindingTotal] = {}
@@ -103,7 +107,8 @@ class VerdictTotalsBuilder:
 
     def _stand(self, more: VerdictSpan) -> None:
         last = self.stretches[-1] if self.stretches else None
-        if last is not None and (last.class_id, last.state) == (more.class_id, more.state):
+        follows, self._stood_until_ns = more.wall_ns <= self._stood_until_ns + _HOLE_NS, more.wall_ns + more.stood_ns
+        if last is not None and follows and (last.class_id, last.state) == (more.class_id, more.state):
             self.stretches[-1] = last._replace(stood_ns=last.stood_ns + more.stood_ns)
         else:
             self.stretches.append(more)

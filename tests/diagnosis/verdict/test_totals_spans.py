@@ -1,0 +1,50 @@
+"""The spans of a verdict: one as long as it stands, another behind a gap or a restart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
+from iotop_ai.model.verdict_class import State
+from iotop_ai.model.verdict_totals import VerdictSpan, VerdictTotals
+from iotop_ai.pipeline import frames
+from tests.job_times import slow_disk
+
+SECOND = 10**9
+
+
+def span(begin_s: float, seconds: float) -> VerdictSpan:
+    return VerdictSpan(round(begin_s * SECOND), "storage_read", State.STARVED, round(seconds * SECOND))
+
+
+def joined(*spans: VerdictSpan) -> list[VerdictSpan]:
+    builder = VerdictTotalsBuilder()
+    for one in spans:
+        builder.join(VerdictTotals(stretches=(one,)))
+    return builder.stretches
+
+
+def test_a_verdict_that_goes_on_is_one_span() -> None:
+    assert joined(span(1000, 60), span(1060, 60), span(1120.4, 60)) == [span(1000, 180)]
+
+
+def test_a_gap_ends_a_span() -> None:
+    assert joined(span(1000, 31), span(1600, 31)) == [span(1000, 31), span(1600, 31)]
+    # Also where the one before was joined over short holes.
+    holes = [span(1000 + 2 * i, 1) for i in range(60)]
+    assert joined(*holes, span(1600, 31)) == [span(1000, 60), span(1600, 31)]
+
+
+def test_a_restart_ends_a_span() -> None:
+    first = [frame.snapshot for frame in slow_disk()]
+    later = [
+        one._replace(wall_ns=one.wall_ns + 600 * SECOND, host=one.host._replace(boot_id="the next")) for one in first
+    ]
+    once, twice = VerdictTotalsBuilder(), VerdictTotalsBuilder()
+    for frame in frames(first):
+        once.add(frame)
+    for frame in frames([*first, *later]):
+        twice.add(frame)
+    shifted = [one._replace(wall_ns=one.wall_ns + 600 * SECOND) for one in once.stretches]
+    assert twice.stretches == [*once.stretches, *shifted]
+    assert all(a.wall_ns + a.stood_ns <= b.wall_ns for a, b in pairwise(twice.stretches))
