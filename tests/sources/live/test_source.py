@@ -7,6 +7,7 @@ import threading
 import time
 from itertools import islice, pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -27,11 +28,11 @@ def descriptors() -> int:
 @pytest.mark.alone
 def test_ticks_keep_to_a_grid() -> None:
     source = LiveSource(QUICK)
-    taken = list(islice(source, 6))
+    taken = list(islice(source, 10))
     source.close()
-    steps = [(b.at_ns - a.at_ns) / 1e9 for a, b in pairwise(taken)]
-    assert sum(steps) / len(steps) == pytest.approx(0.1, abs=0.04)
-    assert [s.seq for s in taken] == [1, 2, 3, 4, 5, 6]
+    # Beside other work some ticks are late; the usual one is not.
+    assert median((b.at_ns - a.at_ns) / 1e9 for a, b in pairwise(taken)) == pytest.approx(0.1, abs=0.04)
+    assert [s.seq for s in taken] == list(range(1, 11))
     assert taken[0].smart.status is Status.OFF
     assert all(s.block.value is not None and s.processes.value is not None for s in taken)
 
