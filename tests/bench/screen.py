@@ -84,8 +84,7 @@ HEAD = """# What a refresh of the screen costs
 `python -m tests.bench.screen --before {commit}` (as root): the whole program in tmux at one refresh a second, in its
 own CPU control group; milliseconds of one core a refresh over {seconds:.0f} s after start-up, minimum and, in
 brackets, median of {rounds} rounds, the two versions in turns. Bytes: those sent to the terminal a second, medians.
-"Before" is the version without actions, detail screens, tree, query, themes and palette. Busy: 8 programs write 5 MB/s
-each and flush.
+"Before" is the commit in that command. Busy: 8 programs write 5 MB/s each and flush.
 
 Measured {date} on {machine}.
 
