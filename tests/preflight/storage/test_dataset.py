@@ -94,7 +94,8 @@ def test_of_a_half_cached_set_only_the_rest_is_read_and_evicted(tmp_path: Path) 
     dataset = found(news_of(tmp_path)).dataset
     assert dataset.cold == 60
     assert dataset.resident_ratio == pytest.approx(1 / 3, abs=0.02)
-    assert read_cached(str(tmp_path), PageCache()).resident_bytes == pytest.approx(before, rel=0.01)
+    # Less than a file: the kernel may take single pages for others meanwhile.
+    assert read_cached(str(tmp_path), PageCache()).resident_bytes == pytest.approx(before, rel=0.03)
 
 
 def test_without_a_large_file_only_the_dataset_is_read(tmp_path: Path) -> None:
