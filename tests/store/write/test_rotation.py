@@ -30,6 +30,14 @@ class Fixed(Clock):
         return self.now_ns
 
 
+def filled_and_rotated(rotator: Rotator, sink: Sink) -> Sink:
+    """The next file, once this one holds a Snapshot and is full."""
+    recorder = Recorder(sink, Clock(), min_free_bytes=0)
+    recorder.put(next(frames(session(1, 2))))
+    assert recorder.close()
+    return rotator.next_file(sink)
+
+
 @pytest.mark.parametrize(
     ("path", "name"),
     [
@@ -56,12 +64,8 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
     path, reports = tmp_path / "run.iotop.jsonl", []
     rotator = Rotator(Fixed(), reports.append)
     sink: Sink = FileSink(str(path))
-    live = list(frames(session(1, 2)))
     for _ in range(2):
-        recorder = Recorder(sink, Clock(), min_free_bytes=0)
-        recorder.put(live[0])
-        assert recorder.close()
-        sink = rotator.next_file(sink)
+        sink = filled_and_rotated(rotator, sink)
     assert rotator.finish(None, 60)
     assert [Path(part).name for part in parts_of(str(path))] == [
         "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120001.iotop.jsonl.gz",
@@ -76,13 +80,9 @@ def test_a_clock_that_is_set_back_removes_no_part_before_its_hook(tmp_path: Path
     hook = ("/bin/sh", "-c", f'cp "$IOTOP_AI_FILE" {shipped}')
     rotator = Rotator(clock, reports.append, keep=2, hook=hook)
     sink: Sink = FileSink(str(path))
-    live = list(frames(session(1, 2)))
     for minutes in (0, 10, 20, -100, -90, -80):
         clock.now_ns = NOON + minutes * 60 * 10**9
-        recorder = Recorder(sink, Clock(), min_free_bytes=0)
-        recorder.put(live[0])
-        assert recorder.close()
-        sink = rotator.next_file(sink)
+        sink = filled_and_rotated(rotator, sink)
     sink.close()
     assert rotator.finish(None, 60)
     names = [f"run.20261121T12{time}.iotop.jsonl.gz" for time in ("0000", "1000", "2000", "2001", "2002", "2003")]
@@ -108,12 +108,8 @@ def test_another_recordings_files_are_not_our_parts(tmp_path: Path) -> None:
         os.chown(tmp_path / name, 65534, 65534)
     rotator = Rotator(Fixed(), reports.append, keep=1)
     sink: Sink = FileSink(str(path))
-    live = list(frames(session(1, 2)))
     for _ in range(2):
-        recorder = Recorder(sink, Clock(), min_free_bytes=0)
-        recorder.put(live[0])
-        assert recorder.close()
-        sink = rotator.next_file(sink)
+        sink = filled_and_rotated(rotator, sink)
     sink.close()
     assert rotator.finish(None, 60)
     ours = ["run.20261121T120001.iotop.jsonl.gz", "run.iotop.jsonl"]
