@@ -120,7 +120,7 @@ class _Resampler:
         return self.n / self.block if self.block else 0.0
 
     def mean(self) -> float | None:
-        """One drawn mean; None where only unknown points were drawn."""
+        """One drawn mean; None where the drawn weights vanish in rounding beside much larger ones."""
         total = weight = 0.0
         draw, bits, n = self._draw, self._bits, self.n
         for sums, weights in self._sizes:

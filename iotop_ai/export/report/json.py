@@ -10,7 +10,7 @@ from iotop_ai.export.json.condition import outcome_object
 from iotop_ai.export.json.health import state_object
 from iotop_ai.export.json.job import seconds_object
 from iotop_ai.export.json.snapshot import rfc3339
-from iotop_ai.export.report.money import Price, gpu_time, lost_ms
+from iotop_ai.export.report.money import Price, gpu_time
 from iotop_ai.export.report.series import Curve, Stat, joined
 from iotop_ai.export.report.story import DeviceStory, FindingStory, GpuStory, JobStory, LinkStory, Machine, Steps, Story
 from iotop_ai.model.condition.over_run import Outcome
@@ -152,7 +152,7 @@ def _finding(one: FindingStory) -> Object:
 def _job(job: JobStory) -> Object:
     shares = shares_of(job.counts)
     hours = None if shares is None else job.gpu_hours(job.counts.whole_ms)
-    lost = None if shares is None else job.gpu_hours(lost_ms(job))
+    lost = None if shares is None else job.gpu_hours(job.counts.lost_ms)
     return {
         "pid": job.pid,
         "name": job.name,

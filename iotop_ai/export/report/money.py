@@ -8,7 +8,6 @@ from typing import NamedTuple
 from iotop_ai.export.report.story import JobStory
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
-from iotop_ai.model.job.time_shares import LOST
 
 _PRICE = re.compile(r"([^\d\s.,+-]{0,4})\s?(\d{1,9}(?:\.\d{1,6})?)\s?([^\d\s.,+-]{0,4})")
 
@@ -49,11 +48,6 @@ class GpuTime(NamedTuple):
         return self.lost / self.used if self.used else 0.0
 
 
-def lost_ms(job: JobStory) -> int:
-    """The milliseconds of a job that are lost for a known reason."""
-    return sum(getattr(job.counts, name) for name in LOST)
-
-
 def gpu_time(jobs: tuple[JobStory, ...]) -> GpuTime | None:
     """The GPU-hours of the jobs; None where none has a GPU and a known time."""
     known = [job for job in jobs if job.gpus and job.recorded]
@@ -65,7 +59,7 @@ def gpu_time(jobs: tuple[JobStory, ...]) -> GpuTime | None:
 
     return GpuTime(
         hours([job.counts.whole_ms for job in known]),
-        hours([lost_ms(job) for job in known]),
+        hours([job.counts.lost_ms for job in known]),
         hours([job.counts.unexplained for job in known]),
         len(known),
     )

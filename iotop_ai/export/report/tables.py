@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from iotop_ai.export.report.money import Price, lost_ms
+from iotop_ai.export.report.money import Price
 from iotop_ai.export.report.series import Stat
 from iotop_ai.export.report.story import DeviceStory, GpuStory, JobStory, Story
 from iotop_ai.model.job.time_shares import LOST
@@ -108,14 +108,15 @@ def jobs_table(story: Story, price: Price | None) -> ReportTable:
 
 
 def _job_row(job: JobStory, price: Price | None) -> tuple[str, ...]:
-    whole = job.counts.whole_ms
-    data = job.counts.data_disk + job.counts.data_network + job.counts.data_cpu + job.counts.data_other
-    shares = [f"{percent(part / whole)} %" if whole else UNKNOWN for part in (job.counts.compute, data, lost_ms(job))]
+    counts = job.counts
+    whole, lost = counts.whole_ms, counts.lost_ms
+    data = counts.data_disk + counts.data_network + counts.data_cpu + counts.data_other
+    shares = [f"{percent(part / whole)} %" if whole else UNKNOWN for part in (counts.compute, data, lost)]
     name = " ".join(filter(None, (job.label, job.name, f"({job.pid})")))
     watched = duration(whole / 1000 if whole else (job.end_ns - job.begin_ns) / 1e9)
     numbers = (UNKNOWN if one is None else str(one) for one in (job.ranks, job.workers, job.gpus))
     people = (name, job.user or UNKNOWN, *numbers)
-    return (*people, watched, *shares, lost_text(job, lost_ms(job), price))
+    return (*people, watched, *shares, lost_text(job, lost, price))
 
 
 def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:

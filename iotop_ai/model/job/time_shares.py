@@ -42,6 +42,11 @@ class TimeCounts(NamedTuple):
         """The time that the job was watched."""
         return sum(self)
 
+    @property
+    def lost_ms(self) -> int:
+        """The time that is lost for a known reason."""
+        return self.whole_ms - self.compute - self.unexplained
+
 
 SHARES = TimeCounts._fields
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")

@@ -10,7 +10,7 @@ from iotop_ai.diagnosis.facts.leading_job import Importance, importance
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
-from iotop_ai.model.job.time_shares import LOST
+from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
 from iotop_ai.present.job.data_path import hops
@@ -228,10 +228,15 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     return out
 
 
+def _counts(frame: Frame, one: JobRow) -> TimeCounts | None:
+    """Its time by share since it is watched; None where that was not recorded."""
+    table = frame.snapshot.jobs.value
+    return None if table is None else table.times.get(one.facts.job.key)
+
+
 def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
     """A row for each share of its time since it is watched: percent, h:mm:ss, a bar."""
-    table = frame.snapshot.jobs.value
-    counts = None if table is None else table.times.get(one.facts.job.key)
+    counts = _counts(frame, one)
     if counts is None:
         return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]
     out: list[Line] = []
@@ -284,13 +289,11 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
 
 def _lost_text(frame: Frame, one: JobRow) -> str:
     """Its lost time: of the rows of its time; by the verdicts that named a loss where those were not recorded."""
-    key = one.facts.job.key
-    table = frame.snapshot.jobs.value
-    counts = None if table is None else table.times.get(key)
+    counts = _counts(frame, one)
     if counts is None:
-        hours, since, gpu_hours = frame.carry.lost.get(key, 0.0), "a loss was first named", one.lost_h
+        hours, since, gpu_hours = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named", one.lost_h
     else:
-        hours, since = sum(getattr(counts, share) for share in LOST) / 3.6e6, "it is watched"
+        hours, since = counts.lost_ms / 3.6e6, "it is watched"
         gpu_hours = None if one.lost_h is None else hours * one.facts.gpus
     lost = f"{duration(hours * 3600)} of its time since {since}"
     return lost if gpu_hours is None else f"{lost}, {gpu_time(gpu_hours)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.export.report.money import Price, gpu_time, lost_ms, parse_price
+from iotop_ai.export.report.money import Price, gpu_time, parse_price
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.job.time_shares import TimeCounts
 from tests.export.report.stories import slow_story
@@ -36,7 +36,7 @@ def test_eight_gpus_for_an_hour() -> None:
         .jobs[0]
         ._replace(gpus=8, counts=TimeCounts(compute=1_800_000, data_disk=900_000, host=180_000, unexplained=720_000))
     )
-    assert lost_ms(job) == 1_080_000
+    assert job.counts.lost_ms == 1_080_000
     found = gpu_time((job, job._replace(gpus=0)))
     assert found is not None
     assert (found.used, found.lost, found.unexplained, found.jobs) == pytest.approx((8.0, 2.4, 1.6, 1))
