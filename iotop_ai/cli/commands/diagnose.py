@@ -103,7 +103,9 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     for number, one in enumerate(findings):
         yield from _finding(one, findings[number + 1 :], last)
     stall = diagnosis.data_stall_ratio
-    yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of the time without data")
+    # The headline's figure is of the last window, this one of all that was seen.
+    seen = length(diagnosis.data_stall_seen_s)
+    yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {seen} without data")
     for job in diagnosis.job_times(pid):
         yield from _job_time(job)
     for wall_ns, text in diagnosis.missing[:_MOST_CHANGES]:

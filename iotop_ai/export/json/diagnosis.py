@@ -92,6 +92,11 @@ class Diagnosis(VerdictTotalsBuilder):
         return round(self.stall_ns / self.known_ns, 4) if self.known_ns else None
 
     @property
+    def data_stall_seen_s(self) -> float:
+        """The seconds that data_stall_ratio is a share of."""
+        return (self.led.whole_ms / 1000) if shares_of(self.led) is not None else self.known_ns / 1e9
+
+    @property
     def goodput_ratio(self) -> float | None:
         """The share of its time in which the verdict's job computed, 0..1; None when not recorded."""
         shares = shares_of(self.led)

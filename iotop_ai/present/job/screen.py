@@ -134,6 +134,10 @@ def _none(frame: Frame, width: int) -> list[Line]:
     out = [rule(width, "jobs")]
     if frame.snapshot.jobs.value is None:
         return [*out, reason_row(width, frame.snapshot.jobs)]
+    if ended := frame.verdict.job_pid:
+        name = dict(frame.verdict.primary.args).get("job", "the job")
+        text = f" {name} (pid {ended}) has ended; the verdict is about its last moments"
+        return [*out, row(width, [Span(text, "strong")])]
     out.append(row(width, [Span(" no training job seen", "strong")]))
     return [*out, *(row(width, [Span(f" {text}", "dim")]) for text in wrap(_NO_JOB, max(20, width - 2)))]
 

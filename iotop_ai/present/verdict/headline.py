@@ -32,6 +32,9 @@ from iotop_ai.present.verdict.advice import (
 
 SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
 _PARTS = ("; ", ", ", ": ")
+_DANGLING = frozenset(
+    ("a", "an", "and", "at", "by", "for", "from", "in", "is", "no", "of", "on", "or", "the", "to", "with")
+)
 
 _Words = Callable[[Args], Spans]
 
@@ -42,15 +45,16 @@ def text_of(spans: Sequence[Span]) -> str:
 
 
 def fit(spans: Sequence[Span], width: int) -> Spans:
-    """The longest run of whole clauses from the left within ``width`` columns.
+    """The longest run of whole clauses from the left within ``width`` columns; no clause ends within brackets.
 
     A first clause that does not fit loses whole words.
     """
-    total, best = 0, -1
+    total, best, open_brackets = 0, -1, 0
     for i, span in enumerate(spans):
-        if span.text in _PARTS and total <= width:
+        if span.text in _PARTS and total <= width and open_brackets <= 0:
             best = i
         total += cells(span.text)
+        open_brackets += span.text.count("(") - span.text.count(")")
     if total <= width:
         return list(spans)
     if best > 0:
@@ -68,8 +72,23 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
         if any(words):
             out.append(span._replace(text=_complete(" ".join(words))))
         break
-    while out and not out[-1].text.rstrip(" ,;:"):
-        out.pop()
+    return _ended(out)
+
+
+def _ended(spans: Spans) -> Spans:
+    """Cut words without an open bracket, and without a last word that asks for another."""
+    text = text_of(spans)
+    if text.count("(") > text.count(")"):
+        text = text[: text.rindex("(")]
+    text = text.rstrip(" ,;:")
+    while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
+        text = text[:word_at].rstrip(" ,;:")
+    out, room = [], len(text)
+    for span in spans:
+        if room <= 0:
+            break
+        out.append(span._replace(text=span.text[:room]))
+        room -= len(span.text)
     return out
 
 

@@ -87,6 +87,16 @@ def test_without_a_job_it_explains_jobs() -> None:
     assert text(frame)[2] == " not read yet"
 
 
+def test_a_job_that_ended_is_named_below_its_verdict() -> None:
+    frame = play((JOB_STARVED, 15))[-1]
+    table = frame.snapshot.jobs
+    assert table.value is not None
+    ended = frame.snapshot._replace(jobs=table._replace(value=table.value._replace(jobs={})))
+    rows = text(frame._replace(snapshot=ended))
+    assert rows[0].startswith(" STARVED")
+    assert rows[2].strip() == f"train.py (pid {frame.verdict.job_pid}) has ended; the verdict is about its last moments"
+
+
 def changed(frame: Frame, pid: int, kind: str = "", hidden: tuple[str, ...] = ()) -> Frame:
     """The Frame with another kind of workers in a job, and with parts of it hidden."""
     table = frame.snapshot.jobs.value

@@ -299,6 +299,24 @@ def test_a_sentence_that_does_not_fit_ends_at_a_clause(begin: str, rest: str) ->
     assert "".join(span.text for span in headline.fit([Span(begin + rest)], 66)) == begin
 
 
+@pytest.mark.parametrize(
+    ("parts", "width", "begin"),
+    [
+        (["the GPU waits for data ", "57 %", " of the time"], 30, "the GPU waits for data 57 %"),
+        (["the GPU waits for data ", "57 %", " of the time"], 20, "the GPU waits"),
+        (
+            ["copy /data (at most 64 MB", ", ", "~16 s) to /dev/shm (memory)", ", ", "then"],
+            40,
+            "copy /data (at most 64 MB, ~16 s)",
+        ),
+        (["copy /data (at most 64 MB", ", ", "~16 s) to /dev/shm (memory)", ", ", "then"], 30, "copy /data"),
+        (["cool GPU 2 (88 C", ", ", "655 W)", ": ", "fans", ", ", "room"], 30, "cool GPU 2 (88 C, 655 W): fans"),
+    ],
+)
+def test_cut_words_end_neither_in_brackets_nor_at_a_preposition(parts: list[str], width: int, begin: str) -> None:
+    assert headline.text_of(headline.fit([Span(text) for text in parts], width)) == begin
+
+
 def test_a_disk_never_answers_in_no_time() -> None:
     shown = [milliseconds(value) for value in (0.0, 0.02, 0.9, 87.04, None)]
     assert shown == ["<0.1", "0.02", "0.9", "87", "?"]
