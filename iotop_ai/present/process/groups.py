@@ -55,7 +55,10 @@ class Group(NamedTuple):
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates] | None, float | None]:
-    """Rates of the processes that did something: of the newest interval, or since the base with its seconds."""
+    """Rates of the processes that did something: of the newest interval, or since the base with its seconds.
+
+    Rates since the base times its seconds are the growth of the counters, whenever each process was read.
+    """
     base, now = view.base, frame.snapshot
     if base is None:
         rated = frame.sample.processes
@@ -65,7 +68,23 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
     if base.host.boot_id != now.host.boot_id or base.processes.at_ns == now.processes.at_ns:
         return None, None
     summed = process_rates(base.processes, now.processes, None)
-    return (None if summed.value is None else summed.value.rates), summed.seconds
+    if summed.value is None or summed.seconds is None:
+        return None, None
+    return {key: _over(rates, summed.seconds) for key, rates in summed.value.rates.items()}, summed.seconds
+
+
+_IO_RATES = ProcessRates._fields[:7]
+
+
+def _over(rates: ProcessRates, seconds: float) -> ProcessRates:
+    """The same growth as rates over ``seconds`` instead of the process's own: most are read in turns, not each tick."""
+    own = dict.fromkeys(_IO_RATES, rates.io_s) | {"major_faults_per_s": rates.stat_s}
+    changes = {
+        name: value * own_s / seconds
+        for name, own_s in own.items()
+        if own_s is not None and (value := getattr(rates, name)) is not None
+    }
+    return rates._replace(**changes)
 
 
 def _known(values: Sequence[float | None]) -> Sequence[float]:

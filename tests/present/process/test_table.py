@@ -105,6 +105,18 @@ def test_sums_since_the_base() -> None:
     assert lines[1].text.split()[3:5] == ["80.0", "M"]
 
 
+def test_a_sum_is_the_growth_of_the_counters_of_a_process_that_was_read_earlier() -> None:
+    machine = Machine(procs=(Proc(1, "python", read=MIB),))
+    taken = snapshots(lambda i: machine, 11)
+    table = taken[-1].processes.value
+    assert table is not None
+    (key,) = table.io
+    earlier = table._replace(io_stale={key: table.io_at_ns - 4 * 10**9})
+    taken[-1] = taken[-1]._replace(processes=taken[-1].processes._replace(value=earlier))
+    lines = process_rows(frame(taken), UTC._replace(base=taken[0]), 80, 5)
+    assert lines[1].text.split()[2:4] == ["10.0", "M"]
+
+
 def test_faults_since_the_base_are_a_sum_too() -> None:
     machine = Machine(procs=(Proc(1, "python", read=KIB, faults=7),))
     taken = snapshots(lambda i: machine, 11)
