@@ -168,7 +168,8 @@ def test_devices_are_switched_by_keys_and_clicks(size: tuple[int, int], slow_dis
             there = chosen(wait_changed(terminal, chosen, here))
             terminal.keys(back)
             assert chosen(terminal.wait_until(lambda text, there=there: chosen(text) != there)) == here
-        text = terminal.text()
+        terminal.keys("Space")  # a verdict moves the disk that it names to the first row, away from below the click
+        text = terminal.wait_for("paused")
         other = next(name for name in names if name != chosen(text))
         row = next(n for n, line in enumerate(text.splitlines()) if line[1:].startswith(other + " "))
         assert row > sections(text)["disk"]
