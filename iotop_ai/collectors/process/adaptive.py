@@ -5,6 +5,9 @@ machine, in /proc/vmstat: pgpgin with reads (block/blk-core.c, submit_bio), nr_d
 (mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout and not in nr_written. When the selected
 processes account for fewer bytes than the machine, the same tick reads all processes.
 
+Direct writes are the weak side: the file system's journal looks like them, so their check pauses after a full read that
+found nothing. Those of an inactive process are then seen in its turn, within IO_COHORTS ticks.
+
 The check needs every byte in these counters, so it is off with NFS, ZFS and FUSE, in a container (its /proc/vmstat
 counts the whole machine) and for a user that may not read every process's io.
 """
