@@ -7,6 +7,7 @@ it counts cached memory as available.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -59,6 +60,7 @@ def drop_caches(
         if wait > 0:
             text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"
             return Outcome(False, text, f"wait {wait:.0f} s")
+        unkept = _stamp(root, clock, folder)  # before the sync, which may take long: a second drop waits as well
         on_step("sync")
         start_ns = clock.monotonic_ns()
         sync()
@@ -67,13 +69,13 @@ def drop_caches(
         on_step("drop")
         why, remedy = set_switch(DROP_CACHES, str(level), root)
         if why:
+            _remove_stamp(folder)
             return Outcome(False, f"not done: {why}", remedy)
         after = read_levels(root)
         effects.append(
             Effect(level, before, after, (synced_ns - start_ns) / 1e9, (clock.monotonic_ns() - synced_ns) / 1e9)
         )
-        _stamp(root, clock, folder)
-        return Outcome(True, f"{CACHES[level]} dropped: {_bytes(before)} -> {_bytes(after)}")
+        return Outcome(True, f"{CACHES[level]} dropped: {_bytes(before)} -> {_bytes(after)}{unkept}")
 
     def safely() -> Outcome:
         try:
@@ -101,9 +103,19 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
     return max(0.0, LEAST_S - elapsed_s) if boot == _boot(root) and elapsed_s >= 0 else 0.0
 
 
-def _stamp(root: Root, clock: Clock, folder: Path) -> None:
+def _stamp(root: Root, clock: Clock, folder: Path) -> str:
+    """Keep the time of a drop; "", or a clause that says why that is not possible."""
     text = json.dumps({"boot_id": _boot(root), "at_ns": clock.monotonic_ns()}) + "\n"
-    keep_file(folder, STAMP, text.encode())
+    try:
+        keep_file(folder, STAMP, text.encode())
+    except OSError as error:
+        return f"; its time cannot be kept in {folder}: {error.strerror}"
+    return ""
+
+
+def _remove_stamp(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # then the next drop waits for a minute
+        os.unlink(folder / STAMP)
 
 
 def _boot(root: Root) -> str:

@@ -87,5 +87,6 @@ def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapsho
 
 
 def _silenced(finding: Finding, acked: Mapping[str, str], snapshot: Snapshot) -> bool:
-    value = acked.get(identity(finding, snapshot))
+    name = identity(finding, snapshot)
+    value = acked.get(name) if name else None
     return value is not None and not worse(finding, value)

@@ -43,16 +43,13 @@ class ProcessTarget(NamedTuple):
         return f"{name}, pid {self.keys[0].pid}" if len(self.keys) == 1 else f"{name} x{len(self.keys)}"
 
 
-def process_target(now: Snapshot, pid: int, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
-    """The process with this pid and those that share its row; None when it has ended."""
+def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
+    """Those of the processes that share a row which still exist; None when all have ended."""
     table = now.processes.value
-    if table is None:
+    existing = () if table is None else tuple(key for key in keys if key in table.info)
+    if table is None or not existing:
         return None
-    key = next((key for key in table.info if key.pid == pid), None)
-    if key is None:
-        return None
-    info = table.info[key]
-    existing = tuple(key for key in keys if key in table.info) or (key,)
+    info = table.info[existing[0]]
     return ProcessTarget(info.name, info.user, existing)
 
 

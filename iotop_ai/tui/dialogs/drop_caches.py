@@ -23,6 +23,8 @@ from iotop_ai.tui.dialogs.base import Backdrop
 from iotop_ai.tui.dialogs.kernel_switch import KernelSwitchScreen, PermissionResult
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
+WHICH_PATH = "type the full path of an existing folder or file: /data/set"
+
 
 class ProgressUpdate(Message):
     """A step of the running action."""
@@ -118,7 +120,7 @@ class DropCachesScreen(KernelSwitchScreen):
         elif drop.doing:
             return
         elif drop.choice == EVICT:
-            self._enter_path(os.path.expanduser(self.text.strip()))
+            self._enter_path(self.text.strip())
         elif drop.how is None:
             self._complain("permissions are still being checked")
         elif not may_choose(drop, drop.choice):
@@ -132,8 +134,8 @@ class DropCachesScreen(KernelSwitchScreen):
             self._threads.run("drop-caches", lambda: self._drop(drop.choice))
 
     def _enter_path(self, path: str) -> None:
-        if not os.path.isabs(path) or not os.path.exists(path):
-            self._complain("type the full path of an existing folder or file: /data/set")
+        if not path.startswith(("/", "~")):
+            self._complain(WHICH_PATH)
             return
         self._show_start("evicting ...")
         self._threads.run("evict", lambda: self._evict(path))
@@ -151,7 +153,11 @@ class DropCachesScreen(KernelSwitchScreen):
         text = caches.effect_text(effect) if effect is not None else dropped.outcome.full_text
         return ActionResult.of_action(dropped.outcome.done, text)
 
-    def _evict(self, path: str) -> ActionResult:
+    def _evict(self, typed_path: str) -> ActionResult:
+        path = os.path.expanduser(typed_path)
+        if not os.path.exists(path):  # asked on this thread, because a dead mount does not answer
+            self.post_message(CacheResult(Outcome(False, WHICH_PATH)))
+            return ActionResult.of_action(False, WHICH_PATH)
         outcome, evicted = evict(
             path,
             Audit(self._clock),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from textual.events import Key
+from textual.events import Key, Paste
 
 from iotop_ai.model.clean import clean
 from iotop_ai.present.preflight.storage_dialog import SECONDS, TITLE, CheckView, check_body
@@ -37,13 +37,8 @@ class CheckScreen(DialogScreen):
         return check_body(self.check._replace(typed=self.text), width)
 
     def special(self, key: str) -> bool:
-        """Nothing can be typed once it runs; the first character replaces a proposed path."""
-        if self._thread is not None:
-            return True
-        if self._proposed and (len(key) == 1 or key in ("slash", "tilde")):
-            self.text = ""
-        self._proposed = False
-        return False
+        """Nothing can be typed once it runs."""
+        return self._thread is not None
 
     def changed(self) -> None:
         """Remove the complaint about the path before."""
@@ -70,7 +65,22 @@ class CheckScreen(DialogScreen):
             self._thread.stop()
             self.draw()
         else:
+            if self._thread is None:
+                self._replace_proposed(event.character is not None and event.character.isprintable())
             super().press(event)
+
+    def on_paste(self, event: Paste) -> None:
+        """A pasted path replaces a proposed one. Textual calls the handler of the class above by itself."""
+        if self._thread is None:
+            self._replace_proposed(True)
+        else:
+            event.prevent_default()
+
+    def _replace_proposed(self, replaced: bool) -> None:
+        """The first character replaces a proposed path; any other key leaves it to be changed."""
+        if self._proposed and replaced:
+            self.text = ""
+        self._proposed = False
 
     def on_check_step(self, message: CheckStep) -> None:
         """Show the running phase."""

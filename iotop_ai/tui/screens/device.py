@@ -77,7 +77,8 @@ class DeviceScreen(DetailScreen):
         """Open the health of the disk below this device."""
         disk = health_disk(self.main.frame, self.device)
         if disk:
-            self.app.push_screen(HealthScreen(self.main, self._source, self._theme_styles, disk))
+            threads = self._machine.threads
+            self.app.push_screen(HealthScreen(self.main, self._source, threads, self._theme_styles, disk))
         else:
             self.main.change(f"no health: a disk below {self.device} is not seen")
             self.draw()

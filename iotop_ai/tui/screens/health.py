@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Protocol, runtime_checkable
 
 from textual.events import Key, Paste
-from textual.message import Message
 
 from iotop_ai.actions.audit import Audit
-from iotop_ai.actions.outcome import Outcome
 from iotop_ai.actions.selftest import Target, self_test
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.present.health.detail import most_scroll
@@ -34,12 +31,14 @@ from iotop_ai.tui.screens.base import LiveScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 from iotop_ai.tui.view_changes import typed
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_WORD = 8
 PAGE_OVERLAP = 2
 AT_NOW = ("live", "paused")
+SELF_TEST = "self-test"
 
 
 @runtime_checkable
@@ -53,31 +52,25 @@ class SmartRefresher(Protocol):
         ...
 
 
-class SelfTestResult(Message):
-    """The outcome of a self-test command."""
-
-    def __init__(self, disk: str, outcome: Outcome) -> None:
-        self.disk = disk
-        self.outcome = outcome
-        super().__init__()
-
-
 class HealthScreen(LiveScreen):
     """Holds the shown disk, and the dialog before a self-test, which takes every key while it is open.
 
-    state: the main screen's. disk: opens its page; "" opens the list.
+    state: the main screen's. threads: run a self-test's command, also when the page is left. disk: opens its page; ""
+    opens the list.
     """
 
     BINDINGS = HEALTH_KEYS
     ACTIONS = SCREENS["health"]
 
-    def __init__(self, state: MainState, source: Source, theme_styles: ThemeStyles, disk: str = "") -> None:
+    def __init__(
+        self, state: MainState, source: Source, threads: ActionThreads, theme_styles: ThemeStyles, disk: str = ""
+    ) -> None:
         super().__init__(theme_styles, "health")
         self.main = state
         self._source = source
         self._theme_styles = theme_styles
+        self._threads = threads
         self._without_list = bool(disk)
-        self._disk_in_test = ""
         self.health = HealthView(disk=disk, cursor=disk or state.view.device)
 
     @property
@@ -194,7 +187,8 @@ class HealthScreen(LiveScreen):
     def action_test(self) -> None:
         """Open the dialog, or show why no test is possible."""
         one = target_disk(self.main.frame, self.health)
-        why = f"{self._disk_in_test} is being queried" if self._disk_in_test else why_no_test(one, self.health)
+        busy = self._threads.running(SELF_TEST)
+        why = "a disk is being queried" if busy else why_no_test(one, self.health)
         if why or one is None:
             backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why or "this machine has no disk"))
@@ -203,38 +197,33 @@ class HealthScreen(LiveScreen):
 
     def _decide(self, dialogue: Dialogue) -> None:
         """Run the typed command, if it is one of the offered ones."""
-        one = disk_row(self.main.frame, dialogue.disk)
-        why = why_no_test(one, self.health)
+        one = disk_row(self.main.newest, dialogue.disk)
+        why = "the disk is gone" if one is None else why_no_test(one, self.health)
         if why or one is None or one.state is None:
             self.show(dialogue=None)
-            self.answer(f"failed: {why or 'the disk is gone'}")
+            self.answer(f"failed: {why}")
             return
         word, words = dialogue.typed.strip(), accepted_words(one)
         if word not in words:
             self.show(dialogue=dialogue._replace(typed="", error=f"Type {' or '.join(words)}; Esc leaves it."))
             return
         self.show(dialogue=None)
-        self._disk_in_test = one.name
         self._act(word, Target(one.name, one.state.device, one.state.device_type))
 
     def _act(self, word: str, target: Target) -> None:
-        """Run smartctl on a thread: it may be slow, and a hung one must not keep the program from ending."""
-        smartctl = self._source.smartctl if isinstance(self._source, SmartRefresher) else ""
+        """Run smartctl on a thread, then query the disks; the answer is shown and the recording gets it."""
+        source = self._source
 
-        def work() -> None:
+        def work() -> ActionResult:
             clock = Clock()
-            self.post_message(SelfTestResult(target.name, self_test(word, target, smartctl, clock, Audit(clock))))
+            smartctl = source.smartctl if isinstance(source, SmartRefresher) else ""
+            outcome = self_test(word, target, smartctl, clock, Audit(clock))
+            if outcome.done and isinstance(source, SmartRefresher):
+                source.refresh_smart()
+            answer = f"{'done' if outcome.done else 'failed'}: {target.name}: {outcome.full_text}"
+            return ActionResult(answer, (f"{target.name}: {outcome.text}",))
 
-        threading.Thread(target=work, name="self-test", daemon=True).start()
-
-    def on_self_test_result(self, message: SelfTestResult) -> None:
-        """Show the outcome, add it to the recording, and query the disks."""
-        self._disk_in_test = ""
-        outcome = message.outcome
-        self._source.add_event("action", f"{message.disk}: {outcome.text}")
-        if outcome.done and isinstance(self._source, SmartRefresher):
-            self._source.refresh_smart()
-        self.answer(f"{'done' if outcome.done else 'failed'}: {message.disk}: {outcome.full_text}")
+        self._threads.run(SELF_TEST, work)
 
     def action_help(self) -> None:
         """Open the help page."""

@@ -49,6 +49,10 @@ class ActionThreads:
         self._threads = [*(other for other in self._threads if other.is_alive()), thread]
         thread.start()
 
+    def running(self, name: str) -> bool:
+        """Whether an action of this name has not ended yet."""
+        return any(thread.name == name and thread.is_alive() for thread in self._threads)
+
     def wait(self, seconds: float) -> None:
         """Wait at most ``seconds`` for all actions to end, so that the recording holds their events."""
         clock = Clock()

@@ -120,7 +120,7 @@ class PlaybackThread:
         self._timeline_complete = False
         self._timeline_sent_ns = 0
         self._end_ns = cursor.begin_wall_ns
-        self._current_ns = cursor.begin_wall_ns
+        self._current_ns = cursor.begin_wall_ns if cursor.frame is None else cursor.frame.snapshot.wall_ns
         self._past_for: Frame | None = None
         self._samples: tuple[str, list[Sample]] = ("", [])
         """The boot, and its Samples up to the newest Frame's without a gap, for graphs."""

@@ -68,6 +68,41 @@ class Machine:
         return [json.loads(line)["result"] for line in self.audit.path.read_text().splitlines()]
 
 
+def test_a_drop_whose_time_cannot_be_kept_is_not_called_undone(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (tmp_path / "state/drop-caches.json").mkdir(parents=True)
+    dropped = machine.drop()
+    assert dropped.outcome.done
+    assert dropped.effect is not None
+    assert machine.written == "1"
+    assert machine.results[1].startswith("page cache dropped: ")
+    assert f"its time cannot be kept in {tmp_path / 'state'}: " in machine.results[1]
+
+
+def test_a_second_drop_waits_while_the_first_still_syncs(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    second: list[Dropped] = []
+    drop_caches(
+        1,
+        machine.root,
+        machine.clock,
+        machine.audit,
+        folder=tmp_path / "state",
+        sync=lambda: second.append(machine.drop()),
+    )
+    assert not second[0].outcome.done
+    assert "once a minute is the limit" in second[0].outcome.text
+
+
+def test_a_drop_that_the_kernel_refuses_does_not_delay_the_next(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    switch = tmp_path / "root/proc/sys/vm/drop_caches"
+    switch.unlink()
+    assert not machine.drop().outcome.done
+    switch.write_text("")
+    assert machine.drop().outcome.done
+
+
 def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     first = machine.drop(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.events import Paste
 from textual.pilot import Pilot
 
 from iotop_ai.present.screen.view import Problem
@@ -73,6 +74,22 @@ async def test_a_path_is_typed_over_the_proposed_one_and_a_wrong_one_is_refused(
         await until(pilot, dialog, "No such file")
         assert "No such file" in text(app)
         assert dialog._thread is None
+
+
+async def test_a_pasted_path_and_a_dot_replace_the_proposed_one_too(tmp_path: Path) -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        dialog = opened(app, tmp_path, [], 2.0)
+        dialog.post_message(Paste("/scratch\n"))
+        await pilot.pause()
+        assert dialog.text == "/scratch"
+        await pilot.press("escape")
+        dialog = opened(app, tmp_path, [], 2.0)
+        await pilot.press("full_stop", "d")
+        assert dialog.text == ".d"
+        await pilot.press("escape")
+        dialog = opened(app, tmp_path, [], 2.0)
+        await pilot.press("backspace", "x")
+        assert dialog.text == f"{str(tmp_path)[:-1]}x"
 
 
 async def test_a_screen_without_a_machine_says_why_not() -> None:

@@ -270,6 +270,48 @@ async def test_a_self_test_from_the_screen_to_its_result(tmp_path: Path, monkeyp
         source.collector.close()
 
 
+async def test_the_result_of_a_self_test_comes_although_the_page_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    go = tmp_path / "go"
+    source = Own()
+    smartctl = tmp_path / "smartctl"
+    smartctl.write_text(f"#!/bin/sh\nwhile ! [ -e {go} ]; do sleep 0.02; done\nexit 1\n")
+    smartctl.chmod(0o755)
+    source.smartctl = str(smartctl)
+    async with showing(source=source) as shown:
+        await shown.press("h", "T", *"short", "enter")
+        await shown.press("escape", "h")
+        assert "a disk is being queried" in await shown.press("T")
+        await shown.press("escape", "escape")
+        assert not source.events
+        go.touch()
+        end = time.monotonic() + 20
+        while not source.events or not shown.app.main.view.message:
+            assert time.monotonic() < end, shown.text
+            await shown.pilot.pause(0.02)
+        assert next(text for _, text in source.events).startswith("sda: ")
+        assert shown.app.main.view.message.startswith("failed: sda: ")
+
+
+async def test_a_self_test_while_paused_asks_for_no_disk_that_is_gone() -> None:
+    async with showing() as shown:
+        await shown.press("space", "h", "T", *"short")
+        frame = shown.app.main.frame
+        smart, disks = frame.snapshot.smart, frame.snapshot.disks
+        assert smart.value is not None
+        assert disks.value is not None
+        rest = frame.snapshot._replace(
+            smart=smart._replace(value={name: one for name, one in smart.value.items() if name != "sda"}),
+            disks=disks._replace(value={key: one for key, one in disks.value.items() if not key.startswith("sda")}),
+        )
+        await shown.frame(frame._replace(snapshot=rest))
+        assert " sda " in shown.text  # the picture is the old one
+        await shown.press("enter")
+        assert shown.app.main.view.message == "failed: the disk is gone"
+
+
 @needs_smartctl
 async def test_a_smartctl_that_hangs_leaves_the_screen_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -290,6 +332,6 @@ async def test_a_smartctl_that_hangs_leaves_the_screen_alive(tmp_path: Path, mon
             began = time.monotonic()
             await shown.press("enter", "escape", "up", "down")
             assert time.monotonic() - began < 20  # the disk answers after 600 s
-            assert "sda is being queried" in await shown.press("T")
+            assert "a disk is being queried" in await shown.press("T")
     finally:
         source.collector.close()

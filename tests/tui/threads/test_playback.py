@@ -113,6 +113,17 @@ def test_skips_add_up(playback: PlaybackThread, live: list[Frame], box: Box) -> 
     box.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
 
 
+def test_the_first_key_counts_from_the_picture(tmp_path: Path, live: list[Frame], box: Box) -> None:
+    cursor = FrameCursor([FileRecording(record(tmp_path / "b", live))])
+    shown = cursor.seek(live[100].snapshot.wall_ns)
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
+    playback.skip(10)
+    wanted = shown.snapshot.wall_ns + 10 * 10**9
+    box.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
+    assert playback.close()
+
+
 def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
     live = stalling()
     cursor = FrameCursor([FileRecording(record(tmp_path / "stalling", live))])

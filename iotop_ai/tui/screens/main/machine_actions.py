@@ -24,9 +24,7 @@ from iotop_ai.tui.threads.actions import ActionThreads
 from iotop_ai.tui.threads.doctor import look_once
 
 AT_NOW = ("live", "paused")
-PROCESS_PREFIX = "process:"
 CHOOSE_FIRST = "choose a process first: Down moves to it"
-CHOOSE_PROCESS = CHOOSE_FIRST
 ENDED = "it has ended"
 
 
@@ -44,7 +42,7 @@ class MachineActions:
     ) -> None:
         self._state = state
         self._source = source
-        self._threads = threads
+        self.threads = threads
         self._backdrop = backdrop
         self._open_dialog = open_dialog
         self._post_message = post_message
@@ -91,7 +89,7 @@ class MachineActions:
         def make() -> DialogScreen:
             from iotop_ai.tui.dialogs.drop_caches import DropCachesScreen  # slow to import
 
-            return DropCachesScreen(self._backdrop(), self._threads)
+            return DropCachesScreen(self._backdrop(), self.threads)
 
         self._ask(DROP_TITLE, make)
 
@@ -101,7 +99,7 @@ class MachineActions:
         def make() -> DialogScreen:
             from iotop_ai.tui.dialogs.process import DelayScreen
 
-            return DelayScreen(self._backdrop(), self._threads)
+            return DelayScreen(self._backdrop(), self.threads)
 
         self._ask(DELAY_TITLE, make)
 
@@ -129,13 +127,13 @@ class MachineActions:
         """The dialog that asks for a command for one process, or a notice with the reason why that is not possible."""
         from iotop_ai.tui.dialogs.process import ProcessScreen
 
-        target = process_target(self._state.newest.snapshot, key.pid, (key,))
+        target = process_target(self._state.newest.snapshot, (key,))
         why = self.why_not()
-        if not why and (target is None or target.keys != (key,)):
+        if not why and target is None:
             why = ENDED
         if why or target is None:
             return NoticeScreen(backdrop, TITLE, why)
-        return ProcessScreen(backdrop, self._threads, target, text)
+        return ProcessScreen(backdrop, self.threads, target, text)
 
     @property
     def root(self) -> Root | None:
@@ -153,11 +151,11 @@ class MachineActions:
         view, newest = self._state.view, self._state.newest.snapshot
         targets = tagged_target(newest, view.tagged)
         if not targets:
-            pid = view.cursor.removeprefix(PROCESS_PREFIX)
-            if not (view.focus == "process" and view.cursor.startswith(PROCESS_PREFIX) and pid.isdigit()):
+            every = groups(self._state.frame, view) if view.focus == "process" else ()
+            keys = next((one.keys for one in every if one.row_key == view.cursor), ())
+            if not keys:
                 return CHOOSE_FIRST
-            keys = next((g.keys for g in groups(self._state.frame, view) if g.row_key == view.cursor), ())
-            targets = process_target(newest, int(pid), keys)
+            targets = process_target(newest, keys)
             if targets is None:
                 return ENDED
-        return ProcessScreen(self._backdrop(), self._threads, targets, text)
+        return ProcessScreen(self._backdrop(), self.threads, targets, text)

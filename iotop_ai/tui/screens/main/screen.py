@@ -389,7 +389,7 @@ class MainScreen(RootScreen):
         """Open the health of every disk."""
         from iotop_ai.tui.screens.health import HealthScreen
 
-        self.app.push_screen(HealthScreen(self.state, self._source, self.theme_styles))
+        self.app.push_screen(HealthScreen(self.state, self._source, self.action_threads, self.theme_styles))
 
     def action_open(self) -> None:
         """Open the screen of the focused panel."""

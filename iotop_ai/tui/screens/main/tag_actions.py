@@ -10,7 +10,7 @@ from iotop_ai.present.process.table import process_text
 from iotop_ai.present.process.tags import existing_tags, toggle_tags
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.clipboard import copy_text
-from iotop_ai.tui.screens.main.machine_actions import CHOOSE_PROCESS, PROCESS_PREFIX
+from iotop_ai.tui.screens.main.machine_actions import CHOOSE_FIRST
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
@@ -46,7 +46,7 @@ class TagActions:
 
     def _group_at_cursor(self) -> Group | None:
         view = self._state.view
-        if view.focus != "process" or not view.cursor.startswith(PROCESS_PREFIX):
+        if view.focus != "process":
             return None
         return next((group for group in groups(self._state.frame, view) if group.row_key == view.cursor), None)
 
@@ -54,7 +54,7 @@ class TagActions:
         """Tag the processes of the row under the cursor, or untag them if all are tagged; go to the next row."""
         group = self._group_at_cursor()
         if group is None:
-            self._state.change(CHOOSE_PROCESS)
+            self._state.change(CHOOSE_FIRST)
             return
         before = self._state.view.tagged
         tagged = toggle_tags(before, group.keys)

@@ -9,7 +9,6 @@ from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.collectors.state.folder import state_folder
 from iotop_ai.diagnosis.facts.leading_job import job_with
 from iotop_ai.diagnosis.verdict.acknowledge import identity, value_of
-from iotop_ai.model.verdict_class import CLASS_SPECS
 from iotop_ai.present.job.screen import job_after
 from iotop_ai.present.verdict.plain_text import verdict_block
 from iotop_ai.tui.clipboard import copy_text
@@ -78,13 +77,15 @@ class VerdictActions:
     def acknowledge(self) -> None:
         """Acknowledge the first finding that never clears by itself."""
         state = self._state
-        finding = next((one for one in state.frame.verdict.findings if CLASS_SPECS[one.class_id].lasting), None)
+        snapshot = state.frame.snapshot
+        named = ((one, identity(one, snapshot)) for one in state.frame.verdict.findings)
+        finding, name = next((pair for pair in named if pair[1]), (None, ""))
         if finding is None:
             state.change(NOTHING_LASTS)
         elif why := self._why_not():
             state.change(why)
         else:
-            name, value = identity(finding, state.frame.snapshot), value_of(finding)
+            value = value_of(finding)
             self._threads.run("acknowledge", lambda: _acknowledge(name, value))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -132,6 +133,24 @@ async def test_a_dataset_is_evicted_and_recorded(disk_folder: Path) -> None:
         assert shown.source.events == [("action", f"evicted 1 file of {disk_folder}: 1 MB -> 0 B in memory")]
         await shown.press("enter")
         assert not shown.asking
+
+
+async def test_a_path_that_does_not_answer_does_not_hold_up_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    def exists(path: str) -> bool:
+        assert answers.wait(30)
+        return False
+
+    monkeypatch.setattr("iotop_ai.tui.dialogs.drop_caches.os.path.exists", exists)
+    async with showing(size=(120, 40)) as shown:
+        await shown.press("D", "4", *"/dead", "enter")
+        assert "evicting" in shown.text
+        await shown.press("escape")
+        assert not shown.asking
+        answers.set()
+        await shown.until(lambda text: "type the full path" in text)
+        assert not shown.source.events
 
 
 async def test_the_delay_accounting_dialog_can_be_left() -> None:

@@ -19,10 +19,12 @@ from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.clipboard import LARGEST, copy_text
 from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.jobs import JobsScreen
+from iotop_ai.tui.screens.main.verdict_actions import NOTHING_LASTS
 from iotop_ai.tui.screens.reasoning import ReasoningScreen
 from iotop_ai.tui.widgets.lines import Wheeled
-from tests.diagnosis.build import IDLE, JOB_STARVED, play
+from tests.diagnosis.build import IDLE, JOB_STARVED, Machine, play
 from tests.diagnosis.facts.test_leading_job import FED, two
+from tests.diagnosis.rules.test_block_hung import HANGS, WAITER, WORKS
 from tests.diagnosis.verdict.test_acknowledge import ill
 from tests.tui.shown import text
 
@@ -216,6 +218,19 @@ def test_copy_uses_osc_52_or_names_the_file(tmp_path: Path) -> None:
     nowhere = tmp_path / "file" / "below"
     (tmp_path / "file").write_text("")
     assert copy_text("x", sent.append, {"TERM": "linux"}, nowhere).startswith("failed: ")
+
+
+async def test_x_does_not_acknowledge_a_disk_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    frame = play((Machine(disks=(WORKS,), cpu=0.5), 12), (Machine(disks=(HANGS,), cpu=0.5, tasks=(WAITER,)), 36))[-1]
+    assert frame.verdict.primary.class_id == "failing_disk"
+    async with showing(frame) as (app, pilot):
+        await pilot.press("x")
+        await until(lambda: app.main.view.message)
+        assert app.main.view.message == NOTHING_LASTS
+    assert not Acknowledged(tmp_path / "iotop-ai").read()
 
 
 async def test_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,38 @@
+"""Which processes a command from a row is for."""
+
+from __future__ import annotations
+
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.process.dialog import process_target
+from tests.present.make import Machine, Proc, snapshots
+
+WORKERS = tuple(Proc(pid, "worker") for pid in (100, 200, 300))
+
+
+def later(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[ProcessKey, ...], Snapshot]:
+    """(the row's processes, the newest Snapshot: one has ended, and another process may have its pid)."""
+    shot = snapshots(lambda i: Machine(procs=WORKERS), 4)[-1]
+    table = shot.processes.value
+    assert table is not None
+    info = {key: one for key, one in table.info.items() if key.pid != without}
+    if instead is not None:
+        info[ProcessKey(without, 999_999)] = instead
+    changed = shot.processes._replace(value=table._replace(info=info))
+    return tuple(sorted(table.info)), shot._replace(processes=changed)
+
+
+def test_a_pid_that_was_used_again_does_not_name_the_others() -> None:
+    keys, newest = later(100, ProcessInfo("sshd", ("/usr/sbin/sshd",), "root", 0))
+    target = process_target(newest, keys)
+    assert target is not None
+    assert target.label == "worker x2"
+    assert [key.pid for key in target.keys] == [200, 300]
+    assert process_target(newest, keys[:1]) is None
+
+
+def test_the_others_of_a_row_outlive_its_first() -> None:
+    keys, newest = later(100)
+    target = process_target(newest, keys)
+    assert target is not None
+    assert [key.pid for key in target.keys] == [200, 300]
