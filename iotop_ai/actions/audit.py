@@ -20,6 +20,8 @@ from iotop_ai.model.clean import clean
 
 FILE = "audit.jsonl"
 LONGEST_TEXT = 300
+LONGEST_TARGET = 1 << 18
+"""The pids of 30,000 processes."""
 
 
 class Audit:
@@ -44,7 +46,7 @@ class Audit:
             "user": user_name(uid),
             "sudo_user": clean(os.environ.get("SUDO_USER", "")) or None,
             "action": action,
-            "target": clean(target),
+            "target": clean(target, LONGEST_TARGET),
             "result": clean(result, LONGEST_TEXT),
         }
         folder = open_folder(self._folder)

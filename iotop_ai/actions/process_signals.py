@@ -96,7 +96,7 @@ def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, 
         text = f"{command.text}: {target}" if done else f"{command.text}: not done to {target}"
         return Outcome(bool(done), text + (f": {whys}" if whys else ""), _remedy(command, keys, refused))
 
-    pids = " ".join(str(key.pid) for key in keys[:20]) + (" ..." if len(keys) > 20 else "")
+    pids = " ".join(str(key.pid) for key in keys)
     return audited(audit, command.text, f"{clean(name)}: {pids}", act)
 
 

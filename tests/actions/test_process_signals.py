@@ -204,3 +204,10 @@ def test_two_threads_may_write_the_audit_log_at_once(audit: Audit) -> None:
     for thread in threads:
         thread.join()
     assert sorted(target for _, target, _ in results(audit)) == [str(n) for n in range(8)]
+
+
+def test_each_process_of_a_large_row_is_in_the_audit_log(audit: Audit) -> None:
+    keys = [ProcessKey(5_000_000 + i, 1) for i in range(300)]  # beyond any pid_max: they do not exist
+    assert not act_on(command("term"), keys, "worker", ROOT, audit).done
+    targets = [target for _, target, _ in results(audit)]
+    assert targets[0] == "worker: " + " ".join(str(key.pid) for key in keys)

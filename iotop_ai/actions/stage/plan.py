@@ -81,8 +81,13 @@ def same_file(entry: Entry, folder: int, name: str) -> bool | None:
     return (
         stat.S_ISREG(found.st_mode)
         and found.st_size == entry.stat.st_size
-        and abs(found.st_mtime_ns - entry.stat.st_mtime_ns) < 2_000_000_000  # FAT keeps two seconds
+        and abs(found.st_mtime_ns - entry.stat.st_mtime_ns) < _granularity_ns(found.st_mtime_ns)
     )
+
+
+def _granularity_ns(mtime_ns: int) -> int:
+    """What a filesystem that keeps such a time may round to: FAT 2 s, NFSv2 and tar 1 s, exFAT 10 ms, NTFS 100 ns."""
+    return next((step for step in (2_000_000_000, 1_000_000_000, 10_000_000, 1000, 100) if mtime_ns % step == 0), 1)
 
 
 def _leads_back(entry: Entry, source: str) -> bool:

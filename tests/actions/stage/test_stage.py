@@ -293,6 +293,29 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) ->
     assert victim.read_bytes() == b"precious"
 
 
+@pytest.mark.parametrize(
+    ("source_ns", "target_ns", "same"),
+    [
+        (1_700_000_001_123_456_789, 1_700_000_001_123_456_789, True),
+        (1_700_000_001_123_456_789, 1_700_000_002_023_456_789, False),  # ext4: written a second later
+        (1_700_000_001_123_456_789, 1_700_000_000_000_000_000, True),  # FAT
+        (1_700_000_001_123_456_789, 1_700_000_001_123_456_700, True),  # NTFS
+        (1_700_000_001_123_456_789, 1_700_000_001_123_400_000, False),
+    ],
+)
+def test_a_files_time_is_compared_as_finely_as_the_target_keeps_it(
+    tmp_path: Path, source_ns: int, target_ns: int, same: bool
+) -> None:
+    source, fast = tmp_path / "data", tmp_path / "fast"
+    (fast / "data").mkdir(parents=True)
+    source.mkdir()
+    for path, text, ns in ((source / "a", b"new", source_ns), (fast / "data/a", b"old", target_ns)):
+        path.write_bytes(text)
+        os.utime(path, ns=(ns, ns))
+    found = made(source, fast)
+    assert (found.there_files, found.differing) == ((1, 0) if same else (0, 1))
+
+
 def test_a_differing_copy_is_found(dataset: Path, tmp_path: Path) -> None:
     target = tmp_path / "fast" / "data"
     target.parent.mkdir()
