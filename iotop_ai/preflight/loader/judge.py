@@ -9,13 +9,16 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
 from iotop_ai.model.preflight.loader.run import Failure
 
-SHM_WORDS = ("out of shared memory", "insufficient shared memory", "allocate shared memory", "/torch_")
-"""Of torch's messages about /dev/shm, by several versions."""
+SHM_WORDS = re.compile(r"(?:out of|insufficient|allocate) shared memory|</torch_\d.*>.*")
+"""Of torch's messages about /dev/shm, by several versions: "unable to write to file </torch_812_4>: No space left"."""
+NO_SPACE = "No space left on device"
 CUDA_WORDS = "Cannot re-initialize CUDA in forked subprocess"
 _PICKLE = re.compile(r"PicklingError|[Cc]annot pickle|Can't pickle|Can't get local object")
 _UNPICKLE = re.compile(r"Can't get attribute|UnpicklingError")
 _SIGNAL = re.compile(r"killed by signal: ([\w ]+?)\.\s")
 _PIPE = ("BrokenPipeError", "EOFError", "ConnectionResetError")
+_STARTING = "/multiprocessing/popen_"
+"""In a traceback: a process was being started."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 _FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
 _PHASES = {"import": "importing the module", "build": "the factory", "start": "starting the workers"}
@@ -42,8 +45,9 @@ def _shared_memory(found: Outcome, output: str) -> Failure | None:
     full = found.shm_free_bytes is not None and found.shm_free_bytes < SHM_FULL
     room = found.shm_free_bytes is not None and found.shm_free_bytes > SHM_ROOM
     bus = any(_signal_of(one) == signal.SIGBUS for one in found.stuck) or "Bus error" in output
+    words = SHM_WORDS.search("\n".join(line for line in output.splitlines() if not line.lstrip().startswith('File "')))
     # torch puts every bus error down to shared memory; a mapped file that was cut raises the same.
-    if (bus and not full and room) or not ((full and bus) or any(word in output for word in SHM_WORDS)):
+    if not ((full and bus) or (words and (not room or NO_SPACE in words.group()))):
         return None
     size = "" if found.shm_bytes is None else f" of {found.shm_bytes >> 20} MB"
     text = f"/dev/shm{size} is full: workers pass batches through it"
@@ -100,7 +104,10 @@ def _killed(found: Outcome, output: str) -> Failure | None:
 
 
 def _broken_pipe(found: Outcome, output: str) -> Failure | None:
-    if found.error not in _PIPE:
+    starting = _STARTING in found.trace
+    passed_on = "Original Traceback" in found.text or user_frame(found.trace + found.text)
+    # The user's own code raises the same errors: pickle.load() of an empty file.
+    if found.error not in _PIPE or not (starting or (found.workers and not passed_on)):
         return None
     lines = [line for line in found.stderr.splitlines() if line.strip()]
     why = clean(lines[-1].strip(), 200) if lines else "it printed nothing"

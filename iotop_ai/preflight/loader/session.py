@@ -173,6 +173,7 @@ class Session:
             busy_cores=busy,
             shm_bytes=self._watch.shm_bytes,
             shm_free_bytes=self._watch.shm_free,
+            workers=self._configuration.workers,
         )
         return Run(self._configuration, self._built, failure=failure_of(outcome))
 

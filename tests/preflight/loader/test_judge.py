@@ -26,7 +26,55 @@ Original Traceback (most recent call last):
     return {}["missing"]
 KeyError: 'missing'
 """
+READ = """Traceback (most recent call last):
+  File "/home/me/torch_project/data.py", line 12, in __getitem__
+    return pickle.load(file)
+EOFError: Ran out of input
+"""
+IN_LIBRARY = READ.replace("/home/me", "/env/lib/python3.11/site-packages")
+STARTED = READ.replace(
+    "EOFError", '  File "/usr/lib/python3.11/multiprocessing/popen_spawn_posix.py", line 62, in _launch\nEOFError'
+)
+PASSED_ON = "Caught EOFError in DataLoader worker process 0.\nOriginal "
+NO_SPACE = "unable to write to file </torch_7_1_0>: No space left on device (28)"
 UNEXPECTED = "DataLoader worker (pid(s) 15229) exited unexpectedly"
+
+
+@pytest.mark.parametrize(
+    ("trace", "free", "kind"),
+    [
+        (READ, 24 << 30, "error"),
+        (READ, None, "error"),
+        (f"RuntimeError: {NO_SPACE}", 24 << 30, "shm"),
+        ("RuntimeError: unable to open file </torch_7_1_0>: Too many open files (24)", 24 << 30, "error"),
+        ("RuntimeError: unable to open file </torch_7_1_0>: Cannot allocate memory (12)", None, "shm"),
+    ],
+)
+def test_dev_shm_is_full_only_by_torchs_own_message(trace: str, free: int | None, kind: str) -> None:
+    text = trace.splitlines()[-1].partition(": ")[2]
+    found = failure_of(Outcome("batches", error="X", text=text, trace=trace, shm_bytes=free, shm_free_bytes=free))
+    assert found.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (Outcome("start", "fork", trace=READ), "EOFError: Ran out of input (data.py:12 in __getitem__)"),
+        (Outcome("batches", "fork", trace=READ, workers=2), "EOFError: Ran out of input (data.py:12 in __getitem__)"),
+        (
+            Outcome("start", "fork", text=PASSED_ON + READ, workers=2),
+            "EOFError: Ran out of input (data.py:12 in __getitem__)",
+        ),
+        (Outcome("start", "fork", text=PASSED_ON + IN_LIBRARY, workers=2), "EOFError: Ran out of input"),
+        (Outcome("start", "fork", trace=IN_LIBRARY), "EOFError: Ran out of input"),
+        (Outcome("start", "spawn", trace=STARTED), ""),
+        (Outcome("batches", "fork", trace=IN_LIBRARY, workers=2), ""),
+    ],
+)
+def test_a_broken_pipe_is_not_the_users_own_error(outcome: Outcome, text: str) -> None:
+    """text: of the error, "" for a broken pipe."""
+    found = failure_of(outcome._replace(error="EOFError", text=outcome.text or "Ran out of input"))
+    assert (found.kind, found.text) == ("error", text) if text else found.kind == "broken_pipe"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +104,7 @@ UNEXPECTED = "DataLoader worker (pid(s) 15229) exited unexpectedly"
             Outcome(
                 "batches",
                 error="RuntimeError",
-                text="unable to write to file </torch_7_1_0>: No space left on device (28)",
+                text=NO_SPACE,
                 shm_bytes=None,
             ),
             "shm",
@@ -89,7 +137,12 @@ UNEXPECTED = "DataLoader worker (pid(s) 15229) exited unexpectedly"
         ),
         (
             Outcome(
-                "start", "spawn", error="BrokenPipeError", text="[Errno 32] Broken pipe", stderr="ImportError: no x\n"
+                "start",
+                "spawn",
+                error="BrokenPipeError",
+                text="[Errno 32] Broken pipe",
+                stderr="ImportError: no x\n",
+                workers=2,
             ),
             "broken_pipe",
             "BrokenPipeError: a worker ended while it was started: ImportError: no x",

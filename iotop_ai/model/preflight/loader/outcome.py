@@ -24,6 +24,7 @@ class Outcome(NamedTuple):
 
     returncode: of the loader's own process, None while it ran. error, text, trace: the exception. refused: why the
     factory is nothing to sweep. stderr: the last of what was printed. shm_free_bytes: least that /dev/shm had free.
+    workers: of the configuration.
     """
 
     phase: str
@@ -39,3 +40,4 @@ class Outcome(NamedTuple):
     busy_cores: float | None = None
     shm_bytes: int | None = None
     shm_free_bytes: int | None = None
+    workers: int = 0
