@@ -13,6 +13,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from typing import Any, Iterator
 
 REPORT_EVERY_S = 0.1
@@ -166,19 +167,27 @@ def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def samples_in(batch: Any, most: int) -> int:
-    """Samples of one batch: the first dimension of its first array, else the length of its list."""
+    """Samples of one batch, at most the batch size that was asked for: the first dimension of its first array, or the
+    length of its list. A list of lists may be of samples, or of a field each: tuple(zip(*batch)).
+    """
+    inside = False
     for _ in range(4):
         shape = getattr(batch, "shape", None)
         if shape is not None:
             return min(int(shape[0]), most) if len(shape) else 1
-        if isinstance(batch, dict) and batch:
+        if isinstance(batch, Mapping) and batch:
             batch = next(iter(batch.values()))
         elif isinstance(batch, (list, tuple)) and batch:
-            if not (hasattr(batch[0], "shape") or isinstance(batch[0], (list, tuple, dict))):
-                return min(len(batch), most)
-            batch = batch[0]
+            first, length = batch[0], min(len(batch), most)
+            array, mapping = hasattr(first, "shape"), isinstance(first, Mapping)
+            if len(batch) == most or not (array or mapping or isinstance(first, (list, tuple))):
+                return length
+            if inside and (array or mapping):
+                return max(length, samples_in(first, most)) if array else length
+            batch = first
         else:
             break
+        inside = True
     return 1
 
 
