@@ -7,6 +7,7 @@ from iotop_ai.export.text.table import UNDEFINED, number, table
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.preflight.loader.report import Report
 from iotop_ai.model.preflight.loader.run import Configuration, Run, curve
+from iotop_ai.model.preflight.report import NO_ANSWER
 from iotop_ai.present.preflight.loader import failure_lines, findings_text
 from iotop_ai.present.text.units import amount, percent, size
 
@@ -20,9 +21,9 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
     lines = [f"{report.target}{f' ({kind})' if kind else ''}, by {report.python}"]
     if report.cold:
         lines.append(f"{report.cold} is evicted from the page cache before each")
-    refused = next((run.failure.text for run in report.runs if run.failure and run.failure.kind == "refused"), "")
-    if refused:
-        return "\n".join([*lines, refused])
+    failure = next((run.failure for run in report.runs if run.failure), None)
+    if failure and report.exit_code == NO_ANSWER:
+        return "\n".join([*lines, failure.text])
     shown = _shown(report.runs)
     titles = (*shown, "samples/s", "first s", "CPU/worker", "disk-wait", "read", "memory", "shm", "")
     lines += ["", *table(titles, [_row(run, shown) for run in report.runs])]

@@ -29,7 +29,8 @@ SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
 def failure_of(found: Outcome) -> Failure:
     """The diagnosis. The more particular reasons come first."""
     if found.refused:
-        return Failure("refused", clean(found.refused))
+        remedy = "a batch_size up to the size of the dataset, or drop_last=False" if found.empty else ""
+        return Failure("empty" if found.empty else "refused", clean(found.refused), remedy)
     output = f"{found.error}: {found.text}\n{found.trace}\n{found.stderr}"
     for judge in (_shared_memory, _cuda, _pickle, _killed, _broken_pipe, _crash, _hang):
         failure = judge(found, output)

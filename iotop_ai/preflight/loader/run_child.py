@@ -25,6 +25,10 @@ class RefusedError(Exception):
     """The factory is nothing that can be swept."""
 
 
+class EmptyError(RefusedError):
+    """This configuration gives no batch; another one may."""
+
+
 class News:
     """Writes lines to the parent."""
 
@@ -192,7 +196,7 @@ def samples_in(batch: Any, most: int) -> int:
 
 
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:
-    """Epoch after epoch, to the end of a loader that can be read only once. Raises RefusedError without a batch.
+    """Epoch after epoch, to the end of a loader that can be read only once. Raises EmptyError without a batch.
 
     once: only one, since the next reads from memory.
     """
@@ -206,7 +210,7 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
         if some and once:
             return
     if not some:
-        raise RefusedError("its loader gives no batch")
+        raise EmptyError("its loader gives no batch")
 
 
 def measure(loader: Any, request: dict[str, Any], news: News) -> None:
@@ -276,7 +280,7 @@ def main() -> None:
     try:
         run(request, news)
     except RefusedError as why:
-        news.say(news="refused", text=str(why))
+        news.say(news="refused", text=str(why), empty=isinstance(why, EmptyError))
     except BaseException as error:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         text = str(error)[-LONGEST_TEXT:]

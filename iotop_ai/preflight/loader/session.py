@@ -168,6 +168,7 @@ class Session:
             text=str(news.get("text", "")),
             trace=str(news.get("trace", "")),
             refused=str(news.get("text", "")) if news.get("news") == "refused" else "",
+            empty=bool(news.get("empty")),
             stderr=printed if silent_s else self._stderr.decode("utf-8", "replace"),
             stuck=stuck,
             busy_cores=busy,

@@ -70,6 +70,9 @@ def crashing(num_workers):
 def once(num_workers):
     return iter([[0] * 8] * 20)
 
+def full_batches(num_workers, batch_size):
+    return [[0] * batch_size] * (100 // batch_size)
+
 def nothing(num_workers):
     return []
 

@@ -44,6 +44,17 @@ def test_nothing_measured_gives_no_choice() -> None:
     assert Report("m:f", "python3", 0, (failed._replace(failure=Failure("refused", "")),), 8.0).exit_code == 2
 
 
+def test_only_a_sweep_without_a_figure_has_no_answer() -> None:
+    empty, refused, hung = (
+        Run(Configuration(2, 32), failure=Failure(kind, "")) for kind in ("empty", "refused", "hang")
+    )
+    codes = {
+        (empty, empty): 2, (empty, hung): 1, (run(0, 10), empty): 1, (run(0, 10), refused): 1, (refused, hung): 1,
+    }  # fmt: skip
+    for runs, code in codes.items():
+        assert Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8)).exit_code == code
+
+
 def test_a_failed_configuration_fails_a_sweep_with_a_choice() -> None:
     runs = (run(0, 10), Run(Configuration(2, 32), failure=Failure("killed", "")))
     assert Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8)).exit_code == 1

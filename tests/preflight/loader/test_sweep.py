@@ -102,6 +102,18 @@ def test_what_cannot_be_swept_is_refused(folder: Path, factory: str, text: str) 
     assert done.stderr == f"unknown: {text}\n"
 
 
+def test_a_setting_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
+    arguments = ("mine:full_batches", "--workers", "0", "--batch-size", "256,32")
+    done = loader(folder, *arguments, *QUICK)
+    assert done.returncode == 1
+    assert "its loader gives no batch" in done.stdout
+    assert "FAILED: empty" in done.stdout
+    assert "use: batch_size=32, num_workers=0" in done.stdout
+    assert done.stderr == ""
+    found = swept(folder, *arguments, *QUICK)
+    assert [run["failure"] and run["failure"]["kind"] for run in found["runs"]] == ["empty", None]
+
+
 def test_a_module_that_does_not_import(folder: Path) -> None:
     done = loader(folder, "nowhere:make", "--workers", "0", *QUICK)
     assert done.returncode == 1

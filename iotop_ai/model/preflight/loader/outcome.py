@@ -23,8 +23,8 @@ class Outcome(NamedTuple):
     """phase: import, build, start, batches. silent_s: without a batch or a step; 0 when it did not hang.
 
     returncode: of the loader's own process, None while it ran. error, text, trace: the exception. refused: why the
-    factory is nothing to sweep. stderr: the last of what was printed. shm_free_bytes: least that /dev/shm had free.
-    workers: of the configuration.
+    factory is nothing to sweep, or gave no batch (empty). stderr: the last of what was printed. shm_free_bytes: least
+    that /dev/shm had free. workers: of the configuration.
     """
 
     phase: str
@@ -41,3 +41,4 @@ class Outcome(NamedTuple):
     shm_bytes: int | None = None
     shm_free_bytes: int | None = None
     workers: int = 0
+    empty: bool = False

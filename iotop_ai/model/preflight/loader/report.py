@@ -8,6 +8,8 @@ from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM
 
 NEAR_BEST = 0.95
 """Part of the best rate that the recommended configuration must reach."""
+UNSWEPT = {"refused", "empty"}
+"""Failures that are no answer where nothing was measured."""
 
 
 class Choice(NamedTuple):
@@ -41,8 +43,8 @@ class Report(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 when a configuration failed; 2 when the factory is refused, or nothing was measured."""
+        """1 when a configuration failed; 2 when the factory is refused or gives no batch, and nothing was measured."""
         failed = {run.failure.kind for run in self.runs if run.failure is not None}
-        if failed - {"refused"}:
-            return PROBLEM
-        return NO_ANSWER if failed or self.choice is None else FINE
+        if self.choice is None and failed <= UNSWEPT:
+            return NO_ANSWER
+        return PROBLEM if failed else FINE

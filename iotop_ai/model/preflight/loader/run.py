@@ -76,8 +76,8 @@ class Used(NamedTuple):
 class Failure(NamedTuple):
     """Why a configuration gave no figures.
 
-    kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (the loader's own process), error (an exception), or
-    refused (the factory is nothing to sweep).
+    kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (the loader's own process), error (an exception),
+    empty (no batch), or refused (the factory is nothing to sweep).
     """
 
     kind: str
