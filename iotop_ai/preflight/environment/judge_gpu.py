@@ -114,7 +114,7 @@ def _hidden(facts: HostFacts, count: int) -> Check | None:
 
 def _build(python: PythonFacts, torch: Torch, driver: str) -> Check:
     """The CUDA that torch was built with, against the driver."""
-    pip = f"{python.executable} -m pip install --force-reinstall torch --index-url {_INDEX}"
+    pip = f"{python.command} -m pip install --force-reinstall torch --index-url {_INDEX}"
     if torch.hip:
         return Check("gpu", "torch build", OK, f"torch {torch.version} for ROCm {torch.hip}")
     have = release(driver)

@@ -5,6 +5,7 @@ Sources: https://docs.kernel.org/admin-guide/pm/cpufreq.html, https://docs.kerne
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from iotop_ai.model.block.counters import BlockInfo
@@ -61,7 +62,7 @@ def _disks(snapshot: Snapshot) -> Iterator[Check]:
 
 
 def _disk(info: BlockInfo) -> Iterator[Check]:
-    name, queue = info.name, f"/sys/block/{info.name.replace('/', '!')}/queue"
+    name, queue = info.name, shlex.quote(f"/sys/block/{info.name.replace('/', '!')}/queue")
     if info.pcie and info.pcie_max and info.pcie != info.pcie_max:
         text = f"PCIe {info.pcie} of {info.pcie_max} (generation x lanes)"
         yield Check("machine", f"{name} link", WARN, text, "reseat the disk; move it to another slot; check the BIOS")

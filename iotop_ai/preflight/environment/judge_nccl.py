@@ -5,6 +5,7 @@ Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from iotop_ai.model.preflight.environment.check import Check, State
@@ -45,4 +46,4 @@ def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact
         yield Check("python", name, FAIL, text, f"unset {name}")
     elif all(state == "down" for _, state in found):
         text = f"{value}: {', '.join(link for link, _ in found)} is down (of {here}): ranks do not connect"
-        yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {found[0][0]} up")
+        yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {shlex.quote(found[0][0])} up")

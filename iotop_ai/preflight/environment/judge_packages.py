@@ -33,7 +33,7 @@ def judge_packages(facts: PythonFacts) -> Iterator[Check]:
 def _requirements(facts: PythonFacts) -> Check:
     if facts.unmet is None:
         text = "requirements were not compared: neither packaging nor pip is in this Python"
-        return Check("python", "requirements", UNKNOWN, text, f"{facts.executable} -m ensurepip")
+        return Check("python", "requirements", UNKNOWN, text, f"{facts.command} -m ensurepip")
     if not facts.unmet:
         return Check("python", "requirements", OK, f"{len(facts.imported)} packages fit each other")
     found = sorted(facts.unmet, key=lambda one: not _is_core(one))
@@ -46,7 +46,7 @@ def _requirements(facts: PythonFacts) -> Check:
     wanted = " ".join(shlex.quote(one.requirement) for one in found)
     state = FAIL if any(map(_is_core, found)) else WARN
     return Check("python", "requirements", state, "; ".join(words[:_SHOWN]) + more,
-                 f"{facts.executable} -m pip install {wanted}")  # fmt: skip
+                 f"{facts.command} -m pip install {wanted}")  # fmt: skip
 
 
 def _is_core(one: Unmet) -> bool:
@@ -65,7 +65,7 @@ def _wheels(facts: PythonFacts) -> Iterator[Check]:
     more = f"; {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     names = " ".join(shlex.quote(f"{one.name}=={one.version}") for one, _ in wrong)
     text = f"{words}{more}; this is {ours} on {facts.machine}" + (f", {facts.libc}" if libc else "")
-    yield Check("python", "wheels", FAIL, text, f"{facts.executable} -m pip install --force-reinstall {names}")
+    yield Check("python", "wheels", FAIL, text, f"{facts.command} -m pip install --force-reinstall {names}")
 
 
 def _why_not(one: Package, ours: str, machine: str, libc: tuple[int, ...]) -> str:
@@ -120,7 +120,7 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
         versions = sorted({one.version for one in found})
         if len(versions) > 1:
             text = f"metadata of {' and '.join(versions)} in {folder}: an installation broke off"
-            remedy = f"{facts.executable} -m pip install --force-reinstall {shlex.quote(found[0].name)}"
+            remedy = f"{facts.command} -m pip install --force-reinstall {shlex.quote(found[0].name)}"
             yield Check("python", f"{name} twice", FAIL if name in CORE else WARN, text, remedy)
     if len(facts.numpies) > 1:
         text = f"numpy of {facts.numpies[0]} hides that of {', '.join(facts.numpies[1:])}"
@@ -138,22 +138,22 @@ def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
     if twice:
         stem, majors = next(iter(twice.items()))
         text = f"{stem} is there for CUDA {' and '.join(sorted(majors))}: which one loads depends on the order"
-        old = " ".join(f"{stem}-cu{min(majors, key=int)}" for stem, majors in twice.items())
-        yield Check("python", "CUDA libraries", WARN, text, f"{facts.executable} -m pip uninstall {old}")
+        old = " ".join(shlex.quote(f"{stem}-cu{min(majors, key=int)}") for stem, majors in twice.items())
+        yield Check("python", "CUDA libraries", WARN, text, f"{facts.command} -m pip uninstall {old}")
 
 
 def _conda(facts: PythonFacts) -> Iterator[Check]:
     """Packages that conda and pip both installed, and channels that do not belong together."""
     by_conda = {CONDA_NAMES.get(one.name, canonical(one.name)): one for one in facts.conda_packages}
     by_pip = {canonical(one.name): one for one in facts.packages if one.installer in ("pip", "uv")}
-    pip = f"{facts.executable} -m pip uninstall"
+    pip = f"{facts.command} -m pip uninstall"
     both = sorted(by_conda.keys() & by_pip.keys(), key=lambda name: (name not in CORE, name))
     if both:
         words = [f"{name} {by_conda[name].version} by conda and {by_pip[name].version} by pip" for name in both]
         more = f"; {len(both) - _SHOWN} more" if len(both) > _SHOWN else ""
         state = FAIL if both[0] in CORE else WARN
         again = " ".join(shlex.quote(by_conda[name].name) for name in both)
-        remedy = f"{pip} {' '.join(both)}; conda install --force-reinstall {again}"
+        remedy = f"{pip} {' '.join(map(shlex.quote, both))}; conda install --force-reinstall {again}"
         yield Check("python", "conda and pip", state, "; ".join(words[:_SHOWN]) + more, remedy)
     elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
         one, other = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")

@@ -6,8 +6,10 @@ Sources: https://docs.pytorch.org/docs/stable/cuda_environment_variables.html, h
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
+from iotop_ai.model.clean import LONGEST, REPLACEMENT
 from iotop_ai.model.preflight.environment.check import Check, State
 from iotop_ai.model.preflight.environment.host import HostFacts
 from iotop_ai.model.preflight.environment.python import PythonFacts, release
@@ -110,22 +112,20 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
     if len(found) > 1:
         others = "; ".join(f"{one.version or '?'} in {one.folder}" for one in found[1:])
         text = f"{len(found)} on the path: {first.version or '?'} in {first.folder} hides {others}"
-        remedy = (
-            "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.executable} -m pip uninstall torch"
-        )
+        remedy = "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.command} -m pip uninstall torch"
         yield Check("python", "torch", FAIL, text, remedy)
         return
     recorded = facts.first("torch") or facts.first("pytorch")
     plain = first.version.split("+")[0]
     if recorded is not None and plain and recorded.version.split("+")[0] != plain:
         text = f"its metadata says {recorded.version}, its files are of {first.version}: two installations are mixed"
-        remedy = f"{facts.executable} -m pip install --force-reinstall torch=={plain}"
+        remedy = f"{facts.command} -m pip install --force-reinstall {shlex.quote(f'torch=={plain}')}"
         yield Check("python", "torch", FAIL, text, remedy)
         return
     numpy = facts.first("numpy")
     if numpy is not None and plain and release(plain)[:2] < (2, 3) and release(numpy.version)[:1] >= (2,):
         text = f"torch {first.version} is compiled for NumPy 1, NumPy {numpy.version} is installed: conversions fail"
-        yield Check("python", "torch", FAIL, text, f"{facts.executable} -m pip install 'numpy<2'")
+        yield Check("python", "torch", FAIL, text, f"{facts.command} -m pip install 'numpy<2'")
         return
     build = f"CUDA {first.cuda}" if first.cuda else f"ROCm {first.hip}" if first.hip else "CPU only"
     yield Check("python", "torch", OK, f"{first.version or 'version unknown'}, {build}")
@@ -145,8 +145,10 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
         names = ", ".join(facts.shadows[:5])
         text = f"{names} in the current folder hides the module of that name"
         first = facts.shadows[0]
-        yield Check("python", "current folder", FAIL, text, f"mv {first} my_{first}")
+        yield Check("python", "current folder", FAIL, text, f"mv {shlex.quote(first)} {shlex.quote(f'my_{first}')}")
     for program, path in facts.locks[:3]:
         folder, name = path.split("/")[-2:]
         of = folder if program == "torch" else name
-        yield Check("python", f"lock {of}", WARN, OLD_LOCKS[program], f"rm -r {path}")
+        whole = len(path) < LONGEST and REPLACEMENT not in path  # the beginning of a path is another folder
+        remedy = f"rm -r -- {shlex.quote(path)}" if whole else ""
+        yield Check("python", f"lock {of}", WARN, OLD_LOCKS[program], remedy)

@@ -7,6 +7,7 @@ imports the main module anew), https://docs.pytorch.org/docs/stable/notes/multip
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from iotop_ai.model.preflight.environment.check import Check, State
@@ -63,4 +64,4 @@ def _in_notebook(method: str, script: ScriptFacts | None) -> Iterator[Check]:
 def _kernels(python: PythonFacts) -> Iterator[Check]:
     for name, program in python.lost_kernels[:3]:
         text = f"it starts {program}, which does not exist"
-        yield Check("python", f"Jupyter kernel {name}", WARN, text, f"jupyter kernelspec remove {name}")
+        yield Check("python", f"Jupyter kernel {name}", WARN, text, f"jupyter kernelspec remove {shlex.quote(name)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import NamedTuple
 
 
@@ -74,6 +75,11 @@ class PythonFacts(NamedTuple):
     held_locks: tuple[tuple[str, int], ...] = ()
     start_method: str = ""
     lost_kernels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The executable as a word of a shell."""
+        return shlex.quote(self.executable)
 
     def first(self, name: str) -> Package | None:
         """The distribution of this name that is imported; None without one."""
