@@ -1,10 +1,13 @@
 """GPUs, their driver, and the torch of the user's Python: facts in, lines out.
 
-Source of DRIVERS: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (CUDA Toolkit and minimum required driver
-version for minor version compatibility).
+Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (DRIVERS: CUDA Toolkit and minimum required driver
+version for minor version compatibility), https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
+(CUDA_VISIBLE_DEVICES: an index, or the beginning of a UUID; the first that does not exist ends the list).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
@@ -18,6 +21,8 @@ from iotop_ai.present.text.units import plural
 DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
 """The oldest driver of Linux for programs built with a CUDA of this major version."""
 INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
+CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
+OTHER_INDICES = {ROCM: "rocm6.4", XPU: "xpu"}
 _INDEX = "https://download.pytorch.org/whl"
 OK, WARN, FAIL, UNKNOWN = State
 
@@ -28,29 +33,36 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
     details = {uuid: one.value for uuid, one in (snapshot.gpu_slow.value or {}).items() if one.value is not None}
     driver = next((one.driver for one in details.values() if one.driver), "")
     states = [one.value for one in found.values() if one.value is not None]
-    out = [_driver(snapshot, facts, driver)]
+    nvidia = [uuid for uuid in found if _runs(uuid) == CUDA]
+    out = [_driver(snapshot, facts, driver, bool(nvidia))]
     for uuid, one in found.items():
         if one.value is None:
             out.append(Check("gpu", f"GPU {uuid}", FAIL, one.reason or one.status.value, one.remedy))
     for state in sorted(states, key=lambda one: one.number):
         out += _one(state, details.get(state.uuid))
-    if states:
-        if hidden := _hidden(facts, len(found)):
-            out.append(hidden)
-        if python.torches:
-            out.append(_build(python, python.torches[0], driver))
+    if nvidia and (hidden := _hidden(facts, nvidia, [one for one in states if _runs(one.uuid) == CUDA])):
+        out.append(hidden)
+    # amdgpu has a power cap for cards alone: an integrated GPU is not one to train on.
+    kinds = sorted({_runs(one.uuid) for one in states if _runs(one.uuid) != ROCM or one.power_limit_mw})
+    if kinds and python.torches:
+        out.append(_build(python, python.torches[0], driver, kinds))
     return out
 
 
-def _driver(snapshot: Snapshot, facts: HostFacts, driver: str) -> Check:
+def _runs(uuid: str) -> str:
+    """What torch has to be built for, by the maker of a GPU."""
+    return ROCM if uuid.startswith("AMD-") else XPU if uuid.startswith("Intel-") else CUDA
+
+
+def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> Check:
     reading = snapshot.gpu
-    if reading.value:
-        nvidia = any(one.value is not None and one.value.pcie_width is not None for one in reading.value.values())
-        if nvidia and driver and snapshot.host.container and not facts.uvm:
+    if reading.value and (nvidia or not facts.nvidia_cards):
+        links = any(one.value is not None and one.value.pcie_width is not None for one in reading.value.values())
+        if links and driver and snapshot.host.container and not facts.uvm:
             text = "/dev/nvidia-uvm is missing in this container: CUDA cannot start"
             return Check("gpu", "GPU driver", FAIL, text, "docker run --gpus all; on the host: nvidia-modprobe -u -c=0")
         return Check("gpu", "GPU driver", OK, f"{driver or 'it answers'}, {plural(len(reading.value), 'GPU')}")
-    if facts.nvidia_cards and not reading.value:
+    if facts.nvidia_cards:
         text = f"{plural(facts.nvidia_cards, 'NVIDIA GPU')} on the PCI bus: {reading.reason or 'the driver lists none'}"
         inside = "docker run --gpus all (nvidia-container-toolkit)" if snapshot.host.container else "modprobe nvidia"
         return Check("gpu", "GPU driver", FAIL, text, reading.remedy or inside)
@@ -96,32 +108,52 @@ def _least(*values: int | None) -> int | None:
     return min((value for value in values if value), default=None)
 
 
-def _hidden(facts: HostFacts, count: int) -> Check | None:
-    """What CUDA_VISIBLE_DEVICES leaves of the GPUs."""
-    value = facts.variables.get("CUDA_VISIBLE_DEVICES")
+def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) -> Check | None:
+    """What CUDA_VISIBLE_DEVICES leaves of NVIDIA's GPUs. uuids: of all, states: of those that answer."""
+    name = "CUDA_VISIBLE_DEVICES"
+    value = facts.variables.get(name)
     if value is None:
         return None
     chosen = [one.strip() for one in value.split(",")]
-    name, text = "CUDA_VISIBLE_DEVICES", f"{value!r}"
-    if not value.strip() or chosen[0].startswith("-"):
-        return Check("gpu", name, FAIL, f"{text} hides all {plural(count, 'GPU')}", f"unset {name}")
-    wrong = [one for one in chosen if one.isdecimal() and int(one) >= count]
-    if wrong:
-        text += f": GPU {wrong[0]} does not exist, and CUDA ignores it and all after it"
-        return Check("gpu", name, FAIL, text, f"export {name}={','.join(map(str, range(count)))}")
+    text, remedy = f"{value!r}", f"export {name}={','.join(map(str, range(len(uuids))))}"
+    if _ends(chosen[0]):
+        return Check("gpu", name, FAIL, f"{text} hides all {plural(len(uuids), 'GPU')}", f"unset {name}")
+    mig = [one.uuid for state in states for one in state.instances or ()]
+    no_mig = len(states) == len(uuids) and all(state.mig is False for state in states)
+    for at, one in enumerate(chosen):
+        if _ends(one):
+            break
+        if int(one) < len(uuids) if one.isdecimal() else _names(one, (*uuids, *mig)):
+            continue
+        if one.startswith("MIG-") and not no_mig:  # NVML lists one compute instance of each GPU instance
+            return Check("gpu", name, UNKNOWN, f"{text}: whether {one} exists is unknown", "nvidia-smi -L")
+        wrong = f"GPU {one}" if one.isdecimal() else one
+        so = "and CUDA ignores it and all after it" if at else "so CUDA sees no GPU"
+        return Check("gpu", name, FAIL, f"{text}: {wrong} does not exist, {so}", remedy)
     return Check("gpu", name, OK, text)
 
 
-def _build(python: PythonFacts, torch: Torch, driver: str) -> Check:
-    """The CUDA that torch was built with, against the driver."""
+def _ends(one: str) -> bool:
+    """Whether this entry ends the list, as -1 does."""
+    return not one or one.startswith("-")
+
+
+def _names(one: str, uuids: Sequence[str]) -> bool:
+    """Whether this is a UUID or the beginning of one."""
+    return one.startswith(("GPU-", "MIG-")) and any(uuid.startswith(one) for uuid in uuids)
+
+
+def _build(python: PythonFacts, torch: Torch, driver: str, kinds: Sequence[str]) -> Check:
+    """What torch was built for, against the GPUs and the driver. kinds: of what the GPUs here run."""
     pip = f"{python.command} -m pip install --force-reinstall torch --index-url {_INDEX}"
-    if torch.hip:
-        return Check("gpu", "torch build", OK, f"torch {torch.version} for ROCm {torch.hip}")
+    kind = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
     have = release(driver)
-    if not torch.cuda:
+    if kind not in kinds:
         fits = next((cuda for cuda in (13, 12, 11) if have >= DRIVERS[cuda]), 12)
-        text = f"torch {torch.version or '?'} is built without CUDA: it trains on the CPU"
-        return Check("gpu", "torch build", FAIL, text, f"{pip}/{INDICES[fits]}")
+        text = f"torch {torch.version or '?'} is built without {' or '.join(kinds)}: it trains on the CPU"
+        return Check("gpu", "torch build", FAIL, text, f"{pip}/{OTHER_INDICES.get(kinds[0], INDICES[fits])}")
+    if kind != CUDA:
+        return Check("gpu", "torch build", OK, f"torch {torch.version} for {kind} {torch.hip}".rstrip())
     built = release(torch.cuda)
     needed = DRIVERS.get(built[0]) if built else None
     if needed is None or not have:

@@ -127,7 +127,8 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
         text = f"torch {first.version} is compiled for NumPy 1, NumPy {numpy.version} is installed: conversions fail"
         yield Check("python", "torch", FAIL, text, f"{facts.command} -m pip install 'numpy<2'")
         return
-    build = f"CUDA {first.cuda}" if first.cuda else f"ROCm {first.hip}" if first.hip else "CPU only"
+    build = f"CUDA {first.cuda}" if first.cuda else f"ROCm {first.hip}" if first.hip else ""
+    build = build or ("XPU" if "+xpu" in first.version else "CPU only")
     yield Check("python", "torch", OK, f"{first.version or 'version unknown'}, {build}")
 
 

@@ -1,0 +1,99 @@
+"""Which GPUs a torch can use, by their maker and by CUDA_VISIBLE_DEVICES."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuInstance, GpuState
+from iotop_ai.model.preflight.environment.check import Check, State
+from iotop_ai.model.preflight.environment.host import HostFacts
+from iotop_ai.model.preflight.environment.python import PythonFacts, Torch
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from iotop_ai.preflight.environment.judge_gpu import judge_gpu
+
+EMPTY = Snapshot(1, 1, 1, 1.0, Host("box", "b", "6.8.0", 1000, "me", False), (), OwnCost(1, 0, 0, 0, 0))
+A, B = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "GPU-1111aaaa-d72c-4106-c12f-20bd9faed9f6"
+NVIDIA = (GpuState(A, 0, "H100", mig=False), GpuState(B, 1, "H100", mig=False))
+RADEON = GpuState("AMD-0000:03:00.0", 0, "MI210", power_limit_mw=300_000)
+INTEGRATED = GpuState("AMD-0000:0c:00.0", 0, "AMD GPU 164e")
+ARC = GpuState("Intel-0000:03:00.0", 0, "Intel GPU 56a0")
+CUDA, ROCM = Torch("/t", "2.5.0", "12.4"), Torch("/t", "2.5.0", "", "6.2")
+CPU, XPU = Torch("/t", "2.5.0+cpu"), Torch("/t", "2.5.0+xpu")
+
+
+def judged(gpus: Sequence[GpuState], torch: Torch = CUDA, visible: str | None = None, cards: int = 0) -> list[Check]:
+    """Without the driver's line where it is fine."""
+    table = {one.uuid: Reading(one, Status.OK) for one in gpus}
+    slow = {A: Reading(GpuDetail(A, driver="570.124.06"), Status.OK)}
+    snapshot = EMPTY._replace(gpu=Reading(table, Status.OK), gpu_slow=Reading(slow, Status.OK))
+    host = HostFacts(nvidia_cards=cards, variables={} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+    found = judge_gpu(snapshot, host, PythonFacts("/p", torches=(torch,)))
+    return [one for one in found if one.name != "GPU driver" or one.state is not State.OK]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "torch", "state", "index"),
+    [
+        (NVIDIA, CUDA, State.OK, ""),
+        (NVIDIA, CPU, State.FAIL, "cu126"),
+        (NVIDIA, ROCM, State.FAIL, "cu126"),
+        ((RADEON,), ROCM, State.OK, ""),
+        ((RADEON,), CUDA, State.FAIL, "rocm6.4"),
+        ((RADEON,), CPU, State.FAIL, "rocm6.4"),
+        ((ARC,), XPU, State.OK, ""),
+        ((ARC,), CUDA, State.FAIL, "xpu"),
+        ((*NVIDIA, RADEON), ROCM, State.OK, ""),
+        ((*NVIDIA, INTEGRATED), CUDA, State.OK, ""),
+        ((*NVIDIA, INTEGRATED), ROCM, State.FAIL, "cu126"),
+    ],
+)
+def test_a_torch_for_the_gpus_here(gpus: Sequence[GpuState], torch: Torch, state: State, index: str) -> None:
+    (check,) = judged(gpus, torch)
+    assert (check.name, check.state) == ("torch build", state)
+    assert check.remedy.rpartition("/")[2] == index
+
+
+@pytest.mark.parametrize("torch", [CPU, CUDA, ROCM])
+def test_an_integrated_gpu_needs_no_build(torch: Torch) -> None:
+    assert judged((INTEGRATED,), torch) == []
+
+
+def test_an_nvidia_card_without_a_driver_beside_an_integrated_gpu() -> None:
+    (check,) = judged((INTEGRATED,), CUDA, cards=1)
+    assert (check.state, check.text) == (State.FAIL, "1 NVIDIA GPU on the PCI bus: the driver lists none")
+
+
+@pytest.mark.parametrize(
+    ("visible", "text"),
+    [
+        ("0,1", ""),
+        ("1,0", ""),
+        (A, ""),
+        ("GPU-8932f937,1", ""),
+        ("0,-1,7", ""),
+        ("", "'' hides all 2 GPUs"),
+        ("2", "'2': GPU 2 does not exist, so CUDA sees no GPU"),
+        ("1,2", "'1,2': GPU 2 does not exist, and CUDA ignores it and all after it"),
+        ("NoDevFiles", "'NoDevFiles': NoDevFiles does not exist, so CUDA sees no GPU"),
+        ("0,GPU-7777", "'0,GPU-7777': GPU-7777 does not exist, and CUDA ignores it and all after it"),
+        ("MIG-1234", "'MIG-1234': MIG-1234 does not exist, so CUDA sees no GPU"),
+    ],
+)
+def test_what_cuda_visible_devices_names(visible: str, text: str) -> None:
+    check = next(one for one in judged((*NVIDIA, RADEON), visible=visible) if one.name == "CUDA_VISIBLE_DEVICES")
+    assert (check.state, check.text) == ((State.FAIL, text) if text else (State.OK, repr(visible)))
+
+
+def test_a_mig_instance_that_nvml_does_not_list_is_unknown() -> None:
+    sliced = GpuState(A, 0, "H100", mig=True, instances=(GpuInstance(1, "MIG-1234-5"),))
+    for gpus, visible, state in (
+        ((sliced,), "MIG-1234", State.OK),
+        ((sliced,), "MIG-9999", State.UNKNOWN),
+        ((sliced._replace(mig=None, instances=None),), "MIG-1234-5", State.UNKNOWN),
+        ((sliced,), "GPU-9999", State.FAIL),
+    ):
+        assert judged(gpus, visible=visible)[0].state is state
