@@ -16,9 +16,18 @@ from iotop_ai.model.preflight.environment.script import ScriptFacts
 LARGEST = 4 << 20
 STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 """Calls that start processes, by the last part of their name."""
+MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
+"""Where these are from; psutil's Process starts none."""
+THREADS = "multiprocessing.dummy."
+READS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
+"""Calls that iterate a loader they are given."""
+READS_NOT = ("len", "range", "print", "type", "isinstance", "repr", "str", "id")
 METHODS = ("fork", "spawn", "forkserver")
+MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
+"""Lines of a cell that are tried one by one, and characters of such a cell."""
 _ITEMS = ("__getitem__", "__getitems__", "__iter__")
-_MAGIC = re.compile(r"^\s*[%!?].*$", re.MULTILINE)
+_MAGIC = re.compile(r"^(\s*)[%!?].*$")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def read_script(path: str) -> ScriptFacts:
@@ -52,21 +61,52 @@ def cells_text(text: str) -> str:
         if cell["cell_type"] == "code":
             source = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
             if not source.lstrip().startswith("%%"):
-                out.append(_MAGIC.sub("", source))
+                out.append(_without_magics(source))
     return "\n".join(out)
+
+
+def _without_magics(source: str) -> str:
+    """The cell with ``pass`` for each magic: of what is not Python alone, since a line may begin with ``% (a, b)``."""
+    lines = source.splitlines()
+    for _ in range(MOST_MAGICS if len(source) <= LARGEST_CELL else 0):
+        try:
+            _tree("\n".join(lines))
+        except SyntaxError as error:
+            at = (error.lineno or 0) - 1
+            if not (0 <= at < len(lines) and _MAGIC.match(lines[at])):
+                break
+            _pass(lines, at)
+        else:
+            return "\n".join(lines)
+    for at in range(len(lines)):
+        if _MAGIC.match(lines[at]):
+            _pass(lines, at)
+    return "\n".join(lines)
+
+
+def _pass(lines: list[str], at: int) -> None:
+    """Replace a magic and the lines that continue it."""
+    indent, more = lines[at][: len(lines[at]) - len(lines[at].lstrip())], lines[at].endswith("\\")
+    lines[at] = f"{indent}pass"
+    while more and (at := at + 1) < len(lines):
+        more, lines[at] = lines[at].endswith("\\"), ""
+
+
+def _tree(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
 def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFacts:
     """The facts of a source text. Raises SyntaxError, ValueError or RecursionError where it is not Python."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tree = ast.parse(source)
+    tree = _tree(source)
     found = _Module(tree)
     return ScriptFacts(
         path,
         notebook=notebook,
         unguarded=clean(found.unguarded()),
-        workers=any(found.starts(call) for call in _calls(tree)),
+        workers=any(found.starts(call) or found.loads(call) for call in _calls(tree)),
         method=found.method(),
         cuda=clean(found.cuda()),
         datasets=tuple(clean(one.name) for one in found.datasets),
@@ -87,13 +127,61 @@ class _Module:
             for target in one.targets
             if isinstance(target, ast.Name)
         }
+        self.imports = dict(_imports(tree))
+        self.loaders: dict[str, str] = {}
+        """Class of the loader by the name of a variable, or of a function that returns one."""
+        for _ in range(2):  # a function may return what it calls by a name
+            self._find_loaders()
+
+    def _find_loaders(self) -> None:
+        for one in ast.walk(self.tree):
+            if isinstance(one, ast.Assign | ast.AnnAssign | ast.NamedExpr) and (made := self._made(one.value)):
+                targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+                names = (name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
+                self.loaders |= {name.id: made for name in names}
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in self.functions:
+                self._pass_on(one, self.functions[one.func.id].args)
+        for name, function in self.functions.items():
+            for one in ast.walk(function):
+                if isinstance(one, ast.Return) and (made := self._made(one.value) or self._read(one.value)):
+                    self.loaders[name] = made
+
+    def _pass_on(self, call: ast.Call, parameters: ast.arguments) -> None:
+        """The parameters of a function that get a loader here."""
+        names = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
+        given = [*zip(names, call.args, strict=False), *((one.arg, one.value) for one in call.keywords if one.arg)]
+        self.loaders |= {name: loader for name, value in given if (loader := self._read(value))}
+
+    def _made(self, part: ast.AST | None) -> str:
+        """The class of a loader that this makes; "" without one."""
+        calls = list(_calls(part)) if part is not None else []
+        makers = (_last_name(one.func) if self.loads(one) else self._maker(one) for one in calls)
+        return next(filter(None, makers), "")
+
+    def _maker(self, call: ast.Call) -> str:
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        return self.loaders.get(name, "") if name in self.functions else ""
 
     def starts(self, call: ast.Call) -> bool:
-        """Whether a call starts processes, now or when it is iterated."""
-        name = _last_name(call.func)
-        if name in STARTS:
-            return True
-        if not name.endswith("DataLoader"):
+        """Whether a call starts processes."""
+        name = self._whole_name(call.func)
+        return name.rpartition(".")[2] in STARTS and name.startswith(MODULES) and not name.startswith(THREADS)
+
+    def _whole_name(self, part: ast.expr) -> str:
+        """ "multiprocessing.Pool" of ``mp.Pool``, by the imports; a context has the names of its module."""
+        words: list[str] = []
+        while isinstance(part, ast.Attribute):
+            words.append(part.attr)
+            part = part.value
+        if _is_context(part):
+            words.append("multiprocessing")
+        elif isinstance(part, ast.Name):
+            words.append(self.imports.get(part.id) or self.imports.get("*", "") + part.id)
+        return ".".join(reversed(words))
+
+    def loads(self, call: ast.Call) -> bool:
+        """Whether a call makes a loader that starts processes when it is iterated."""
+        if not _last_name(call.func).endswith("DataLoader"):
             return False
         workers = next((one.value for one in call.keywords if one.arg == "num_workers"), None)
         if isinstance(workers, ast.Name):
@@ -101,26 +189,38 @@ class _Module:
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
 
     def unguarded(self) -> str:
-        """The first call that starts processes when a worker imports the module; "" without one."""
-        for part in self.tree.body:
-            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or _is_guard(part):
-                continue
-            for call in _calls(part):
-                inside = self._started_by(call, set())
-                if inside is not None:
-                    return f"{_last_name(inside.func)}() in line {inside.lineno}"
+        """What starts processes first when a worker imports the module; "" nothing."""
+        return self._started(self.tree, set())
+
+    def _started(self, part: ast.AST, seen: set[str]) -> str:
+        """What starts processes in this part, or in the module's functions that it calls."""
+        for one in _running(part):
+            read = [one.iter] if isinstance(one, ast.For | ast.AsyncFor | ast.comprehension) else []
+            if isinstance(one, ast.Call):
+                if self.starts(one):
+                    return f"{_last_name(one.func)}() in line {one.lineno}"
+                read = _given(one) if _last_name(one.func) in READS else []
+            for value in read:
+                if loader := self._read(value):
+                    return f"iteration of {loader} in line {value.lineno}"
+            name = one.func.id if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) else ""
+            if name in self.functions and name not in seen:
+                seen.add(name)
+                if inside := self._started(self.functions[name], seen):
+                    return inside
         return ""
 
-    def _started_by(self, call: ast.Call, seen: set[str]) -> ast.Call | None:
-        """The call that starts processes: this one, or one in the module's function that it calls."""
-        if self.starts(call):
-            return call
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
-        if name not in self.functions or name in seen:
-            return None
-        seen.add(name)
-        found = (self._started_by(one, seen) for one in _calls(self.functions[name]))
-        return next((one for one in found if one is not None), None)
+    def _read(self, part: ast.expr | None) -> str:
+        """The class of the loader that this iterates when it is iterated itself; "" without one."""
+        while isinstance(part, ast.Subscript | ast.Starred | ast.NamedExpr):
+            part = part.value
+        if isinstance(part, ast.Name):
+            return "" if part.id in self.functions else self.loaders.get(part.id, "")
+        if not isinstance(part, ast.Call) or _last_name(part.func) in READS_NOT:
+            return ""
+        if self.loads(part):
+            return _last_name(part.func)
+        return self._maker(part) or next(filter(None, map(self._read, _given(part))), "")
 
     def method(self) -> str:
         """The start method that the script sets, the last one; "" without one."""
@@ -155,11 +255,52 @@ def _is_dataset(one: ast.ClassDef) -> bool:
     return any(_last_name(base).endswith("Dataset") for base in one.bases)
 
 
-def _is_guard(part: ast.stmt) -> bool:
-    """``if __name__ == "__main__":``, in either order."""
-    if not (isinstance(part, ast.If) and isinstance(part.test, ast.Compare)):
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(one.value for one in call.keywords)]
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """What a name stands for: ("mp", "torch.multiprocessing"); "*" for all names of a module. A context of
+    multiprocessing stands for the module.
+    """
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Import):
+            for name in one.names:
+                yield (name.asname, name.name) if name.asname else (name.name.split(".")[0],) * 2
+        elif isinstance(one, ast.ImportFrom):
+            for name in one.names:
+                whole = f"{one.module}.{name.name}"
+                if name.name != "*":
+                    yield name.asname or name.name, whole
+                elif whole.startswith(MODULES):
+                    yield "*", whole.removesuffix("*")
+        elif isinstance(one, ast.Assign) and _is_context(one.value):
+            yield from ((name.id, "multiprocessing") for name in one.targets if isinstance(name, ast.Name))
+
+
+def _is_context(part: ast.expr) -> bool:
+    return isinstance(part, ast.Call) and _last_name(part.func) == "get_context"
+
+
+def _running(part: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run when this runs, in their order: not those of functions within it, or below a guard."""
+    todo: list[ast.AST] = [part]
+    while todo:
+        one = todo.pop()
+        yield one
+        if one is not part and isinstance(one, _FUNCTIONS):
+            continue
+        guard = isinstance(one, ast.If) and _is_guard(one.test)
+        todo += reversed(one.orelse if guard else list(ast.iter_child_nodes(one)))  # type: ignore[attr-defined]
+
+
+def _is_guard(test: ast.expr) -> bool:
+    """``__name__ == "__main__"``, in either order, alone or with ``and``."""
+    if isinstance(test, ast.BoolOp):
+        return isinstance(test.op, ast.And) and any(map(_is_guard, test.values))
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)):
         return False
-    sides = (part.test.left, *part.test.comparators)
+    sides = (test.left, *test.comparators)
     names = {one.id for one in sides if isinstance(one, ast.Name)}
     return "__name__" in names and any(isinstance(one, ast.Constant) and one.value == "__main__" for one in sides)
 

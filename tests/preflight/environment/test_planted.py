@@ -285,7 +285,9 @@ def test_faults_of_start_network_and_locks(place: Place, usual: set[str]) -> Non
         "GLOO_SOCKET_IFNAME": "fail", "NCCL_DEBUG_SUBSYS": "warn", "NCCL_P2P_DISABLE": "warn",
     }  # fmt: skip
     assert f"process {os.getpid()} (" in found["lock in datasets"][1]
-    assert found["main guard"][1].startswith("DataLoader() in line 10 runs on import, and each worker started by spawn")
+    assert found["main guard"][1].startswith(
+        "iteration of DataLoader in line 10 runs on import, and each worker started by spawn"
+    )
 
 
 @pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root for a network namespace")

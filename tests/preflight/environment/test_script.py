@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -14,29 +15,103 @@ from iotop_ai.model.preflight.environment.script import ScriptFacts
 from iotop_ai.preflight.environment.judge_nccl import judge_nccl
 from iotop_ai.preflight.environment.judge_script import judge_script
 from iotop_ai.preflight.environment.locks import parse_locks
-from iotop_ai.preflight.environment.script import parse_script, read_script
+from iotop_ai.preflight.environment.script import cells_text, parse_script, read_script
 
 DATASET = "class Images(Dataset):\n    def __getitem__(self, i):\n        return {}\n"
+
+
+LOADER = "loader = DataLoader(data, num_workers=2)\n"
+POOL = "from multiprocessing import Pool\n"
 
 
 @pytest.mark.parametrize(
     ("source", "unguarded"),
     [
-        ("loader = DataLoader(data, num_workers=2)", "DataLoader() in line 1"),
-        ("N = 2\nloader = torch.utils.data.DataLoader(data, num_workers=N)", "DataLoader() in line 2"),
-        ("loader = StatefulDataLoader(data, num_workers=args.workers)", "StatefulDataLoader() in line 1"),
-        ("def main():\n    with Pool(4) as pool: pass\nmain()", "Pool() in line 2"),
+        ("def main():\n    with Pool(4) as pool: pass\nmain()", "Pool() in line 3"),
         ("def a(): b()\ndef b(): a()\na()", ""),
-        ("loader = DataLoader(data)", ""),
-        ("N = 0\nloader = DataLoader(data, num_workers=N)", ""),
         ("def main():\n    Pool(4)\nif __name__ == '__main__':\n    main()", ""),
         ("def main():\n    Pool(4)\nif '__main__' == __name__: main()", ""),
-        ("if name == '__main__':\n    Pool(4)", "Pool() in line 2"),
+        ("if __name__ == '__main__' and True:\n    Pool(4)", ""),
+        ("if __name__ == '__main__':\n    pass\nelse:\n    Pool(4)", "Pool() in line 5"),
+        ("if __name__ == '__main__' or True:\n    Pool(4)", "Pool() in line 3"),
+        ("if __name__ != '__main__':\n    Pool(4)", "Pool() in line 3"),
+        ("try:\n    if __name__ == '__main__': Pool(4)\nfinally: pass", ""),
+        ("if name == '__main__':\n    Pool(4)", "Pool() in line 3"),
         ("class Run:\n    def go(self): Pool(4)", ""),
+        ("class Run:\n    pool = Pool(4)", "Pool() in line 3"),
     ],
 )
 def test_what_starts_processes_on_import(source: str, unguarded: str) -> None:
-    assert parse_script(source, "t.py").unguarded == unguarded
+    assert parse_script(POOL + source, "t.py").unguarded == unguarded
+
+
+@pytest.mark.parametrize(
+    ("source", "starts"),
+    [
+        ("import multiprocessing as mp\nmp.Process(target=f)", "Process"),
+        ("import torch\ntorch.multiprocessing.spawn(f)", "spawn"),
+        ("from torch import multiprocessing as mp\nmp.start_processes(f)", "start_processes"),
+        ("import multiprocessing\nctx = multiprocessing.get_context('spawn')\nctx.Pool(2)", "Pool"),
+        ("import multiprocessing\nmultiprocessing.get_context().Pool(2)", "Pool"),
+        ("import concurrent.futures\nconcurrent.futures.ProcessPoolExecutor()", "ProcessPoolExecutor"),
+        ("from concurrent.futures import ProcessPoolExecutor as P\nP()", "P"),
+        ("from multiprocessing import *\nPool(2)", "Pool"),
+        ("import psutil, os\npsutil.Process(os.getpid())", ""),
+        ("from psutil import Process\nProcess()", ""),
+        ("from multiprocessing.dummy import Pool\nPool(2)", ""),
+        ("from multiprocessing.pool import ThreadPool\nThreadPool(2)", ""),
+        ("Pool(2)", ""),
+    ],
+)
+def test_whose_calls_start_processes(source: str, starts: str) -> None:
+    found = parse_script(source, "t.py")
+    assert found.unguarded.partition("(")[0] == starts
+    assert found.workers == bool(starts)
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("", 0),
+        ("def main():\n    for one in loader: pass\nif __name__ == '__main__':\n    main()", 0),
+        ("print(len(loader))\nfor i in range(len(loader)): pass", 0),
+        ("for one in loader: pass", 2),
+        ("for i, one in enumerate(tqdm(loader)): pass", 2),
+        ("first = next(iter(loader))", 2),
+        ("x = [one for one in loader]", 2),
+        ("trainer.fit(model, loader)", 2),
+        ("for one in DataLoader(data, num_workers=N): pass", 2),
+        ("for one in DataLoader(data): pass", 0),
+        ("N = 0\nfor one in DataLoader(data, num_workers=N): pass", 0),
+        ("for one in StatefulDataLoader(data, num_workers=args.workers): pass", 2),
+        ("def train(it):\n    for one in it: pass\ntrain(loader)", 3),
+        ("def make():\n    return loader, 1\n", 0),
+        ("def make():\n    it = DataLoader(data, num_workers=2)\n    return it\nl = make()\nfor one in l: pass", 6),
+        ("loaders = {'a': DataLoader(data, num_workers=2)}\nfor one in loaders['a']: pass", 3),
+    ],
+)
+def test_a_loader_starts_its_workers_when_it_is_iterated(source: str, line: int) -> None:
+    found = parse_script(LOADER + source, "t.py")
+    assert found.unguarded.rpartition(" ")[2] == (str(line) if line else "")
+    assert found.workers
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "if COLAB:\n    !pip install timm\nx = 1",
+        "x = ('%d of %d'\n   % (a, b))",
+        "x = ('%d of %d'\n   % (a, b))\n%matplotlib inline",
+        "!pip install a \\\n    b\nx = 1",
+        "?print\n%cd /data/it's\nx = 1",
+        "!ls\n" * 1000 + "x = 1",
+    ],
+)
+def test_magics_of_a_cell(cell: str) -> None:
+    book = json.dumps({"cells": [{"cell_type": "code", "source": cell}]})
+    names = {one.id for one in ast.walk(ast.parse(cells_text(book))) if isinstance(one, ast.Name)}
+    assert {"x"} <= names <= {"x", "a", "b", "COLAB"}
+    assert ("% (a, b)" in cells_text(book)) == ("% (a, b)" in cell)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +150,7 @@ def test_a_notebook_and_files_that_are_none(tmp_path: Path) -> None:
     code = ["%matplotlib inline\n", "!pip list\n", "from torch import *\n", "DataLoader(d, num_workers=2)"]
     cells = [{"cell_type": "markdown", "source": "# not code ("}, {"cell_type": "code", "source": code}]
     book.write_text(json.dumps({"cells": cells}))
-    assert read_script(str(book)) == ScriptFacts(
-        str(book), notebook=True, unguarded="DataLoader() in line 4", workers=True
-    )
+    assert read_script(str(book)) == ScriptFacts(str(book), notebook=True, workers=True)
     book.write_text("[]")
     assert read_script(str(book)).error == "not a notebook"
     wrong = tmp_path / "wrong.py"
