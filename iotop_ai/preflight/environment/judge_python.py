@@ -29,7 +29,11 @@ SLOWING = {
     "MALLOC_PERTURB_": "each allocation is overwritten",
     "PYTHONPROFILEIMPORTTIME": "each import is timed and printed",
 }
-"""Variables that slow a training when they are set to more than 0, and how."""
+"""Variables that slow a training when they are set, and how; 0 turns most of them off."""
+NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
+"""Any text turns these on, 0 too."""
+PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+"""Counts by its presence, without a value too."""
 LOUD = {
     "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by a further one"),
     "NCCL_DEBUG": (("TRACE",), "each call is printed"),
@@ -72,8 +76,9 @@ def judge_variables(host: HostFacts) -> Iterator[Check]:
     """Those that were set to find a fault, and slow what runs now."""
     for name, how in SLOWING.items():
         value = host.variables.get(name, "")
-        if value not in ("", "0", "False", "false"):
-            yield Check("python", name, WARN, f"{value}: {how}", f"unset {name}")
+        off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")
+        if (name == PRESENT and name in host.variables) or value not in off:
+            yield Check("python", name, WARN, f"{value or 'set'}: {how}", f"unset {name}")
     for name, (values, how) in LOUD.items():
         value = host.variables.get(name, "")
         if value in values:

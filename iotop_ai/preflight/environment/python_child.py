@@ -5,14 +5,21 @@ Run as ``python -c SOURCE FOLDER``: FOLDER is the one that the training starts i
 
 from __future__ import annotations
 
-import contextlib
-import glob
-import json
 import os
-import platform
-import re
 import sys
-from typing import Any
+
+PATH = [place for place in sys.path if place]
+"""As the training has it."""
+STANDARD = os.path.dirname(os.__file__)
+# A file of the user with the name of a module is to be found, not imported.
+sys.path[:] = sorted(PATH, key=lambda place: not place.startswith(STANDARD) or "-packages" in place)
+
+import contextlib  # noqa: E402
+import glob  # noqa: E402
+import json  # noqa: E402
+import platform  # noqa: E402
+import re  # noqa: E402
+from typing import Any  # noqa: E402
 
 MOST = 5000
 LIBRARY = "libstdc++.so.6"
@@ -34,7 +41,7 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
     from importlib.metadata import distributions as find
 
     found: list[tuple[dict[str, Any], Any]] = []
-    for one in find():
+    for one in find(path=PATH):
         try:
             name = one.metadata["Name"]
             if not name or len(found) >= MOST:
@@ -122,7 +129,7 @@ def torches() -> list[dict[str, str]]:
 def module_folders(name: str) -> list[str]:
     """The folders of a package on the path, each once."""
     out: list[str] = []
-    for place in sys.path:
+    for place in PATH:
         folder = os.path.join(place, name)
         real = os.path.realpath(folder)
         if os.path.isfile(os.path.join(folder, "__init__.py")) and real not in [os.path.realpath(one) for one in out]:
@@ -145,9 +152,20 @@ def conda_packages() -> list[list[str]]:
 
 
 def shadows(folder: str) -> list[str]:
-    """Files in the folder of the training that hide a module of the standard library or a framework."""
+    """Files in the folder of the training that hide a module of the standard library or an installed framework."""
+    import sysconfig
+    from importlib.machinery import PathFinder
+
+    own = os.path.realpath(folder)
+    installed = [place for place in (*sysconfig.get_paths().values(), *PATH) if "-packages" in os.path.basename(place)]
+    if own in map(os.path.realpath, [STANDARD, *installed]):
+        return []
     known = set(getattr(sys, "stdlib_module_names", ())) or set(sys.builtin_module_names)
-    known.update(COMMON)
+    others = [place for place in PATH if os.path.realpath(place) != own]
+    for name in COMMON:
+        found = PathFinder.find_spec(name, others)
+        if found is not None and found.origin:
+            known.add(name)
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -157,9 +175,7 @@ def shadows(folder: str) -> list[str]:
         stem, ending = os.path.splitext(name)
         package = os.path.isfile(os.path.join(folder, name, "__init__.py"))
         if (ending == ".py" and stem in known) or (package and name in known):
-            inside = any(os.path.realpath(folder) == os.path.realpath(place) for place in sys.path)
-            if not inside:
-                out.append(name)
+            out.append(name)
     return out
 
 
@@ -256,8 +272,6 @@ def libstdcxx() -> list[list[Any]]:
 def main() -> None:
     """Look and write the object."""
     start = sys.argv[1] if len(sys.argv) > 1 else ""
-    sys.path[:] = [place for place in sys.path if place]
-    here = sys.path[:]
     found = distributions()
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
@@ -283,7 +297,6 @@ def main() -> None:
         "libstdcxx": libstdcxx(),
         "unmet": unmet(found),
     }
-    sys.path[:] = here
     sys.stdout.write(json.dumps(out))
 
 
