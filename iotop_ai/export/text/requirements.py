@@ -11,6 +11,10 @@ LEFT_OUT = ("pip", "setuptools", "wheel", "distribute")
 """As ``pip freeze``."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 _TORCH_BUILD = re.compile(r"\+((?:cu|rocm|cpu|xpu)[0-9.]*)$")
+_FILE = re.compile(r"(\w+\+)?file:")
+_SSH = "ssh://git@"
+"""The login of git's servers, not a secret."""
+_COMMIT = re.compile(r"(?<=@)[0-9a-f]{40,64}(#subdirectory=.*)?$")
 _INDEX = "https://download.pytorch.org/whl/"
 
 
@@ -55,9 +59,17 @@ def _requirement(one: Package) -> str:
     """One line; a comment for what no index has, so that the file installs elsewhere."""
     if not (_PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)):
         return f"# {canonical(one.name)}: its metadata is not valid"
-    if one.editable or one.url.startswith("file:"):
-        return f"# {one.name}=={one.version} is installed from {without_secrets(one.url)}"
-    return f"{one.name} @ {without_secrets(one.url)}" if one.url else f"{one.name}=={one.version}"
+    url = _url(one.url)
+    if one.editable or _FILE.match(url):
+        return f"# {one.name}=={one.version} is installed from {url}"
+    return f"{one.name} @ {url}" if url else f"{one.name}=={one.version}"
+
+
+def _url(url: str) -> str:
+    """Without secrets. A commit looks like one."""
+    commit = _COMMIT.search(url) if "+" in url.partition(":")[0] else None
+    end = commit.start() if commit else len(url)
+    return _SSH.join(map(without_secrets, url[:end].split(_SSH))) + url[end:]
 
 
 def _quoted(line: str) -> str:

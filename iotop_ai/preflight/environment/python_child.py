@@ -36,6 +36,14 @@ def text_of(path: str, limit: int = 1 << 20) -> str:
         return ""
 
 
+def url_of(direct: dict[str, Any]) -> str:
+    """The URL of direct_url.json as pip takes it: "git+https://host/name.git@COMMIT#subdirectory=part"."""
+    url, vcs, part = str(direct.get("url", "")), direct.get("vcs_info"), direct.get("subdirectory")
+    if isinstance(vcs, dict) and vcs.get("commit_id"):
+        url = f"{vcs.get('vcs')}+{url}@{vcs['commit_id']}"
+    return f"{url}#subdirectory={part}" if part else url
+
+
 def distributions() -> list[tuple[dict[str, Any], Any]]:
     """Every installed distribution in the order of the path, with the object that describes it."""
     from importlib.metadata import distributions as find
@@ -56,7 +64,7 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
                 "installer": (one.read_text("INSTALLER") or "").strip(),
                 "folder": str(one.locate_file("")),
                 "tags": re.findall(r"^Tag: (\S+)", wheel, re.MULTILINE),
-                "url": str(direct.get("url", "")),
+                "url": url_of(direct),
                 "editable": bool((direct.get("dir_info") or {}).get("editable")),
             }
         except Exception:  # damaged metadata

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 class Package(NamedTuple):
     """An installed distribution. installer: pip, uv, conda; "" unknown. folder: of its metadata. url: of a direct
-    installation, editable where that is a checkout. tags: of its wheel ("cp311-cp311-manylinux_2_17_x86_64")."""
+    installation, as pip takes it ("git+https://host/name.git@COMMIT"); editable where that is a checkout. tags: of its
+    wheel ("cp311-cp311-manylinux_2_17_x86_64").
+    """
 
     name: str
     version: str

@@ -48,7 +48,7 @@ class Difference(NamedTuple):
     second: str | None
 
 
-_SECTIONS = ("machine", "limits", "python", "packages", "variables")
+_SECTIONS = ("machine", "limits", "python", "packages", "conda_packages", "variables")
 _OWN = ("name", "executable", "prefix", "base_prefix", "folder")
 """Paths and names differ between any two machines."""
 

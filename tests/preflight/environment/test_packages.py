@@ -1,0 +1,56 @@
+"""Packages as a Python's metadata has them, as requirements, and in the difference of two environments."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.export.text.requirements import environment_text, requirements_text
+from iotop_ai.model.preflight.environment.report import Difference, differences
+from iotop_ai.preflight.environment.python import read_python
+from tests.preflight.environment.plant import package
+
+COMMIT = "9604f5995cc628619f0e4fd913453b4d7d61db3f"
+GIT = {"vcs": "git", "commit_id": COMMIT, "requested_revision": "main"}
+
+
+@pytest.mark.parametrize(
+    ("direct", "line"),
+    [
+        ({"url": "https://host/d2.git", "vcs_info": GIT}, f"d2 @ git+https://host/d2.git@{COMMIT}"),
+        (
+            {"url": "https://host/all.git", "vcs_info": GIT, "subdirectory": "python/d2"},
+            f"d2 @ git+https://host/all.git@{COMMIT}#subdirectory=python/d2",
+        ),
+        ({"url": "ssh://git@host/d2.git", "vcs_info": GIT}, f"d2 @ git+ssh://git@host/d2.git@{COMMIT}"),
+        ({"url": "https://me:token@host/d2.git", "vcs_info": GIT}, f"d2 @ git+https://***@host/d2.git@{COMMIT}"),
+        ({"url": "https://host/d2.whl", "archive_info": {}}, "d2 @ https://host/d2.whl"),
+        (
+            {"url": "file:///src/d2", "vcs_info": GIT},
+            f"# d2==0.6 is installed from git+file:///src/d2@{COMMIT}",
+        ),
+        ({"url": "file:///src/d2", "dir_info": {}}, "# d2==0.6 is installed from file:///src/d2"),
+        ({"url": "https://host/d2.git", "vcs_info": []}, "d2 @ https://host/d2.git"),
+        ({}, "d2==0.6"),
+    ],
+)
+def test_a_package_of_a_url_is_installed_from_there(tmp_path: Path, direct: Mapping[str, object], line: str) -> None:
+    package(tmp_path, "d2", "0.6")
+    (tmp_path / "d2-0.6.dist-info/direct_url.json").write_text(json.dumps(direct))
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    found = read_python(sys.executable, str(tmp_path), Clock(), environ)
+    only = found._replace(packages=tuple(one for one in found.packages if one.name == "d2"))
+    assert requirements_text(only).splitlines()[1:] == [line]
+    quoted = f'"{line}"' if " " in line else line
+    assert environment_text(only, "e").splitlines()[-1] == f"      - {quoted}"
+
+
+def test_packages_of_conda_are_compared() -> None:
+    first, second = ({"conda_packages": {"cudatoolkit": one, "mkl": "1"}} for one in ("11.8", "12.4"))
+    assert list(differences(first, second)) == [Difference("conda_packages", "cudatoolkit", "11.8", "12.4")]
