@@ -1,7 +1,8 @@
 """Container, limits and terminal: facts in, lines out.
 
 Sources of the thresholds: https://docs.pytorch.org/docs/stable/multiprocessing.html (a file descriptor for each shared
-tensor, /dev/shm), https://docs.docker.com/reference/cli/docker/container/run/ (--shm-size is 64 MB by default).
+tensor, /dev/shm), https://docs.docker.com/reference/cli/docker/container/run/ (--shm-size is 64 MB by default),
+https://github.com/openucx/ucx/pull/8085 (UCX uses no InfiniBand with less than 512 MB of locked memory).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ SHM_FAIL_BYTES = 128 * MIB
 SHM_WARN_BYTES = GIB
 FILES_FAIL, FILES_WARN, FILES_WANTED = 256, 1024, 65536
 PROCESSES_WARN = 2048
+LOCKED_FAIL_BYTES = 512 * MIB
+"""The least that UCX takes. The kernel's default is 8 MB, which NCCL's buffers exceed."""
 MEMORY_FAIL_BYTES, MEMORY_WARN_BYTES = GIB, 4 * GIB
 OK, WARN, FAIL, UNKNOWN = State
 
@@ -108,8 +111,8 @@ def _limits(facts: HostFacts) -> list[Check]:
         out.append(Check("limits", "processes", state, f"{soft} processes and threads of this user{why}",
                          "ulimit -u unlimited" if why else ""))  # fmt: skip
     soft, _ = facts.limits.get("memlock", (INFINITE, INFINITE))
-    if facts.rdma and soft != INFINITE:
-        text = f"{amount(soft)} of locked memory: RDMA (InfiniBand) registers all of its buffers"
+    if facts.rdma and soft != INFINITE and soft < LOCKED_FAIL_BYTES:
+        text = f"{amount(soft)} of locked memory: RDMA (InfiniBand) needs {amount(LOCKED_FAIL_BYTES)} for its buffers"
         out.append(Check("limits", "locked memory", FAIL, text, "ulimit -l unlimited, docker run --ulimit memlock=-1"))
     return out
 
