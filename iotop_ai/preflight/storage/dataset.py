@@ -48,13 +48,12 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     seen: set[tuple[int, int]] = set()
     complete, size_bytes = True, 0
     for entry in tree:
-        if not entry.regular or not entry.stat.st_size or seen_before(seen, entry.stat):
-            continue
-        sizes.append(entry.stat.st_size)
-        sample.take(entry.path, entry.stat.st_size)
-        size_bytes += entry.stat.st_size
         show(len(sizes), size_bytes)
-        if clock.monotonic_ns() > end_ns or len(sizes) >= MOST_SCANNED:
+        if entry.regular and entry.stat.st_size and not seen_before(seen, entry.stat):
+            sizes.append(entry.stat.st_size)
+            sample.take(entry.path, entry.stat.st_size)
+            size_bytes += entry.stat.st_size
+        if sizes and (clock.monotonic_ns() > end_ns or len(sizes) >= MOST_SCANNED):
             complete = False
             break
     ordered = sorted(sizes) or [0]
@@ -120,8 +119,8 @@ class Files:
             os.close(handle)
 
 
-def pictures(scanned: Scanned) -> list[bytes]:
-    """A few pictures of the sample."""
+def pictures(scanned: Scanned, going: Callable[[], bool]) -> list[bytes]:
+    """A few pictures of the sample. going: called after each read; False ends it."""
     out: list[bytes] = []
     for path, evict in scanned.files:
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:
@@ -132,8 +131,11 @@ def pictures(scanned: Scanned) -> list[bytes]:
             handle, _ = open_below(scanned.top, path)
         except OSError:
             continue
-        with os.fdopen(handle, "rb") as file:
-            out.append(file.read(MOST_BYTES))
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            parts: list[bytes] = []
+            while len(parts) < MOST_BYTES // CHUNK and going() and (part := file.read(CHUNK)):
+                parts.append(part)
+            out.append(b"".join(parts))
             if evict:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
     return out

@@ -6,16 +6,21 @@ import json
 import os
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from iotop_ai.collectors.io.spawn import run
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.dataset import Decoding
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
 MOST_FILES, MOST_BYTES = 32, 32 << 20
 _TIMEOUT_S = 15.0
+_TICK_S = 0.2
+_KILLED_S = 1.0
+"""A killed Python that waits for a storage does not end."""
 _SOURCE = Path(__file__).with_name("decode_child.py")
 
 
@@ -24,19 +29,33 @@ def is_picture(path: str) -> bool:
     return path.lower().endswith(PICTURES)
 
 
-def decode(python: str, files: Sequence[bytes]) -> Decoding:
-    """Decode these files. Never raises: without a result ``why`` says the reason."""
+def decode(python: str, files: Sequence[bytes], clock: Clock, going: Callable[[], bool]) -> Decoding:
+    """Decode these files. Never raises: without a result ``why`` says the reason.
+
+    going: called several times a second meanwhile; False ends it.
+    """
     if not python:
         return Decoding(why="no Python of yours is found; --python names one")
-    raw = b"".join(struct.pack(">I", len(each)) + each for each in files)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    command = [python, "-c", _SOURCE.read_text()]
+    end_ns = clock.monotonic_ns() + int(_TIMEOUT_S * 1e9)
     try:
-        done = run(
-            [python, "-c", _SOURCE.read_text()], input=raw, capture_output=True, timeout=_TIMEOUT_S, env=environment
-        )
-        found = Decoding(**json.loads(done.stdout))
-    except subprocess.TimeoutExpired:
-        return Decoding(why=f"decoding took more than {_TIMEOUT_S:g} s")
+        # A pipe could not be filled beside the waits.
+        with open(os.memfd_create("pictures"), "w+b") as source:
+            source.write(b"".join(struct.pack(">I", len(each)) + each for each in files))
+            source.seek(0)
+            child = start(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+        while True:
+            try:
+                out, _ = child.communicate(timeout=_TICK_S)
+                break
+            except subprocess.TimeoutExpired:
+                if not going() or clock.monotonic_ns() > end_ns:
+                    child.kill()
+                    with suppress(subprocess.TimeoutExpired):
+                        child.communicate(timeout=_KILLED_S)
+                    return Decoding(why=f"decoding took more than {_TIMEOUT_S:g} s")
+        found = Decoding(**json.loads(out))
     except (OSError, ValueError, TypeError):
         return Decoding(why=f"{clean(python)} does not run")
     return found._replace(decoder=clean(found.decoder, 40), why=clean(found.why, 200))

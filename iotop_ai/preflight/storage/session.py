@@ -114,15 +114,18 @@ class Session:
     def _dataset(self, phases: Sequence[Phase]) -> bool:
         """Read the dataset's own files; whether there was anything to read."""
         looking, *readings = phases
-        scanned = scan(
-            self._request.path,
-            looking.seconds,
-            self._clock,
-            lambda files, size: self._emit.progress(looking, files, size, 0.0),
-        )
+
+        def show(files: int, size: int) -> None:
+            self._emit.progress(looking, files, size, 0.0)
+
+        def going() -> bool:
+            show(scanned.dataset.files, scanned.dataset.size_bytes)
+            return not self._stop.is_set()
+
+        scanned = scan(self._request.path, looking.seconds, self._clock, show)
         try:
-            samples = pictures(scanned)
-            decoding = decode(self._request.python, samples) if samples else Decoding()
+            samples = pictures(scanned, going)
+            decoding = decode(self._request.python, samples, self._clock, going) if samples else Decoding()
             self._emit.dataset(scanned.dataset, decoding)
             if scanned.files:
                 for number, phase in enumerate(readings):

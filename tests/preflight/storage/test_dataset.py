@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 from pathlib import Path
 
@@ -15,12 +16,15 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
 from iotop_ai.model.preflight.dataset import DATASET, Decoding
 from iotop_ai.model.preflight.storage import KIB, Measured, plan
-from iotop_ai.preflight.storage.check import End, Found, News, Started, StorageCheck
+from iotop_ai.preflight.storage import decode as decoder
+from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.dataset import scan
 from iotop_ai.preflight.storage.decode import decode
-from iotop_ai.preflight.storage.session import Request
+from iotop_ai.preflight.storage.session import Emit, Request, Session
 
-PHASES = tuple(phase for phase in plan(8.0, 3, dataset=True) if phase.name == DATASET)
+PHASES, QUICK = (
+    tuple(phase for phase in plan(seconds, 3, dataset=True) if phase.name == DATASET) for seconds in (8.0, 1.0)
+)
 
 
 def make(folder: Path, count: int, size: int) -> None:
@@ -167,14 +171,68 @@ def test_pictures_are_decoded_in_the_users_own_python(tmp_path: Path, with_pillo
     assert 0.0001 < decoding.file_s < 1.0
 
 
+def decoded(python: str) -> Decoding:
+    return decode(python, [png(8)], Clock(), lambda: True)
+
+
 def test_a_python_without_pillow_says_so() -> None:
-    found = decode(sys.executable, [png(8)])
+    found = decoded(sys.executable)
     assert found.file_s is None
     assert "Pillow does not load in this Python" in found.why
 
 
 @pytest.mark.parametrize("python", ["", "/bin/false", "/nonexistent/python"])
 def test_a_python_that_does_not_run_is_named(python: str) -> None:
-    assert decode(python, [png(8)]) == Decoding(
+    assert decoded(python) == Decoding(
         why=f"{python} does not run" if python else "no Python of yours is found; --python names one"
     )
+
+
+def stand_in(folder: Path, script: str) -> str:
+    """A program in place of the user's Python."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def in_process(path: Path, **more: object) -> tuple[Session, list[News]]:
+    """A session of this process and the list that gets its news."""
+    news: list[News] = []
+    emit = Emit(
+        lambda target, engine: news.append(Started(target, engine)),
+        lambda *step: news.append(Progress(*step)),
+        news.append,
+        news.append,
+        lambda *both: news.append(Found(*both)),
+    )
+    request = Request(str(path), QUICK, "own", write=False)._replace(**more)
+    return Session(request, emit, threading.Event(), Clock()), news
+
+
+def test_a_slow_decoder_is_waited_for_with_a_sign_of_life(tmp_path: Path) -> None:
+    data, began, go, got = (tmp_path / name for name in ("data", "began", "go", "got"))
+    data.mkdir()
+    (data / "1.png").write_bytes(png(300))  # more than a pipe holds
+    answer = '{"decoder": "Pillow", "files": 1, "failed": 0, "cpu_s": 1.0, "why": ""}'
+    script = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done; wc -c > {got}; echo '{answer}'"
+    session, news = in_process(data, python=stand_in(tmp_path, script))
+
+    def progress(*step: object) -> None:
+        if began.exists():
+            go.touch()
+
+    session._emit = session._emit._replace(progress=progress)
+    session.run()
+    session.close()
+    assert found(news).decoding == Decoding("Pillow", 1, 0, 1.0)
+    assert int(got.read_text()) == 4 + (data / "1.png").stat().st_size > 1 << 16
+    assert [one.name for one in results(news)] == [DATASET, DATASET]
+
+
+def test_a_decoder_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "_TIMEOUT_S", 0.3)
+    file = tmp_path / "pid"
+    found = decoded(stand_in(tmp_path, f"echo $$ > {file}; exec sleep 60"))
+    assert found == Decoding(why="decoding took more than 0.3 s")
+    assert not file.exists() or not Path(f"/proc/{file.read_text().strip()}").exists()
