@@ -6,6 +6,8 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 DATASET = "dataset"
 """Name of the phases that read the dataset's own files."""
+MOST_OF_A_FILE = 64 << 20
+"""Of a larger file only the begin is read."""
 NEAR = 0.9
 """Part of perfect scaling above which more readers still give more."""
 
@@ -55,6 +57,11 @@ class Dataset(NamedTuple):
     def resident_ratio(self) -> float | None:
         """Share in the page cache; None unknown."""
         return self.resident_bytes / self.known_bytes if self.known_bytes else None
+
+    @property
+    def cut(self) -> bool:
+        """Whether some files are read in part only."""
+        return self.most_bytes > MOST_OF_A_FILE
 
     @property
     def mean_bytes(self) -> float:

@@ -49,7 +49,7 @@ def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
         "own" if engine == "own" else "fio",
         fastest_read(results),
         max((value for value in random if value is not None), default=None),
-        most_files(results),
+        most_files(results, None),
         next((value for value in written if value is not None), None),
     )
 

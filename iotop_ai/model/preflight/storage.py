@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.preflight.dataset import DATASET
+from iotop_ai.model.preflight.dataset import DATASET, Dataset
 
 KIB, MIB = 1 << 10, 1 << 20
 FILE_BYTES = 128 * KIB
@@ -134,10 +134,17 @@ def fastest_read(results: Sequence[Measured]) -> float | None:
     return max((rate for rate in rates if rate is not None), default=None)
 
 
-def most_files(results: Sequence[Measured]) -> float | None:
+def files_per_s(one: Measured, dataset: Dataset | None) -> float | None:
+    """Whole files per second of a row of files; by their bytes where some were read in part only."""
+    if one.name == DATASET and dataset is not None and dataset.cut:
+        return None if one.bytes_per_s is None else one.bytes_per_s / dataset.mean_bytes
+    return one.ops_per_s
+
+
+def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
     """Files per second, by the number of readers that gives most: the dataset's own, else small ones; None unknown."""
-    names = {one.name for one in results}
-    rates = [one.ops_per_s for one in results if one.name == (DATASET if DATASET in names else FILES)]
+    name = DATASET if any(one.name == DATASET for one in results) else FILES
+    rates = [files_per_s(one, dataset) for one in results if one.name == name]
     return max((rate for rate in rates if rate is not None), default=None)
 
 

@@ -14,17 +14,19 @@ from typing import NamedTuple
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.machine.dataset_files import FOLDER, Pinned, Sample, Tree, open_below
 from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
-from iotop_ai.model.preflight.dataset import Dataset
+from iotop_ai.model.preflight.dataset import MOST_OF_A_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
 from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_picture
+from iotop_ai.preflight.storage.reader import NOTHING
 
 MOST_SAMPLED = 4000
 MOST_SCANNED = 500_000
 CHUNK = 128 * KIB
 """Bytes of one read, as decoders read a file piece by piece."""
-MOST_OF_A_FILE = 64 << 20
 LEAST_COLD = 16
 """With fewer files out of memory their reads prove nothing."""
+USES = 3
+"""Of the sample: its pictures are decoded, one reader reads it, several do."""
 _LOOK_S = 1.0
 
 
@@ -34,6 +36,16 @@ class Scanned(NamedTuple):
     dataset: Dataset
     top: Pinned
     files: tuple[tuple[str, bool], ...]
+
+    @property
+    def once(self) -> bool:
+        """Whether each file is read once only: one that may not be evicted comes from memory the second time."""
+        return not self.dataset.past and not all(evict for _, evict in self.files)
+
+    def part(self, number: int) -> tuple[tuple[str, bool], ...]:
+        """The files of one of USES uses: its own ones where each is read once, else all, from its own ones on."""
+        begin, end = (at * len(self.files) // USES for at in (number, number + 1))
+        return self.files[begin:end] if self.once else self.files[begin:] + self.files[:begin]
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
@@ -92,19 +104,21 @@ def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], 
 
 
 class Files:
-    """Reads of whole files. first: index of the first one, so that several phases read different files."""
+    """Reads of whole files, ``files`` of the scan. readers: at most one for each file, as two would share one."""
 
-    def __init__(self, scanned: Scanned, first: int) -> None:
-        self._top, self._files, self._first = scanned.top, scanned.files, first
-        self._past = scanned.dataset.past
+    def __init__(self, scanned: Scanned, files: Sequence[tuple[str, bool]], readers: int) -> None:
+        self._top, self._files, self._past = scanned.top, files, scanned.dataset.past
+        self._readers = readers
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """One file; the bytes read."""
-        path, evict = self._files[(self._first + number) % len(self._files)]
+        """One file, of those of one reader only; the bytes read."""
+        turn, reader = divmod(number, self._readers)
+        mine = -(-(len(self._files) - reader) // self._readers)
+        path, evict = self._files[reader + self._readers * (turn % mine)]
         try:
             handle, _ = open_below(self._top, path, direct=self._past)
         except FileNotFoundError:  # it went meanwhile
-            return 0
+            return NOTHING
         try:
             done = 0
             while done < MOST_OF_A_FILE:
@@ -114,7 +128,7 @@ class Files:
                     break
             if evict:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            return done
+            return done or NOTHING
         finally:
             os.close(handle)
 
@@ -122,7 +136,7 @@ class Files:
 def pictures(scanned: Scanned, going: Callable[[], bool]) -> list[bytes]:
     """A few pictures of the sample. going: called after each read; False ends it."""
     out: list[bytes] = []
-    for path, evict in scanned.files:
+    for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:
             break
         if not is_picture(path):

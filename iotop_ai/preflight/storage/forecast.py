@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_limits import cpu_quota
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, unified_folder
-from iotop_ai.model.preflight.dataset import DATASET, Demand, Supply, forecast
+from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand, Supply, forecast
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import FILES, Measured
+from iotop_ai.model.preflight.storage import FILES, Measured, files_per_s
 
 
 def read_cores(root: Root) -> float:
@@ -33,9 +32,10 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     demand = Demand(samples_per_s, workers, size, cores)
     report = report._replace(demand=demand)
     found = [one for one in report.results if one.name == (FILES if dataset is None else DATASET)]
-    alone = _samples_per_s(found, 1, sample_bytes)
-    together = alone if workers < 2 else _samples_per_s(found, workers, sample_bytes)
-    if alone is None or together is None:
+    # The second row's readers are the workers, or fewer where the files are.
+    rows = found[:1] if workers < 2 else found[:2]
+    rates = [rate for one in rows if (rate := _samples_per_s(one, dataset, sample_bytes)) is not None]
+    if not rates or found[0].depth != 1 or len(rates) < min(2, workers):
         return report
     cached, fits = 0.0, None
     if dataset is not None:
@@ -43,13 +43,10 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
         fits = dataset.fits(report.room_bytes)
     # A file's decoding says nothing about a part of one.
     decode_s = 0.0 if sample_bytes else report.decoding.file_s or 0.0
-    return report._replace(forecast=forecast(demand, Supply(alone, together, decode_s, cached), fits))
+    return report._replace(forecast=forecast(demand, Supply(rates[0], rates[-1], decode_s, cached), fits))
 
 
-def _samples_per_s(found: Sequence[Measured], readers: int, sample_bytes: int | None) -> float | None:
-    one = next((each for each in found if each.depth == readers), None)
-    if one is None:
-        return None
-    if sample_bytes and one.name == DATASET:
+def _samples_per_s(one: Measured, dataset: Dataset | None, sample_bytes: int | None) -> float | None:
+    if sample_bytes and dataset is not None:
         return None if one.bytes_per_s is None else one.bytes_per_s / sample_bytes
-    return one.ops_per_s
+    return files_per_s(one, dataset)

@@ -32,7 +32,11 @@ _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
 """Each reader's words in the shared memory."""
 
 Operation = Callable[[mmap.mmap, int], int]
-"""Does the n-th operation of the phase with a buffer of block_bytes; returns the bytes. Raises OSError."""
+"""Does the n-th operation of the phase with a buffer of block_bytes; returns the bytes, NOTHING when it does not count.
+
+The readers' numbers differ: reader r of d does r, r + d, r + 2 d, ... Raises OSError.
+"""
+NOTHING = -1
 Show = Callable[[int, int, float], None]
 """Called now and then: operations and bytes so far, seconds since the start."""
 
@@ -122,17 +126,19 @@ class Run:
         clock, operation, shared = self._clock, self._operation, self._shared
         depth, here = self._phase.depth, number * _WIDTH
         bytes_each = self._bounds.most_bytes // depth or 1 << 62
-        ops_each = self._bounds.most_ops // depth or 1 << 62
+        most = self._bounds.most_ops or 1 << 62
         end_ns = shared[-1] + int(self._phase.seconds * 1e9)
         times, size = array("q"), 0
         try:
-            while size < bytes_each and len(times) < ops_each:
+            for turn in range(number, most, depth):
                 at_ns = clock.monotonic_ns()
-                if times and at_ns >= end_ns:
+                if size >= bytes_each or (turn > number and at_ns >= end_ns):
                     break
-                size += operation(buffer, number + depth * len(times))
+                got = operation(buffer, turn)
                 ended_ns = clock.monotonic_ns()
-                times.append(ended_ns - at_ns)
+                if got != NOTHING:
+                    size += got
+                    times.append(ended_ns - at_ns)
                 shared[here + _BYTES], shared[here + _ENDED], shared[here + _OPS] = size, ended_ns, len(times)
         except OSError as error:
             shared[here + _ERROR] = error.errno or errno.EIO

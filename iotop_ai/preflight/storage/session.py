@@ -127,18 +127,18 @@ class Session:
             samples = pictures(scanned, going)
             decoding = decode(self._request.python, samples, self._clock, going) if samples else Decoding()
             self._emit.dataset(scanned.dataset, decoding)
-            if scanned.files:
-                for number, phase in enumerate(readings):
-                    self._read_files(scanned, phase, number * len(scanned.files) // len(readings))
+            for number, phase in enumerate(readings, 1):
+                self._read_files(scanned, phase, scanned.part(number))
         finally:
             os.close(scanned.top.folder)
         return bool(scanned.files)
 
-    def _read_files(self, scanned: Scanned, phase: Phase, first: int) -> None:
-        files = Files(scanned, first)
-        # What may not be evicted would come from memory the second time.
-        most = 0 if all(evict for _, evict in scanned.files) or scanned.dataset.past else len(scanned.files)
-        self._measure(phase._replace(block_bytes=CHUNK), files.read, most_ops=most)
+    def _read_files(self, scanned: Scanned, phase: Phase, files: Sequence[tuple[str, bool]]) -> None:
+        if files:
+            readers = min(phase.depth, len(files))
+            read = Files(scanned, files, readers).read
+            most = len(files) if scanned.once else 0
+            self._measure(phase._replace(block_bytes=CHUNK, depth=readers), read, most_ops=most)
 
     def close(self) -> None:
         """Remove our own file and close everything. Raises OSError."""

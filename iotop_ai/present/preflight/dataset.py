@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.preflight.dataset import DATASET, Decoding, Demand, Forecast
+from iotop_ai.model.preflight.dataset import DATASET, MOST_OF_A_FILE, Decoding, Demand, Forecast
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import UNKNOWN, amount, brief, count, percent, plural, rate, rate_bytes
@@ -32,6 +32,9 @@ def dataset_text(report: Report) -> list[str]:
     out.append(f"in the page cache: {share} of {plural(found.sampled, 'sampled file')}; {room}")
     if found.unreadable:
         out.append(f"{plural(found.unreadable, 'entry')} of the dataset could not be read".replace("entrys", "entries"))
+    if found.cut and any(one.name == DATASET for one in report.results):
+        most = amount(MOST_OF_A_FILE)
+        out.append(f"files above {most} are read up to there: their rows count parts, the forecast whole files")
     if found.past:
         out.append("its files are in memory, so they were read past the page cache")
     return out + _decoding_text(report.decoding, any(one.name == DATASET for one in report.results))

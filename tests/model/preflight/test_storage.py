@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.preflight.dataset import Dataset, Demand
+from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand
 from iotop_ai.model.preflight.history import Change, Kept, kept_of, slower_than_before
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM, Report
@@ -55,10 +55,17 @@ def test_a_measurement_without_operations_has_no_rate() -> None:
 def test_the_judged_figures_are_the_best_read_and_the_single_random_read() -> None:
     results = (SLOW_READ, READ, RANDOM_READ, SMALL)
     assert fastest_read(results) == 50 * MIB
-    assert most_files(results) == 300
+    assert most_files(results, None) == 300
     assert read_await_ms(results) == 2.0
     assert fastest_read(()) is None
     assert read_await_ms((RANDOM_READ._replace(depth=4),)) is None
+
+
+def test_files_that_are_read_in_part_count_by_their_bytes() -> None:
+    parts = Measured(DATASET, 128 << 10, 4, 5, 320 * MIB, 1.0)
+    whole = Dataset(100, 100 << 30, True, most_bytes=1 << 30)
+    assert most_files((SMALL, parts), whole) == 320 / 1024
+    assert most_files((SMALL, parts), whole._replace(most_bytes=64 * MIB)) == 5
 
 
 def report(*thresholds: Threshold, **fields: object) -> Report:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from iotop_ai.model.preflight.storage import (
 )
 from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.own_file import own_name
-from iotop_ai.preflight.storage.reader import Bounds, Run, cpu_bound
+from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, cpu_bound
 from iotop_ai.preflight.storage.session import Request
 from tests.preflight.storage.places import ext4, mounted, needs_root
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
@@ -94,6 +95,34 @@ def test_every_reader_reads_at_least_once_and_stops_at_one_time() -> None:
     assert (found.ops, found.size_bytes) == (8, 8)
     assert found.latency is not None
     assert 10 <= found.latency.p50_ms <= 1000 * found.seconds
+
+
+@pytest.mark.parametrize("readers", [1, 4, 9])
+def test_readers_share_a_bounded_number_of_operations(readers: int) -> None:
+    with tempfile.TemporaryFile() as file:
+
+        def note(_buffer: object, number: int) -> int:
+            os.pwrite(file.fileno(), b"x", number)
+            return 1
+
+        bounds = Bounds(threading.Event(), most_ops=6)
+        found = Run(Phase(RANDOM, 1, readers, 20.0), note, bounds, Clock()).measure(lambda *_: None)
+        assert found.ops == 6
+        assert os.pread(file.fileno(), 99, 0) == b"x" * 6
+
+
+def test_operations_that_did_nothing_do_not_count() -> None:
+    def half(_buffer: object, number: int) -> int:
+        return 5 if number % 2 else NOTHING
+
+    def none(_buffer: object, _number: int) -> int:
+        return NOTHING
+
+    bounds = Bounds(threading.Event(), most_ops=100)
+    found = Run(Phase(RANDOM, 1, 3, 20.0), half, bounds, Clock()).measure(lambda *_: None)
+    assert (found.ops, found.size_bytes) == (50, 250)
+    found = Run(Phase(RANDOM, 1, 3, 0.01), none, Bounds(threading.Event()), Clock()).measure(lambda *_: None)
+    assert (found.ops, found.size_bytes, found.ops_per_s) == (0, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import subprocess
@@ -13,14 +14,19 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.machine.dataset_files import Pinned
 from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
-from iotop_ai.model.preflight.dataset import DATASET, Decoding
-from iotop_ai.model.preflight.storage import KIB, Measured, plan
+from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding
+from iotop_ai.model.preflight.place import Place
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import KIB, Measured, Phase, plan
 from iotop_ai.preflight.storage import decode as decoder
 from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started, StorageCheck
-from iotop_ai.preflight.storage.dataset import scan
+from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, scan
 from iotop_ai.preflight.storage.decode import decode
+from iotop_ai.preflight.storage.forecast import forecasted
 from iotop_ai.preflight.storage.session import Emit, Request, Session
+from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
 
 PHASES, QUICK = (
     tuple(phase for phase in plan(seconds, 3, dataset=True) if phase.name == DATASET) for seconds in (8.0, 1.0)
@@ -100,6 +106,71 @@ def test_of_a_half_cached_set_only_the_rest_is_read_and_evicted(tmp_path: Path) 
     assert dataset.resident_ratio == pytest.approx(1 / 3, abs=0.02)
     # Less than a file: the kernel may take single pages for others meanwhile.
     assert read_cached(str(tmp_path), PageCache()).resident_bytes == pytest.approx(before, rel=0.03)
+
+
+def scanned_of(path: Path, count: int, *, evict: bool) -> Scanned:
+    """Of so many files, number n of 1000 + n bytes, that may be evicted or may not."""
+    for number in range(count):
+        (path / f"{number:02}.bin").write_bytes(os.urandom(1000 + number))
+    top = Pinned(os.open(path, os.O_RDONLY), ".", str(path))
+    return Scanned(Dataset(count, count * 1000, True), top, tuple((f"{n:02}.bin", evict) for n in range(count)))
+
+
+@pytest.mark.parametrize(("count", "readers"), [(4, 3), (7, 7), (9, 2)])
+def test_two_readers_share_no_file(tmp_path: Path, count: int, readers: int) -> None:
+    scanned = scanned_of(tmp_path, count, evict=True)
+    read = Files(scanned, scanned.files, readers).read
+    with mmap.mmap(-1, CHUNK) as buffer:
+        sizes = [{read(buffer, reader + readers * turn) for turn in range(20)} for reader in range(readers)]
+    os.close(scanned.top.folder)
+    assert sorted(size for each in sizes for size in each) == list(range(1000, 1000 + count))
+
+
+def test_files_that_stay_in_memory_are_read_once_in_all(tmp_path: Path) -> None:
+    scanned = scanned_of(tmp_path, 10, evict=False)
+    parts = [scanned.part(number) for number in range(3)]
+    assert sorted(sum(parts, ())) == sorted(scanned.files)
+    session, news = in_process(tmp_path)
+    for number, readers in ((1, 1), (2, 8)):
+        session._read_files(scanned, Phase(DATASET, 0, readers, 5.0), scanned.part(number))
+    os.close(scanned.top.folder)
+    assert [(one.depth, one.ops) for one in results(news)] == [(1, 3), (4, 4)]
+    assert sum(one.size_bytes for one in results(news)) == sum(1000 + number for number in range(3, 10))
+
+
+def test_files_that_went_meanwhile_are_not_counted(tmp_path: Path) -> None:
+    scanned = scanned_of(tmp_path, 3, evict=False)
+    (tmp_path / "00.bin").unlink()
+    (tmp_path / "01.bin").write_bytes(b"")
+    session, news = in_process(tmp_path)
+    session._read_files(scanned, Phase(DATASET, 0, 2, 5.0), scanned.files[:2])
+    session._read_files(scanned, Phase(DATASET, 0, 2, 5.0), scanned.files)
+    os.close(scanned.top.folder)
+    assert [(one.ops, one.size_bytes) for one in results(news)] == [(1, 1002)]
+
+
+def report_of(*rows: tuple[int, float], **dataset: object) -> Report:
+    """Rows of (readers, 64 MB reads) in one second."""
+    found = tuple(Measured(DATASET, CHUNK, depth, int(ops), int(ops * (64 << 20)), 1.0) for depth, ops in rows)
+    files = Dataset(100, 100 << 30, True, most_bytes=1 << 30)._replace(**dataset)
+    return Report(Place("/d"), 0, results=found, dataset=files)
+
+
+def test_files_that_are_read_in_part_are_forecast_by_their_bytes() -> None:
+    made = forecasted(report_of((1, 5), (4, 5)), 4.0, 4, None, 8.0)
+    assert made.forecast is not None
+    assert made.forecast.first == pytest.approx(320 / 1024 / 4)
+    assert any("this storage gives 320 MB/s: expect 8 % of the GPU" in text for text in forecast_text(made))
+    assert any("files above 64 MB are read up to there" in text for text in dataset_text(made))
+
+
+def test_a_forecast_takes_as_many_readers_as_there_were_files() -> None:
+    made = forecasted(report_of((1, 2), (3, 6), most_bytes=1), 100.0, 8, None, 8.0)
+    assert made.forecast is not None
+    assert made.forecast.samples_per_s == 6
+    assert forecasted(report_of((1, 2)), 100.0, 8, None, 8.0).forecast is None
+    assert forecasted(report_of((1, 2)), 100.0, 0, None, 8.0).forecast is not None
+    assert forecasted(report_of((3, 6)), 100.0, 0, None, 8.0).forecast is None
 
 
 def test_without_a_large_file_only_the_dataset_is_read(tmp_path: Path) -> None:

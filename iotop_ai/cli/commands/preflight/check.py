@@ -147,7 +147,7 @@ def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ..
     results, share = report.results, None if report.forecast is None else report.forecast.first
     asked = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
-        Threshold("--min-files", args.min_files or 0.0, most_files(results)),
+        Threshold("--min-files", args.min_files or 0.0, most_files(results, report.dataset)),
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
         Threshold("--min-gpu", args.min_gpu or 0.0, share),
     )
