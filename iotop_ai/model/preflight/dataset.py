@@ -37,6 +37,7 @@ class Dataset(NamedTuple):
     most_bytes: sizes of single files. sampled: files of the random sample; resident_bytes, known_bytes: of those whose
     state this user may know, how much is in the page cache. cold: sampled files of which nothing was in memory; past:
     whether all were in memory, so that they are read past the page cache. unreadable: files that could not be read.
+    holes: further files of the sample with holes, which are not read.
     """
 
     files: int
@@ -52,6 +53,7 @@ class Dataset(NamedTuple):
     cold: int = 0
     past: bool = False
     unreadable: int = 0
+    holes: int = 0
 
     @property
     def resident_ratio(self) -> float | None:

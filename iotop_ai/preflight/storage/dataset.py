@@ -17,6 +17,7 @@ from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
 from iotop_ai.model.preflight.dataset import MOST_OF_A_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
 from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_picture
+from iotop_ai.preflight.storage.own_file import stored_bytes
 from iotop_ai.preflight.storage.reader import NOTHING
 
 MOST_SAMPLED = 4000
@@ -77,7 +78,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
 def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
     """With the share of the sample in the page cache, and the files that can be read cold."""
     cache, end_ns = PageCache(), clock.monotonic_ns() + int(_LOOK_S * 1e9)
-    resident = known = sampled = 0
+    resident = known = sampled = holes = 0
     cold: list[tuple[str, bool]] = []
     warm: list[tuple[str, bool]] = []
     for path, size in paths:
@@ -87,9 +88,13 @@ def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], 
             handle, _ = open_below(top, path)
             try:
                 found = cache.resident(handle)
+                whole = stored_bytes(handle) >= min(size, MOST_OF_A_FILE)
             finally:
                 os.close(handle)
         except OSError:
+            continue
+        if not whole:
+            holes += 1
             continue
         sampled += 1
         if found is None:  # unknown to this user: evicting could take it from another user who needs it
@@ -99,7 +104,9 @@ def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], 
         resident += found.bytes
         (warm if found.bytes else cold).append((path, not found.bytes))
     past = len(cold) < min(LEAST_COLD, sampled)
-    dataset = dataset._replace(sampled=sampled, resident_bytes=resident, known_bytes=known, cold=len(cold), past=past)
+    dataset = dataset._replace(
+        sampled=sampled, resident_bytes=resident, known_bytes=known, cold=len(cold), past=past, holes=holes
+    )
     return Scanned(dataset, top, tuple(warm if past else cold))
 
 

@@ -43,6 +43,7 @@ def own_name() -> str:
 class Opened(NamedTuple):
     """Something to read. handle: open for reading; direct: past the page cache. own: our own file, to write first.
 
+    size: bytes that may be read, from the start.
     folder: descriptor of the folder of our own file, else -1. why: why nothing is written; "" when it is.
     """
 
@@ -65,7 +66,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
         return Opened("device", handle, size, direct, why="a device is only read")
     if stat.S_ISREG(found.st_mode):
         handle, direct = _for_reading(path)
-        return Opened("file", handle, found.st_size, direct, why="a file is only read")
+        return Opened("file", handle, stored_bytes(handle), direct, why="a file is only read")
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -75,14 +76,23 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
             own, room, why = _create(folder, most_bytes)
             if not why:
                 return Opened("own", -1, 0, False, folder, own, room)
-        handle, size, direct = _largest(path, folder, clock)
+        handle, direct = _largest(path, folder, clock)
     except BaseException:
         os.close(folder)
         raise
     os.close(folder)
     if handle < 0:
         raise OSError(errno.ENODATA, f"{why}, and no file there has the {LEAST_BYTES // MIB} MB that a test needs")
-    return Opened("file", handle, size, direct, why=why)
+    return Opened("file", handle, stored_bytes(handle), direct, why=why)
+
+
+def stored_bytes(handle: int) -> int:
+    """Bytes of an open file before its first hole, which is not stored and costs no reading."""
+    size = os.fstat(handle).st_size
+    try:
+        return min(size, os.lseek(handle, 0, os.SEEK_HOLE))
+    except OSError:  # empty, or a filesystem that does not know
+        return size
 
 
 def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
@@ -139,21 +149,25 @@ def works_direct(handle: int) -> bool:
     return True
 
 
-def _largest(path: str, folder: int, clock: Clock) -> tuple[int, int, bool]:
-    """The largest readable file of the folder: (descriptor, bytes, past the page cache); -1 when all are small."""
-    best: tuple[int, str] = (LEAST_BYTES - 1, "")
+def _largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
+    """The readable file of the folder that stores most: (descriptor, past the page cache); -1 when all are small."""
+    best: tuple[int, int, str] = (0, LEAST_BYTES - 1, "")
     end_ns = clock.monotonic_ns() + int(MOST_SCAN_S * 1e9)
     top = Pinned(folder, ".", path)
     for number, entry in enumerate(Tree(top)):
-        if entry.regular and entry.stat.st_size > best[0] and os.access(entry.name, os.R_OK, dir_fd=entry.folder):
-            best = entry.stat.st_size, entry.path
+        size = entry.stat.st_size
+        # Some filesystems give no blocks for any file: there the size decides.
+        stored = min(size, 512 * entry.stat.st_blocks)
+        larger = entry.regular and size >= LEAST_BYTES and (stored, size) > best[:2]
+        if larger and os.access(entry.name, os.R_OK, dir_fd=entry.folder):
+            best = stored, size, entry.path
         if number >= MOST_ENTRIES or clock.monotonic_ns() > end_ns:
             break
-    size, name = best
+    name = best[2]
     if not name:
-        return -1, 0, False
+        return -1, False
     handle, direct = open_below(top, name, direct=True)
     if direct and not works_direct(handle):
         os.close(handle)
         handle, direct = open_below(top, name)
-    return handle, size, direct
+    return handle, direct

@@ -97,8 +97,12 @@ class Session:
                 return
             handle, direct = reopen(opened.folder)
         self._handles.append(handle)
+        holes = opened.kind == "file" and size < os.fstat(handle).st_size
         if size < LEAST_BYTES and not (self._stop.is_set() or written):
-            raise OSError(22, f"holds less than {LEAST_BYTES // MIB} MB: too little to show a disk's speed")
+            part = " before its first hole" if holes else ""
+            raise OSError(22, f"holds less than {LEAST_BYTES // MIB} MB{part}: too little to show a disk's speed")
+        if holes:
+            self._emit.note(f"the file has holes, which are not stored: its first {size // MIB} MB are read")
         program, version = find_fio() if self._request.engine != "own" and direct else ("", "")
         if self._request.engine == "fio" and not program:
             raise FioError("fio is not installed" if direct else "this filesystem cannot read past the page cache")

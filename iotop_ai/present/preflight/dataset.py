@@ -32,6 +32,8 @@ def dataset_text(report: Report) -> list[str]:
     out.append(f"in the page cache: {share} of {plural(found.sampled, 'sampled file')}; {room}")
     if found.unreadable:
         out.append(f"{plural(found.unreadable, 'entry')} of the dataset could not be read".replace("entrys", "entries"))
+    if found.holes:
+        out.append(f"not read: {plural(found.holes, 'sampled file')} with holes, which cost no reading")
     if found.cut and any(one.name == DATASET for one in report.results):
         most = amount(MOST_OF_A_FILE)
         out.append(f"files above {most} are read up to there: their rows count parts, the forecast whole files")

@@ -37,7 +37,7 @@ from tests.preflight.storage.places import ext4, mounted, needs_root
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 
 ENGINES = ["own", pytest.param("fio", marks=pytest.mark.skipif(not shutil.which("fio"), reason="needs fio"))]
-SHORT = plan(2.0, 2)
+SHORT, QUICK = plan(2.0, 2), plan(0.3, 2)
 
 
 @contextlib.contextmanager
@@ -191,6 +191,30 @@ def test_without_writing_the_largest_file_is_read(tmp_path: Path) -> None:
     news = news_of(tmp_path, write=False)
     assert target(news) == Target("file", 12 * MIB, True, 0, "--no-write")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["smaller", "sub"]
+
+
+def sparse(path: Path, stored: int, size: int) -> Path:
+    """A file whose first bytes only are stored."""
+    with path.open("wb") as file:
+        file.write(os.urandom(stored))
+        file.truncate(size)
+    return path
+
+
+def test_holes_of_a_file_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(os.urandom(9 * MIB))
+    sparse(tmp_path / "a-hole", 0, 1 << 40)
+    news = news_of(tmp_path, QUICK, write=False)
+    assert target(news).size_bytes == 9 * MIB
+    assert not [one for one in news if isinstance(one, str)]
+    path = sparse(tmp_path / "data.mdb", 12 * MIB, 1 << 40)
+    for place in (tmp_path, path):
+        news = news_of(place, QUICK, write=False)
+        assert target(news).size_bytes == 12 * MIB
+        assert "the file has holes, which are not stored: its first 12 MB are read" in news
+    end = news_of(tmp_path / "a-hole", QUICK)[-1]
+    assert isinstance(end, End)
+    assert "holds less than 8 MB before its first hole" in end.error
 
 
 def test_a_folder_with_neither_is_said_to_be_so(tmp_path: Path) -> None:

@@ -149,6 +149,17 @@ def test_files_that_went_meanwhile_are_not_counted(tmp_path: Path) -> None:
     assert [(one.ops, one.size_bytes) for one in results(news)] == [(1, 1002)]
 
 
+def test_files_with_holes_are_not_read(tmp_path: Path) -> None:
+    make(tmp_path, 3, 4 * KIB)
+    os.truncate(tmp_path / "class0/0.bin", 1 << 30)
+    scanned = scan(str(tmp_path), 5.0, Clock(), lambda *_: None)
+    os.close(scanned.top.folder)
+    assert (scanned.dataset.files, scanned.dataset.sampled, scanned.dataset.holes) == (3, 2, 1)
+    assert sorted(path for path, _ in scanned.files) == ["class1/1.bin", "class2/2.bin"]
+    report = Report(Place("/d"), 0, dataset=scanned.dataset)
+    assert "not read: 1 sampled file with holes, which cost no reading" in dataset_text(report)
+
+
 def report_of(*rows: tuple[int, float], **dataset: object) -> Report:
     """Rows of (readers, 64 MB reads) in one second."""
     found = tuple(Measured(DATASET, CHUNK, depth, int(ops), int(ops * (64 << 20)), 1.0) for depth, ops in rows)
