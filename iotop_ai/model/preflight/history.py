@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.preflight.storage import KIB, RANDOM, WRITE, Measured, fastest_read, most_files
+from iotop_ai.model.preflight.storage import FILE_BYTES, FILES, KIB, RANDOM, WRITE, Measured, fastest_read
 
 SLOWER = 0.7
 """Part of its earlier speed below which a storage counts as slower: shared disks vary by a quarter from run to run."""
@@ -14,8 +14,8 @@ SLOWER = 0.7
 class Kept(NamedTuple):
     """One check's result. wall_s: Unix time. engine: "fio" or "own". None: not measured.
 
-    read: bytes/s of the fastest sequential read. random: most random 4 KiB reads/s. files: small files/s. write:
-    bytes/s with fsync.
+    read: bytes/s of the fastest sequential read. random: most random 4 KiB reads/s. files: small files/s of 128 KiB by
+    one reader, which no flag changes. write: bytes/s with fsync.
     """
 
     wall_s: int
@@ -43,26 +43,33 @@ class Change(NamedTuple):
 def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
     """The figures of a check that are kept."""
     random = [one.ops_per_s for one in results if one.name == RANDOM and one.block_bytes == 4 * KIB]
+    small = [one.ops_per_s for one in results if one[:3] == (FILES, FILE_BYTES, 1)]
     written = [one.bytes_per_s for one in results if one.name == WRITE]
     return Kept(
         wall_s,
         "own" if engine == "own" else "fio",
         fastest_read(results),
         max((value for value in random if value is not None), default=None),
-        most_files(results, None),
+        next((value for value in small if value is not None), None),
         next((value for value in written if value is not None), None),
     )
 
 
+def comparable(earlier: Sequence[Kept], now: Kept) -> list[Kept]:
+    """The earlier checks that have a figure of this one, measured by the same engine."""
+    return [one for one in earlier if one.engine == now.engine and any(map(_both, one[2:], now[2:]))]
+
+
+def _both(then: float | None, now: float | None) -> bool:
+    return bool(then) and now is not None
+
+
 def slower_than_before(earlier: Sequence[Kept], now: Kept) -> tuple[Change, ...]:
-    """What is slower than the median of the earlier checks with the same engine (the lower one of an even number)."""
-    same = [one for one in earlier if one.engine == now.engine]
+    """What is slower than the median of comparable earlier checks (the lower one of an even number)."""
     out = []
     for name in ("read", "random", "files", "write"):
         value: float | None = getattr(now, name)
-        before = sorted(
-            (figure, one.wall_s) for one in same if (figure := getattr(one, name)) is not None and figure > 0
-        )
+        before = sorted((figure, one.wall_s) for one in earlier if (figure := getattr(one, name)))
         if value is None or not before:
             continue
         then, then_s = before[(len(before) - 1) // 2]

@@ -9,7 +9,7 @@ from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeou
 from iotop_ai.collectors.state.folder import state_path
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
-from iotop_ai.model.preflight.history import kept_of, slower_than_before
+from iotop_ai.model.preflight.history import comparable, kept_of, slower_than_before
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import Measured
 from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started
@@ -56,9 +56,12 @@ def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[R
 
 
 def compared(report: Report, seconds: float) -> Report:
-    """The report with what is slower than before; keeps this run's figures for the next."""
+    """The report with what is slower than before; keeps this run's figures for the next.
+
+    Not those of another program's file, which may lie anywhere on the disk or be compressed.
+    """
     key, target = report.place.key, report.target
-    if not key or target is None or not target.direct or seconds < LEAST_KEPT_S:
+    if not key or target is None or target.kind == "file" or not target.direct or seconds < LEAST_KEPT_S:
         return report
     now = kept_of(report.results, report.engine, report.wall_s)
     folder = state_path()
@@ -70,4 +73,5 @@ def compared(report: Report, seconds: float) -> Report:
         call_with_timeout(HOME_TIMEOUT_S, folder, lambda: keep_check(folder, key, now))
     except OSError as error:
         report = report._replace(notes=(*report.notes, f"not kept for later: {clean(error.strerror or str(error))}"))
-    return report._replace(changes=slower_than_before(earlier, now), earlier=len(earlier))
+    same = comparable(earlier, now)
+    return report._replace(changes=slower_than_before(same, now), earlier=len(same))

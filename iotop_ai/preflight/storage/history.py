@@ -1,6 +1,6 @@
 """Results of earlier checks: ``checks.json`` in the state folder, mode 0600.
 
-``{"format": 1, "storages": {"S7X1": [[1794884000, "fio", 3.1e9, 412000.0, 9100.0, 1.2e9], ...]}}``: by serial number
+``{"format": 2, "storages": {"S7X1": [[1794884000, "fio", 3.1e9, 412000.0, 9100.0, 1.2e9], ...]}}``: by serial number
 (or a loop's file, a server's export) the figures of ``model.preflight.history.Kept``, oldest first.
 """
 
@@ -16,7 +16,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.history import Kept
 
 FILE = "checks.json"
-FORMAT = 1
+FORMAT = 2
 MOST_STORAGES, MOST_CHECKS = 64, 12
 OLDEST_S = 400 * 86_400
 _LARGEST = 1 << 20

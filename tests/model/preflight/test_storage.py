@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand
-from iotop_ai.model.preflight.history import Change, Kept, kept_of, slower_than_before
+from iotop_ai.model.preflight.history import Change, Kept, comparable, kept_of, slower_than_before
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM, Report
 from iotop_ai.model.preflight.storage import (
@@ -100,15 +100,33 @@ def test_measured_against_nominal() -> None:
 
 def test_slower_is_judged_against_the_median_of_the_same_engine() -> None:
     earlier = [Kept(1, "fio", read=100.0), Kept(2, "fio", read=110.0), Kept(3, "fio", read=900.0), Kept(4, "own", 5.0)]
-    assert slower_than_before(earlier, Kept(9, "fio", read=66.0)) == (Change("read", 110.0, 66.0, 2),)
-    assert slower_than_before(earlier, Kept(9, "fio", read=100.0)) == ()
-    assert slower_than_before(earlier, Kept(9, "own", read=5.0)) == ()
+
+    def slower(now: Kept) -> tuple[Change, ...]:
+        return slower_than_before(comparable(earlier, now), now)
+
+    assert slower(Kept(9, "fio", read=66.0)) == (Change("read", 110.0, 66.0, 2),)
+    assert slower(Kept(9, "fio", read=100.0)) == ()
+    assert slower(Kept(9, "own", read=5.0)) == ()
     assert slower_than_before([], Kept(9, "fio", read=1.0)) == ()
-    assert slower_than_before(earlier, Kept(9, "fio")) == ()
+    assert slower(Kept(9, "fio")) == ()
+
+
+def test_a_check_is_compared_with_those_that_have_one_of_its_figures() -> None:
+    read, write, nothing = Kept(1, "fio", read=100.0), Kept(2, "fio", write=5.0), Kept(3, "fio", read=0.0)
+    own = Kept(4, "own", read=100.0)
+    assert comparable([read, write, nothing, own], Kept(9, "fio", read=90.0)) == [read]
+    assert comparable([read, write], Kept(9, "fio")) == []
 
 
 def test_what_is_kept_of_a_check() -> None:
     written = Measured(WRITE, MIB, 1, 2, 64 * MIB, 1.0)
-    kept = kept_of((READ, RANDOM_READ, SMALL, written), "fio-3.33", 7)
-    assert kept == Kept(7, "fio", 50 * MIB, 500.0, 300.0, 64 * MIB)
+    alone = SMALL._replace(depth=1, ops=400)
+    kept = kept_of((READ, RANDOM_READ, alone, SMALL, written), "fio-3.33", 7)
+    assert kept == Kept(7, "fio", 50 * MIB, 500.0, 400 / 3, 64 * MIB)
     assert kept_of((), "own", 7) == Kept(7, "own")
+
+
+def test_files_of_a_dataset_or_of_another_size_are_not_kept() -> None:
+    dataset = Measured(DATASET, 128 << 10, 1, 60, 60 * MIB, 1.0)
+    larger = SMALL._replace(depth=1, block_bytes=MIB)
+    assert kept_of((larger, SMALL, dataset), "own", 7).files is None

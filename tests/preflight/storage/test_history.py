@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.model.preflight.history import Kept
+from iotop_ai.model.preflight.place import Place
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import MIB, SEQUENTIAL, Measured, Target
+from iotop_ai.preflight.storage.gather import compared
 from iotop_ai.preflight.storage.history import (
     FILE,
     MOST_CHECKS,
@@ -16,6 +20,7 @@ from iotop_ai.preflight.storage.history import (
     parse_history,
     read_history,
 )
+from iotop_ai.present.preflight.storage import earlier_text
 
 
 def test_checks_are_kept_by_storage(tmp_path: Path) -> None:
@@ -46,10 +51,10 @@ def test_the_file_stays_small(tmp_path: Path) -> None:
     "raw",
     [
         b"[]",
-        b'{"format": 2, "storages": {}}',
-        b'{"format": 1, "storages": {"S": [[1, "dd", 1, 1, 1, 1]]}}',
-        b'{"format": 1, "storages": {"S": [[1, "fio", 1, 1, 1]]}}',
-        b'{"format": 1, "storages": {"S": [[1, "fio", NaN, 1, 1, 1]]}}',
+        b'{"format": 1, "storages": {}}',
+        b'{"format": 2, "storages": {"S": [[1, "dd", 1, 1, 1, 1]]}}',
+        b'{"format": 2, "storages": {"S": [[1, "fio", 1, 1, 1]]}}',
+        b'{"format": 2, "storages": {"S": [[1, "fio", NaN, 1, 1, 1]]}}',
         b"[" * 100_000,
     ],
 )
@@ -67,3 +72,28 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         read_history(str(tmp_path), "S")
     assert (tmp_path / "other").read_text() == "kept"
+
+
+def checked(engine: str, megabytes: int, wall_s: int, kind: str = "own") -> Report:
+    read = Measured(SEQUENTIAL, MIB, 8, megabytes, megabytes * MIB, 1.0)
+    return Report(Place("/d", key="S1"), wall_s, Target(kind, 512 * MIB, True), engine, (read,))
+
+
+def test_only_checks_by_the_same_engine_are_compared_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for number in range(3):
+        assert compared(checked("fio-3.33", 3000, number), 10.0).earlier == number
+    own = compared(checked("own", 30, 4), 10.0)
+    assert (own.changes, own.earlier, earlier_text(own)) == ((), 0, "")
+    assert compared(checked("fio-3.33", 30, 5), 10.0).changes[0].name == "read"
+
+
+def test_figures_of_another_program_s_file_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    compared(checked("own", 34_000, 1, "file"), 10.0)
+    assert compared(checked("own", 900, 2), 10.0).earlier == 0
+    found = compared(checked("own", 9, 3, "file"), 10.0)
+    assert (found.changes, found.earlier) == ((), 0)
+    assert compared(checked("own", 900, 4, "device"), 10.0).earlier == 1
