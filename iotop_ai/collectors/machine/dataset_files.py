@@ -18,6 +18,9 @@ from iotop_ai.collectors.io.direct import open_direct
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Opens only a folder, not the target of a symbolic link."""
 
+_THROUGH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Opens a folder that may be entered, also where it may not be listed."""
+
 
 class Pinned(NamedTuple):
     """A top that was resolved once: later links in its path have no effect.
@@ -154,7 +157,7 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
     at = top.folder
     try:
         for folder in folders:
-            inner = os.open(folder, FOLDER, dir_fd=at)
+            inner = os.open(folder, _THROUGH, dir_fd=at)
             if at != top.folder:
                 os.close(at)
             at = inner

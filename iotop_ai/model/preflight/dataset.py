@@ -33,11 +33,12 @@ class Decoding(NamedTuple):
 class Dataset(NamedTuple):
     """The files of a dataset.
 
-    files, size_bytes: as far as the scan came; complete: whether that was to the end. p10_bytes, p50_bytes, p90_bytes,
+    files, size_bytes: as far as the scan came; complete: whether that is all. p10_bytes, p50_bytes, p90_bytes,
     most_bytes: sizes of single files. sampled: files of the random sample; resident_bytes, known_bytes: of those whose
     state this user may know, how much is in the page cache. cold: sampled files of which nothing was in memory; past:
     whether all were in memory, so that they are read past the page cache. unreadable: files that could not be read.
-    holes: further files of the sample with holes, which are not read.
+    holes: further files of the sample with holes, which are not read. elsewhere, linked_folders: folders that were left
+    out because they are on other filesystems, or links.
     """
 
     files: int
@@ -54,6 +55,8 @@ class Dataset(NamedTuple):
     past: bool = False
     unreadable: int = 0
     holes: int = 0
+    elsewhere: int = 0
+    linked_folders: int = 0
 
     @property
     def resident_ratio(self) -> float | None:

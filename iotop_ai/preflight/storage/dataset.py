@@ -6,13 +6,15 @@ before. Where all are in memory, they are read past it.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import stat
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.machine.dataset_files import FOLDER, Pinned, Sample, Tree, open_below
+from iotop_ai.collectors.machine.dataset_files import FOLDER, Entry, Pinned, Sample, Tree, open_below
 from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
 from iotop_ai.model.preflight.dataset import MOST_OF_A_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
@@ -32,11 +34,15 @@ _LOOK_S = 1.0
 
 
 class Scanned(NamedTuple):
-    """The dataset and the sample to read: (path below the top, whether it may be evicted afterwards)."""
+    """The dataset and the sample to read: (path, whether it may be evicted afterwards).
+
+    Paths are below the top; from "/" where a link leads out of it. linked_pictures: those whose link names a picture.
+    """
 
     dataset: Dataset
     top: Pinned
     files: tuple[tuple[str, bool], ...]
+    linked_pictures: frozenset[str] = frozenset()
 
     @property
     def once(self) -> bool:
@@ -58,21 +64,76 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
         top = Pinned(os.open(os.path.dirname(whole), FOLDER), os.path.basename(whole), whole)
     end_ns = clock.monotonic_ns() + int(seconds * 1e9)
     tree, sample, sizes = Tree(top), Sample(MOST_SAMPLED), list[int]()
+    links = _Links(whole)
     seen: set[tuple[int, int]] = set()
-    complete, size_bytes = True, 0
+    in_time, size_bytes = True, 0
     for entry in tree:
         show(len(sizes), size_bytes)
-        if entry.regular and entry.stat.st_size and not seen_before(seen, entry.stat):
-            sizes.append(entry.stat.st_size)
-            sample.take(entry.path, entry.stat.st_size)
-            size_bytes += entry.stat.st_size
+        path, found = entry.path, entry.stat
+        if stat.S_ISLNK(found.st_mode):
+            try:
+                path, found = links.follow(entry)
+            except OSError as error:
+                tree.lose(path, error)
+        if stat.S_ISREG(found.st_mode) and found.st_size and not seen_before(seen, found):
+            sizes.append(found.st_size)
+            sample.take(path, found.st_size)
+            size_bytes += found.st_size
         if sizes and (clock.monotonic_ns() > end_ns or len(sizes) >= MOST_SCANNED):
-            complete = False
+            in_time = False
             break
     ordered = sorted(sizes) or [0]
     p10, p50, p90 = (ordered[-(-percent * len(ordered) // 100) - 1] for percent in (10, 50, 90))
-    dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1], unreadable=tree.unreadable)
-    return _looked_at(dataset, top, sample.paths, clock)
+    complete = in_time and not (tree.elsewhere or links.folders)
+    dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1])
+    dataset = dataset._replace(unreadable=tree.unreadable, elsewhere=tree.elsewhere, linked_folders=links.folders)
+    return _looked_at(dataset, top, sample.paths, clock)._replace(linked_pictures=frozenset(links.pictures))
+
+
+class _Links:
+    """Links of a dataset and the regular files outside of it that they lead to, each once.
+
+    folders: number of links to folders, which are left out. pictures: files whose link is named as a picture.
+    """
+
+    def __init__(self, top: str) -> None:
+        self._inside = f"{top.rstrip('/')}/"
+        self._seen: set[str] = set()
+        self.folders = 0
+        self.pictures: set[str] = set()
+
+    def follow(self, link: Entry) -> tuple[str, os.stat_result]:
+        """(path from "/", stat) of a file; the link's own stat where another one counts the file. Raises OSError.
+
+        A folder's owner may put any link there: root follows it to files of that owner only.
+        """
+        handle = os.open(link.name, os.O_PATH | os.O_CLOEXEC, dir_fd=link.folder)
+        try:
+            found, around = os.fstat(handle), os.fstat(link.folder)
+            path = os.readlink(f"/proc/self/fd/{handle}")
+        finally:
+            os.close(handle)
+        of_root = around.st_uid == 0 and not around.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if os.geteuid() == 0 and not of_root and not around.st_uid == found.st_uid != 0:
+            raise PermissionError(errno.EPERM, "another user's link, which root does not follow")
+        self.folders += stat.S_ISDIR(found.st_mode)
+        if path in self._seen or path.startswith(self._inside) or not stat.S_ISREG(found.st_mode):
+            return link.path, link.stat
+        self._seen.add(path)
+        if is_picture(link.name):
+            self.pictures.add(path)
+        return path, found
+
+
+def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
+    """A file of the sample, as ``open_below``; one outside of the top by its path from "/"."""
+    if not path.startswith("/"):
+        return open_below(top, path, direct=direct)
+    root = os.open("/", FOLDER)
+    try:
+        return open_below(Pinned(root, ".", "/"), path[1:], direct=direct)
+    finally:
+        os.close(root)
 
 
 def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
@@ -85,7 +146,7 @@ def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], 
         if clock.monotonic_ns() > end_ns:
             break
         try:
-            handle, _ = open_below(top, path)
+            handle, _ = _open(top, path)
             try:
                 found = cache.resident(handle)
                 whole = stored_bytes(handle) >= min(size, MOST_OF_A_FILE)
@@ -123,7 +184,7 @@ class Files:
         mine = -(-(len(self._files) - reader) // self._readers)
         path, evict = self._files[reader + self._readers * (turn % mine)]
         try:
-            handle, _ = open_below(self._top, path, direct=self._past)
+            handle, _ = _open(self._top, path, direct=self._past)
         except FileNotFoundError:  # it went meanwhile
             return NOTHING
         try:
@@ -146,10 +207,10 @@ def pictures(scanned: Scanned, going: Callable[[], bool]) -> list[bytes]:
     for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:
             break
-        if not is_picture(path):
+        if not (is_picture(path) or path in scanned.linked_pictures):
             continue
         try:
-            handle, _ = open_below(scanned.top, path)
+            handle, _ = _open(scanned.top, path)
         except OSError:
             continue
         with os.fdopen(handle, "rb", buffering=0) as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.preflight.dataset import DATASET, MOST_OF_A_FILE, Decoding, Demand, Forecast
+from iotop_ai.model.preflight.dataset import DATASET, MOST_OF_A_FILE, Dataset, Decoding, Demand, Forecast
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import UNKNOWN, amount, brief, count, percent, plural, rate, rate_bytes
@@ -21,7 +21,7 @@ def dataset_text(report: Report) -> list[str]:
     if found is None:
         return []
     if not found.files:
-        return ["? the dataset has no file with content"]
+        return ["? the dataset has no file with content", *_left_out(found)]
     least = "" if found.complete else "at least "
     sizes = f"10 % up to {amount(found.p10_bytes)}, half up to {amount(found.p50_bytes)}"
     sizes += f", 90 % up to {amount(found.p90_bytes)}, the largest {amount(found.most_bytes)}"
@@ -30,16 +30,26 @@ def dataset_text(report: Report) -> list[str]:
     fits = {True: "it fits into", False: "it does not fit into", None: "unknown whether it fits into"}
     room = f"{fits[found.fits(report.room_bytes)]} the {amount(report.room_bytes)} of memory left here"
     out.append(f"in the page cache: {share} of {plural(found.sampled, 'sampled file')}; {room}")
-    if found.unreadable:
-        out.append(f"{plural(found.unreadable, 'entry')} of the dataset could not be read".replace("entrys", "entries"))
-    if found.holes:
-        out.append(f"not read: {plural(found.holes, 'sampled file')} with holes, which cost no reading")
+    out += _left_out(found)
     if found.cut and any(one.name == DATASET for one in report.results):
         most = amount(MOST_OF_A_FILE)
         out.append(f"files above {most} are read up to there: their rows count parts, the forecast whole files")
     if found.past:
         out.append("its files are in memory, so they were read past the page cache")
     return out + _decoding_text(report.decoding, any(one.name == DATASET for one in report.results))
+
+
+def _left_out(found: Dataset) -> list[str]:
+    out = []
+    if found.unreadable:
+        out.append(f"{plural(found.unreadable, 'entry')} of the dataset could not be read".replace("entrys", "entries"))
+    if found.elsewhere:
+        out.append(f"{plural(found.elsewhere, 'folder')} on other filesystems left out")
+    if found.linked_folders:
+        out.append(f"{plural(found.linked_folders, 'link')} to folders left out")
+    if found.holes:
+        out.append(f"not read: {plural(found.holes, 'sampled file')} with holes, which cost no reading")
+    return out
 
 
 def _decoding_text(decoding: Decoding, read: bool) -> list[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.machine.dataset_files import Tree
+from iotop_ai.collectors.machine.dataset_files import FOLDER, Pinned, Tree, open_below
+from tests.rigs.nobody import UID, as_user
 
 
 def names(top: Path | str) -> dict[str, str]:
@@ -66,6 +67,23 @@ def test_an_entry_that_became_a_link_is_not_opened(tmp_path: Path) -> None:
         (tmp_path / "file").symlink_to("/etc/passwd")
         with pytest.raises(OSError, match=r"symbolic|loop"):
             entry.open()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+def test_a_folder_that_may_be_entered_but_not_listed_leads_to_its_files(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "file").write_text("x")
+    inner.chmod(0o711)
+    (tmp_path / "link").symlink_to(inner)
+    top = Pinned(os.open(tmp_path, FOLDER), ".", str(tmp_path))
+    tmp_path.chmod(0o755)
+    try:
+        assert as_user(UID, lambda: os.close(open_below(top, "inner/file")[0])) == 0
+        with pytest.raises(NotADirectoryError):
+            open_below(top, "link/file")
+    finally:
+        os.close(top.folder)
 
 
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:

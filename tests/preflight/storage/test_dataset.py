@@ -27,6 +27,8 @@ from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.forecast import forecasted
 from iotop_ai.preflight.storage.session import Emit, Request, Session
 from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
+from tests.preflight.storage.places import mounted, needs_root
+from tests.rigs.nobody import UID
 
 PHASES, QUICK = (
     tuple(phase for phase in plan(seconds, 3, dataset=True) if phase.name == DATASET) for seconds in (8.0, 1.0)
@@ -152,8 +154,7 @@ def test_files_that_went_meanwhile_are_not_counted(tmp_path: Path) -> None:
 def test_files_with_holes_are_not_read(tmp_path: Path) -> None:
     make(tmp_path, 3, 4 * KIB)
     os.truncate(tmp_path / "class0/0.bin", 1 << 30)
-    scanned = scan(str(tmp_path), 5.0, Clock(), lambda *_: None)
-    os.close(scanned.top.folder)
+    scanned = scan_of(tmp_path)
     assert (scanned.dataset.files, scanned.dataset.sampled, scanned.dataset.holes) == (3, 2, 1)
     assert sorted(path for path, _ in scanned.files) == ["class1/1.bin", "class2/2.bin"]
     report = Report(Place("/d"), 0, dataset=scanned.dataset)
@@ -201,13 +202,68 @@ def test_an_empty_dataset(tmp_path: Path) -> None:
     assert "no file there has the 8 MB" in end.error
 
 
-def test_a_link_out_of_the_dataset_is_not_followed(tmp_path: Path) -> None:
-    make(tmp_path / "set", 5, 4 * KIB)
-    (tmp_path / "other.bin").write_bytes(b"x" * 100_000)
-    (tmp_path / "set/link.bin").symlink_to(tmp_path / "other.bin")
-    scanned = scan(str(tmp_path / "set"), 5.0, Clock(), lambda *_: None)
+def scan_of(path: Path) -> Scanned:
+    """A scan to its end, without its top."""
+    scanned = scan(str(path), 5.0, Clock(), lambda *_: None)
     os.close(scanned.top.folder)
-    assert scanned.dataset.files == 5
+    return scanned
+
+
+def test_a_link_to_a_file_is_followed_and_each_target_counted_once(tmp_path: Path) -> None:
+    """As the Hugging Face hub stores its files."""
+    rev, blobs = tmp_path / "hub/snapshots/rev", tmp_path / "hub/blobs"
+    for folder in (rev, blobs):
+        folder.mkdir(parents=True)
+    (blobs / "hash1").write_bytes(os.urandom(9000))
+    (blobs / "hash2").write_bytes(png(8))
+    (rev / "train.bin").symlink_to("../../blobs/hash1")
+    (rev / "again.bin").symlink_to(blobs / "hash1")
+    (rev / "one.png").symlink_to("../../blobs/hash2")
+    (rev / "gone.bin").symlink_to("../../blobs/hash3")
+    (rev / "null.bin").symlink_to(os.devnull)
+    (rev / "all").symlink_to(blobs)
+    dataset = scan_of(rev).dataset
+    assert (dataset.files, dataset.size_bytes) == (2, 9000 + len(png(8)))
+    assert (dataset.unreadable, dataset.linked_folders, dataset.complete) == (1, 1, False)
+    assert {"1 entry of the dataset could not be read", "1 link to folders left out"} <= set(
+        dataset_text(Report(Place("/d"), 0, dataset=dataset))
+    )
+    assert scan_of(tmp_path / "hub").dataset.files == 2
+    session, news = in_process(rev, python=sys.executable)
+    session.run()
+    session.close()
+    assert "Pillow does not load" in found(news).decoding.why
+    assert [one.ops > 0 for one in results(news)] == [True, True]
+
+
+@needs_root
+def test_root_follows_another_users_link_only_to_files_of_that_user(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    theirs, secret, shared = tmp_path / "theirs", tmp_path / "secret", tmp_path / "shared.bin"
+    theirs.mkdir()
+    for path in (secret, shared):
+        path.write_bytes(b"x" * 5000)
+    (theirs / "secret.bin").symlink_to(secret)
+    (theirs / "shared.bin").symlink_to(shared)
+    os.chown(theirs, UID, UID)
+    os.chown(shared, UID, UID)
+    scanned = scan_of(theirs)
+    assert [path for path, _ in scanned.files] == [str(shared)]
+    assert scanned.dataset.unreadable == 1
+    theirs.chmod(0o777)
+    os.chown(theirs, 0, 0)
+    assert scan_of(theirs).files == ()
+
+
+@needs_root
+def test_folders_on_other_filesystems_are_left_out_and_named(tmp_path: Path) -> None:
+    make(tmp_path, 3, 4 * KIB)
+    with mounted(tmp_path / "more", "-t", "tmpfs", "none") as more:
+        (more / "4.bin").write_bytes(b"x" * 5000)
+        dataset = scan_of(tmp_path).dataset
+    assert (dataset.files, dataset.elsewhere, dataset.complete) == (3, 1, False)
+    assert dataset.fits(1 << 40) is None
+    assert "1 folder on other filesystems left out" in dataset_text(Report(Place("/d"), 0, dataset=dataset))
 
 
 def test_a_scan_ends_in_time(tmp_path: Path) -> None:
