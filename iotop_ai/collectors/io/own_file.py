@@ -151,7 +151,7 @@ def create_part(name: str, folder: int, shown: str = "") -> int:
         try:
             fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         except FileExistsError:
-            if not _remove_left_over(name, folder):
+            if not remove_left_over(name, folder):
                 raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name) from None
             continue
         # Before the lock, another process of ours may take it for a left-over.
@@ -172,8 +172,8 @@ def _locked(fd: int) -> bool:
     return True
 
 
-def _remove_left_over(name: str, folder: int) -> bool:
-    """Remove a left-over; whether the name is free now."""
+def remove_left_over(name: str, folder: int) -> bool:
+    """Remove a file that ``create_part`` would replace; whether the name is free now."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:

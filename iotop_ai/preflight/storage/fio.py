@@ -20,7 +20,7 @@ from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.spawn import run, start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.storage import RANDOM, Latency, Measured, Phase
-from iotop_ai.preflight.storage.reader import HANG_S, HangError
+from iotop_ai.preflight.storage.reader import HANG_S, READ_MOST_BYTES, HangError
 
 OVERHEAD_S = 0.35
 """Its start and end."""
@@ -50,10 +50,10 @@ def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -
     """The command that reads an open file, descriptor ``handle``, once for each phase."""
     words = [
         *(program, "--output-format=json", "--eta=never", "--disk_util=0", "--thread", "--readonly", "--direct=1"),
-        *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--time_based", "--norandommap"),
+        *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--norandommap"),
         *("--randrepeat=0", "--clat_percentiles=0", "--lat_percentiles=1"),
         "--percentile_list=" + ":".join(map(str, _PERCENTILES)),
-        *(f"--filename=/proc/self/fd/{handle}", f"--size={size}"),
+        *(f"--filename=/proc/self/fd/{handle}", f"--size={size}", f"--io_size={READ_MOST_BYTES}"),
     ]
     spent = OVERHEAD_S / len(phases)
     for number, phase in enumerate(phases):

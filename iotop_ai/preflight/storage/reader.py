@@ -24,6 +24,8 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
 
 HANG_S = 5.0
+READ_MOST_BYTES = 16 << 30
+"""Read at most in one phase."""
 _TICK_MS = 50
 _BUSY = 0.9
 """Share of a core, and of all, from which the readers, not the storage, may be the limit."""
@@ -66,6 +68,7 @@ class Run:
         """The readers' words, and when they began."""
         self._readers: dict[int, int] = {}
         """Descriptor of each reader's times, and its pid."""
+        self._killed: list[int] = []
         self._times = array("q")
         self._cpu_s: list[float] = []
 
@@ -179,8 +182,16 @@ class Run:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+                if not os.waitpid(pid, os.WNOHANG)[0]:
+                    self._killed.append(pid)
         self._readers = {}
+
+    def wait(self) -> None:
+        """Wait for readers that were killed, as long as the storage keeps them."""
+        for pid in self._killed:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        self._killed = []
 
 
 def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:

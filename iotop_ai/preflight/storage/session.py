@@ -6,12 +6,13 @@ import errno
 import mmap
 import os
 import threading
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from random import Random
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.own_file import create_part
+from iotop_ai.collectors.io.own_file import create_part, remove_left_over
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding
 from iotop_ai.model.preflight.storage import (
@@ -32,14 +33,14 @@ from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, pictures, 
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
-from iotop_ai.preflight.storage.reader import Blocks, Bounds, Operation, Run, Slots
+from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Blocks, Bounds, Operation, Run, Slots
 
-READ_MOST_BYTES = 16 << 30
-"""Read at most in one phase."""
 CACHED_BYTES = 32 * MIB
 _SYNC_FAST_NS = 100_000_000
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
+_BLOCK = 4096
+"""Of storages that find equal blocks."""
 
 
 class Request(NamedTuple):
@@ -70,6 +71,7 @@ class Session:
         self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
         self._opened: Opened | None = None
         self._own = -1
+        self._run: Run | None = None
         self._handles: list[int] = []
 
     def run(self) -> None:
@@ -154,16 +156,24 @@ class Session:
             try:
                 if self._own >= 0:
                     remove(self._own, opened.folder)
+                else:
+                    self._remove_created(opened.folder)
             finally:
                 os.close(opened.folder)
+
+    def _remove_created(self, folder: int) -> None:
+        """Remove the file that a reader created and did not delete. Raises OSError."""
+        if self._run is not None:
+            self._run.wait()
+        if not remove_left_over(own_name(), folder):
+            raise OSError(errno.EEXIST, "another file is in its place")
 
     def _measure(self, phase: Phase, operation: Operation, most_bytes: int = 0, most_ops: int = 0) -> None:
         if self._stop.is_set():
             return
         bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops)
-        found = Run(phase, operation, bounds, self._clock).measure(
-            lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds)
-        )
+        self._run = Run(phase, operation, bounds, self._clock)
+        found = self._run.measure(lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds))
         if found.ops:
             self._emit.result(found)
 
@@ -174,8 +184,8 @@ class Session:
         for phase in phases[STAT]:
             self._measure(phase, lambda _buffer, _number: _open_stat_close(folder, name))
         if phases[CREATE]:
-            remove(self._own, folder)
-            self._own = -1
+            own, self._own = self._own, -1
+            remove(own, folder)
             for phase in phases[CREATE]:
                 self._measure(phase, lambda _buffer, _number: _create_delete(folder, name))
             self._own = create_part(name, folder)
@@ -275,7 +285,9 @@ class _Writing:
 
     def __init__(self, handle: int, most_bytes: int, clock: Clock) -> None:
         self._handle, self._most, self._clock = handle, most_bytes // MIB, clock
-        self._part = Random(2).randbytes(MIB)  # zeros would be compressed or stored as a hole
+        # Zeros would be compressed or stored as a hole; a number in each block keeps equal ones from being stored once.
+        self._part = memoryview(bytearray(Random(2).randbytes(MIB))).cast("Q")
+        self._number = clock.monotonic_ns()
         self._mebibytes = _FIRST_SYNC
         self.done = 0
 
@@ -283,6 +295,8 @@ class _Writing:
         """One operation; the bytes written."""
         at_ns, start = self._clock.monotonic_ns(), self.done
         for _ in range(min(self._mebibytes, self._most - self.done // MIB)):
+            self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))
+            self._number += MIB // _BLOCK
             self.done += os.pwrite(self._handle, self._part, self.done)
         os.fsync(self._handle)
         if self._clock.monotonic_ns() - at_ns < _SYNC_FAST_NS:

@@ -171,7 +171,13 @@ def _threshold_text(one: Threshold) -> str:
 def missing_text(report: Report) -> str:
     """Why a check has no answer, for standard error."""
     unknown = [one.flag for one in report.thresholds if one.met is None]
-    return report.failed or (f"{', '.join(unknown)}: not measured here" if unknown else "nothing could be measured")
+    if report.failed or unknown:
+        return report.failed or f"{', '.join(unknown)}: not measured here"
+    if report.dataset is not None and not report.dataset.files:
+        return "the dataset has no file with content"
+    if report.demand is not None and report.forecast is None:
+        return "no forecast: what the storage gives was not measured"
+    return "nothing could be measured"
 
 
 def earlier_text(report: Report) -> str:

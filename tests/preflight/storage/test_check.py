@@ -29,6 +29,7 @@ from iotop_ai.model.preflight.storage import (
     Target,
     plan,
 )
+from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.own_file import own_name
 from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, cpu_bound
@@ -255,6 +256,50 @@ def test_memory_and_an_overlay_are_measured(tmp_path: Path) -> None:
         assert {one.name for one in results(news)} >= {CREATE, WRITE, READAHEAD, SEQUENTIAL, RANDOM, FILES}
         assert news[-1] == End()
     assert not list((tmp_path / "upper").iterdir())
+
+
+def test_a_file_that_a_hung_reader_created_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def create_and_wait(folder: int, name: str) -> int:
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder))
+        time.sleep(60)
+        return 0
+
+    monkeypatch.setattr(reader, "HANG_S", 0.3)
+    monkeypatch.setattr(session, "_create_delete", create_and_wait)
+    request = Request(str(tmp_path), (Phase(CREATE, 0, 1, 0.1),), "own")
+    emit = session.Emit(*[lambda *_: None] * 5)._replace(progress=lambda *_: wait_for(tmp_path / own_name()))
+    one = session.Session(request, emit, threading.Event(), Clock())
+    with pytest.raises(reader.HangError):
+        one.run()
+    assert (tmp_path / own_name()).exists()
+    one.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_two_blocks_that_are_written_are_equal(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        writing = session._Writing(file.fileno(), 6 * MIB, Clock())
+        assert [writing.write(None, number) for number in range(3)] == [4 * MIB, 2 * MIB, 0]
+    raw = path.read_bytes()
+    assert len(raw) == 6 * MIB
+    assert len({raw[at : at + 4096] for at in range(0, len(raw), 4096)}) == 6 * 256
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
+def test_fio_reads_no_more_than_a_row_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio, "READ_MOST_BYTES", 20 * MIB)
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(12 * MIB + 5000))
+    phases = (Phase(SEQUENTIAL, MIB, 8, 60.0), Phase(RANDOM, 64 << 10, 4, 60.0))
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        found = fio.read_by_fio(
+            fio.find_fio()[0], handle, path.stat().st_size, phases, threading.Event(), Clock(), lambda _: None
+        )
+    finally:
+        os.close(handle)
+    assert [one.size_bytes for one in found] == [20 * MIB] * 2
 
 
 @pytest.mark.alone

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from iotop_ai.model.job.records import IoLimit
+from iotop_ai.model.preflight.dataset import Dataset, Demand
 from iotop_ai.model.preflight.history import Change
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import Report
@@ -100,6 +101,15 @@ def test_thresholds_in_words() -> None:
         "ok: 0.2 ms (--max-await 20 ms)",
     ]
     assert missing_text(Report(EXT4, 1, thresholds=thresholds)) == "--min-files: not measured here"
+
+
+def test_why_a_check_has_no_answer() -> None:
+    empty = Report(EXT4, 1, OWN, "own", (READ,), dataset=Dataset(0, 0, complete=True))
+    assert missing_text(empty) == "the dataset has no file with content"
+    unread = Report(EXT4, 1, OWN, "own", (READ,), demand=Demand(100.0, 2, 0.0, 2.0))
+    assert missing_text(unread) == "no forecast: what the storage gives was not measured"
+    assert missing_text(unread._replace(failed="Input/output error")) == "Input/output error"
+    assert missing_text(Report(EXT4, 1)) == "nothing could be measured"
 
 
 def test_slower_than_before() -> None:
