@@ -37,7 +37,7 @@ _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpo
 class _State:
     """What is kept of a job from tick to tick."""
 
-    __slots__ = ("at_ns", "counts", "movement", "past", "started", "totals")
+    __slots__ = ("at_ns", "counts", "movement", "own_cores", "past", "started", "totals")
 
     def __init__(self, at_ns: int, started: bool) -> None:
         self.counts = TimeCounts()
@@ -45,6 +45,7 @@ class _State:
         self.started = started
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
+        self.own_cores: dict[ProcessKey, float | None] = {}
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
 
 
@@ -151,7 +152,7 @@ class TimeAccountant:
             None if before is None else rate(before.read, now.read),
             None if before is None else rate(before.chars, now.chars),
             None if before is None else rate(before.write, now.write),
-            own_cores=None if before is None else (rate(before.own_ticks, now.own_ticks) or 0.0) / tick.table.clk_tck,
+            own_cores=_own_cores(state, rank.key, now, tick.table.clk_tck),
             lately_written_bytes_per_s=lately.write,
             own_written_bytes_per_s=lately.own_write,
             own_read_bytes_per_s=lately.own_read,
@@ -200,6 +201,15 @@ def _lately(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _Lately:
     return _Lately(*(None if one is None else one / (at_ns - first_ns) * 1e9 for one in grown))
 
 
+def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
+    """Cores between the last two readings of its stat; the figure holds in ticks that do not read it."""
+    before = state.totals.get(key)
+    if before is not None and now.stat_ns > before.stat_ns > 0:
+        grown = delta(before.own_ticks, now.own_ticks)
+        state.own_cores[key] = None if grown is None else grown / clk_tck / ((now.stat_ns - before.stat_ns) / 1e9)
+    return state.own_cores.get(key)
+
+
 def _compiles(tick: Tick, key: ProcessKey) -> bool:
     info = tick.table.info
     return any(child in info and info[child].name in COMPILERS for child in tick.children.get(key, ()))
@@ -210,10 +220,10 @@ def _totals(key: ProcessKey, tick: Tick) -> Totals:
     members = (key, *tick.children.get(key, ()))
     own = table.stat.get(key)
     ticks = sum(stat.utime_ticks + stat.stime_ticks for one in members if (stat := table.stat.get(one)) is not None)
-    own_ticks = 0 if own is None else own.utime_ticks + own.stime_ticks
+    own_ticks, stat_ns = (0, 0) if own is None else (own.utime_ticks + own.stime_ticks, table.stat_time(key))
     known = [table.io[one] for one in members if one in table.io]
     if key not in table.io:
-        return Totals(ticks=ticks, own_ticks=own_ticks)
+        return Totals(ticks=ticks, own_ticks=own_ticks, stat_ns=stat_ns)
     mine = table.io[key]
     return Totals(
         sum(io.read_bytes for io in known),
@@ -223,6 +233,7 @@ def _totals(key: ProcessKey, tick: Tick) -> Totals:
         own_ticks,
         max(mine.read_bytes, mine.rchar),
         mine.write_bytes,
+        stat_ns,
     )
 
 

@@ -22,6 +22,7 @@ class Totals(NamedTuple):
     """Counters of a training process and of all below it; None unknown.
 
     own_*: of the process itself: CPU ticks, bytes read (from a device, or by calls where that is more) and written.
+    stat_ns: when own_ticks was read; 0 never.
     """
 
     read: int | None = None
@@ -31,6 +32,7 @@ class Totals(NamedTuple):
     own_ticks: int = 0
     own_read: int | None = None
     own_write: int | None = None
+    stat_ns: int = 0
 
 
 class Movement:

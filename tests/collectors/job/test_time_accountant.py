@@ -43,6 +43,8 @@ class Machine:
         self.busy: dict[str, int | None] = dict.fromkeys(job.gpus, 0)
         self.io = {rank.key: [0] * 7 for rank in job.ranks}
         self.ticks = {rank.key: 0 for rank in job.ranks}
+        self.stat_ns: dict[ProcessKey, int] = {}
+        """When each stat was read, where that is not this tick."""
         self.children: dict[ProcessKey, str] = {}
         self.gpu: dict[str, Any] = {}
         """Further fields of each GPU."""
@@ -67,7 +69,9 @@ class Machine:
         stat |= {key: ProcessStat("R", TRAINER.pid, 0, 0, 0, 0, 0, 1, 0, 0) for key in self.children}
         info = {key: ProcessInfo(name, (), "alice", 1000) for key, name in self.children.items()}
         io = {key: ProcessIo(*fields) for key, fields in self.io.items()}
-        table = ProcessTable(io, stat, info, frozenset(), self.at_ns, self.at_ns, (self.at_ns,), {}, {}, {}, {})
+        table = ProcessTable(
+            io, stat, info, frozenset(), self.at_ns, self.at_ns, (self.at_ns,), self.stat_ns, {}, {}, {}
+        )
         gpus = {
             uuid: Reading(GpuState(uuid, 0, "H100", percent, **self.gpu), Status.OK, at_ns=self.at_ns)
             for uuid, percent in self.busy.items()
@@ -283,6 +287,29 @@ def test_what_was_read_in_the_first_interval_counts() -> None:
     machine.moves(chars=5 * MB)
     # A rate: five megabytes in ten seconds are little.
     assert machine.grown(10.0) == {"compute": 3000, "host": 7000}
+
+
+def test_the_cpu_of_several_ticks_is_not_that_of_the_tick_that_read_it() -> None:
+    """One thread of one core reads now and then; its stat is read with its io, else in every fifth tick."""
+    machine = Machine(ALONE)
+    machine.stat_ns[TRAINER] = machine.at_ns
+    given: dict[str, int] = {}
+    for second in range(1, 31):
+        if second % 3 == 0:
+            machine.moves(chars=30 * MB)
+        if second % 3 == 0 or second % 5 == 0:
+            machine.ticks[TRAINER] = 100 * second
+            machine.stat_ns[TRAINER] = machine.at_ns + SECOND
+        for name, ms in machine.grown().items():
+            given[name] = given.get(name, 0) + ms
+    assert given == {"compute": 20_000, "data_cpu": 10_000}
+    # Four threads beside it: what the main thread reads is no wait.
+    machine.ticks[TRAINER] += 500
+    machine.stat_ns[TRAINER] = machine.at_ns + SECOND
+    machine.moves(chars=30 * MB)
+    assert machine.grown() == {"compute": 1000}
+    machine.moves(chars=30 * MB)
+    assert machine.grown() == {"compute": 1000}, "its stat was not read since: the figure holds"
 
 
 def test_what_children_read_counts() -> None:
