@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping
+from operator import add
 from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -16,7 +17,8 @@ from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.time_account import Interval, Phase, account
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
-from iotop_ai.model.process.records import ProcessKey, ProcessTable
+from iotop_ai.model.process.rates import NO_IO
+from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuTable
@@ -88,17 +90,43 @@ class _GpuMoments:
         return any(self._copying.get(uuid, False) for uuid in uuids)
 
 
+class _Inherited:
+    """What trainers took over from reaped children, which the kernel adds to their own io."""
+
+    def __init__(self) -> None:
+        self._table: ProcessTable | None = None
+        self._last = ProcessSample({})
+        self.io: dict[ProcessKey, ProcessIo] = {}
+
+    def update(self, table: ProcessTable, trainers: Collection[ProcessKey]) -> None:
+        """Take a tick's processes."""
+        before, self._table = self._table, table
+        if before is None or before is table:
+            return
+        # Imported here: not needed at start-up.
+        from iotop_ai.model.process.inherited_io import settle
+
+        settled = settle(before, table, self._last)
+        self._last = ProcessSample({}, settled.debts, settled.cminflt_before)
+        known, self.io = self.io, {}
+        for key in trainers:
+            sums = map(add, known.get(key, NO_IO), settled.taken.get(key, NO_IO))
+            self.io[key] = ProcessIo(*sums)
+
+
 class TimeAccountant:
     """The counters of all jobs; ``update`` once a tick."""
 
     def __init__(self) -> None:
         self._states: dict[ProcessKey, _State] = {}
         self._gpus = _GpuMoments()
+        self._inherited = _Inherited()
 
     def update(self, jobs: Mapping[ProcessKey, Job], tick: Tick) -> dict[ProcessKey, TimeCounts]:
         """The counters after this tick; a job that ended is forgotten."""
         self._states = {key: state for key, state in self._states.items() if key in jobs}
         self._gpus.update(tick.gpus)
+        self._inherited.update(tick.table, [rank.key for job in jobs.values() for rank in job.ranks])
         out = {}
         for key, job in jobs.items():
             state = self._states.get(key)
@@ -110,7 +138,7 @@ class TimeAccountant:
 
     def _account(self, job: Job, state: _State, tick: Tick) -> None:
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
-        fresh = {rank.key: _totals(rank.key, tick) for rank in job.ranks}
+        fresh = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
         seen = [rank for rank in job.ranks if rank.key in tick.looks]
         if milliseconds <= 0 or not any(tick.looks[rank.key].looks for rank in seen):
             if not state.totals or (milliseconds > 0 and not seen):
@@ -215,7 +243,7 @@ def _compiles(tick: Tick, key: ProcessKey) -> bool:
     return any(child in info and info[child].name in COMPILERS for child in tick.children.get(key, ()))
 
 
-def _totals(key: ProcessKey, tick: Tick) -> Totals:
+def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
     table = tick.table
     members = (key, *tick.children.get(key, ()))
     own = table.stat.get(key)
@@ -231,8 +259,8 @@ def _totals(key: ProcessKey, tick: Tick) -> Totals:
         sum(io.write_bytes for io in known),
         ticks,
         own_ticks,
-        max(mine.read_bytes, mine.rchar),
-        mine.write_bytes,
+        max(mine.read_bytes - inherited.read_bytes, mine.rchar - inherited.rchar),
+        mine.write_bytes - inherited.write_bytes,
         stat_ns,
     )
 

@@ -21,7 +21,8 @@ MOVES_BYTES_PER_S = 32_768
 class Totals(NamedTuple):
     """Counters of a training process and of all below it; None unknown.
 
-    own_*: of the process itself: CPU ticks, bytes read (from a device, or by calls where that is more) and written.
+    own_*: of the process itself, without reaped children: CPU ticks, bytes read (from a device, or by calls where that
+    is more) and written.
     stat_ns: when own_ticks was read; 0 never.
     """
 

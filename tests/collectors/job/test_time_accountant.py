@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import add
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ SECOND = 10**9
 MB = 10**6
 TRAINER, WORKER, PEER, OTHER, CHILD = (ProcessKey(pid, 7) for pid in (100, 101, 200, 300, 400))
 GPU, SECOND_GPU = "GPU-0", "GPU-1"
+FAULTS = 50
+"""Of each child: the trainer's cminflt grows by them when it reaps one."""
 RUNS = LookCounts(looks=20, running=20)
 RESTS = LookCounts(looks=20, resting=20)
 WAITS = LookCounts(looks=20, waits=Split(disk=20.0))
@@ -46,9 +49,11 @@ class Machine:
         self.stat_ns: dict[ProcessKey, int] = {}
         """When each stat was read, where that is not this tick."""
         self.children: dict[ProcessKey, str] = {}
+        self.reaped = 0
         self.gpu: dict[str, Any] = {}
         """Further fields of each GPU."""
         self.place = JobPlace()
+        self.loading = Loading.ITSELF
         self.accountant = TimeAccountant()
         self.counts = self.next(0.0)
 
@@ -63,10 +68,24 @@ class Machine:
         self.io[key] = [io[0] + chars, *io[1:4], io[4] + read, io[5] + write, io[6]]
         self.ticks[key] += cpu
 
+    def child(self, name: str, **moved: int) -> None:
+        """A child of the first trainer starts, and has read or written so much."""
+        self.children[CHILD] = name
+        self.io[CHILD] = [0] * 7
+        self.ticks[CHILD] = 0
+        self.moves(CHILD, **moved)
+
+    def reap(self) -> None:
+        """The first trainer waits for its child, which has ended."""
+        del self.children[CHILD], self.ticks[CHILD]
+        self.io[self.key] = list(map(add, self.io[self.key], self.io.pop(CHILD)))
+        self.reaped += 1
+
     def tick(self) -> Tick:
         """What this tick knows."""
         stat = {key: ProcessStat("S", 1, 0, 0, 0, ticks, 0, 1, 0, 0) for key, ticks in self.ticks.items()}
-        stat |= {key: ProcessStat("R", TRAINER.pid, 0, 0, 0, 0, 0, 1, 0, 0) for key in self.children}
+        stat |= {key: ProcessStat("R", TRAINER.pid, FAULTS, 0, 0, 0, 0, 1, 0, 0) for key in self.children}
+        stat[self.key] = stat[self.key]._replace(cminflt=FAULTS * self.reaped)
         info = {key: ProcessInfo(name, (), "alice", 1000) for key, name in self.children.items()}
         io = {key: ProcessIo(*fields) for key, fields in self.io.items()}
         table = ProcessTable(
@@ -77,7 +96,7 @@ class Machine:
             for uuid, percent in self.busy.items()
         }
         ranks = [rank.key for job in self.jobs.values() for rank in job.ranks]
-        loading = dict.fromkeys(ranks, Loading.ITSELF)
+        loading = dict.fromkeys(ranks, self.loading)
         places = dict.fromkeys(self.jobs, self.place)
         return Tick(
             self.at_ns,
@@ -314,16 +333,42 @@ def test_the_cpu_of_several_ticks_is_not_that_of_the_tick_that_read_it() -> None
 
 def test_what_children_read_counts() -> None:
     machine = Machine()
-    machine.children = {CHILD: "cat"}
-    machine.io[CHILD] = [0] * 7
+    machine.child("cat")
     machine.next()
-    machine.io[CHILD] = [10 * MB, *[0] * 6]
+    machine.moves(CHILD, chars=10 * MB)
     assert machine.grown() == {"data_cpu": 1000}
     # Its trainer inherits what it read, and reads no more.
-    machine.children = {}
-    del machine.io[CHILD]
-    machine.moves(chars=10 * MB)
+    machine.reap()
     assert machine.grown() == {"host": 1000}
+
+
+COMPUTES = LookCounts(looks=20, futex_computing=Split(cpu=20.0))
+
+
+def test_a_checkpoint_after_workers_that_read_much_were_reaped() -> None:
+    machine = Machine()
+    machine.loading = Loading.NAMED
+    machine.child("pt_data_worker", chars=50_000 * MB)
+    machine.looks = {TRAINER: RESTS}
+    for _ in range(12):
+        machine.next()
+    machine.reap()
+    machine.looks = {TRAINER: COMPUTES}
+    for _ in range(12):
+        machine.moves(write=500 * MB)
+        assert machine.grown() == {"checkpoint": 1000}
+
+
+def test_threads_that_compute_after_a_child_that_wrote_much_was_reaped() -> None:
+    machine = Machine()
+    machine.child("cp", write=10_000 * MB)
+    machine.looks = {TRAINER: RESTS}
+    for _ in range(12):
+        machine.next()
+    machine.reap()
+    machine.looks = {TRAINER: COMPUTES}
+    for _ in range(12):
+        assert machine.grown() == {"data_cpu": 1000}
 
 
 def test_a_checkpoint_and_a_remote_mount() -> None:
