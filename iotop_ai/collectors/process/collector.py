@@ -196,7 +196,7 @@ class ProcessCollector:
         self._codes = {pid: code for pid, code in self._codes.items() if pid in self._entries}
         for pid in self._codes:
             key = self._entries[pid].key
-            if self._stat.now[key].state == "Z":
+            if self._stat.now[key].has_ended():
                 exits[key] = self._codes[pid]
         return exits
 
@@ -491,7 +491,7 @@ class ProcessCollector:
             return False
         if parsed.record != self._stat.now[entry.key]:
             self._stat.put(entry.key, parsed.record)
-            if parsed.record.state == "Z" and not entry.denied:
+            if parsed.record.has_ended() and not entry.denied:
                 self._codes[entry.key.pid] = exit_code(parsed.exit_status)
         if entry.published and (entry.young or parsed.comm != entry.comm):
             entry.comm = parsed.comm

@@ -13,7 +13,6 @@ TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
 KILLED = -9
 CRASHES = (-4, -6, -7, -8, -11)
 """SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: a fault of the process itself."""
-_DEAD = "ZX"
 
 
 class Ended(NamedTuple):
@@ -83,9 +82,9 @@ def _of(job: Job, role: str, old: ProcessTable, new: ProcessTable, gone: frozens
     keys = [rank.key for rank in job.ranks] if role == TRAINER else job.workers
     out = []
     for key in keys:
-        if key not in old.stat or old.stat[key].state in _DEAD:
+        if key not in old.stat or old.stat[key].has_ended():
             continue
-        if key in gone or (key in new.stat and new.stat[key].state in _DEAD):
+        if key in gone or (key in new.stat and new.stat[key].has_ended()):
             name = job.name if role == TRAINER or key not in old.info else old.info[key].name
             out.append(Ended(key, name, role, new.exits.get(key), job.key.pid, job.name))
     return out

@@ -78,6 +78,10 @@ class ProcessStat(NamedTuple):
     rss_pages: int
     blkio_ticks: int
 
+    def has_ended(self) -> bool:
+        """Whether only its exit code is left. A main thread may exit before the others, which go on under a zombie."""
+        return self.state in ("Z", "X") and self.threads <= 1
+
 
 class ProcessInfo(NamedTuple):
     """The identity of a process; read when first seen and again when its name changes.

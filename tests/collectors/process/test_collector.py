@@ -291,6 +291,38 @@ def test_exit_codes_of_a_zombie_and_as_root_of_all(collector: ProcessCollector) 
     assert {key: table.exits.get(key) for key in keys.values()} == codes
 
 
+LEADER_LEFT = """
+import ctypes, os, sys, threading
+sys.stdin.readline()
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(7))).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_zombie_whose_threads_go_on_has_not_ended(collector: ProcessCollector) -> None:
+    child = subprocess.Popen([sys.executable, "-S", "-c", LEADER_LEFT], stdin=subprocess.PIPE)
+    assert child.stdin is not None
+    try:
+        key = key_of(collector.read(), child.pid)
+        assert key is not None
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        while Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2][0] != "Z":
+            time.sleep(0.01)
+        for _ in range(COHORTS):
+            table = collector.read()
+        assert (table.stat[key].state, table.stat[key].threads) == ("Z", 2)
+        assert key not in table.exits
+        child.stdin.close()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        for _ in range(COHORTS):
+            table = collector.read()
+        assert (table.stat[key].threads, table.exits[key]) == (1, 7)
+    finally:
+        child.kill()
+        child.wait()
+
+
 AS_NOBODY = """
 import json, os, subprocess, sys
 import unicodedata  # of a Python below /root, which an ordinary user cannot load it from

@@ -130,9 +130,15 @@ def test_a_zombie_has_ended_once() -> None:
     before = with_job(before, Job(trainer, "train.py", "alice", 1000, (Rank(trainer),)))
     table = after.processes.value
     assert table is not None
-    dead = {**table.stat, trainer: table.stat[trainer]._replace(state="Z")}
     after = with_job(after, next(iter(before.jobs.value.jobs.values())))  # type: ignore[union-attr]
-    zombie = after._replace(processes=after.processes._replace(value=table._replace(stat=dead, exits={trainer: 1})))
+
+    def with_zombie(threads: int) -> Snapshot:
+        stat = {**table.stat, trainer: table.stat[trainer]._replace(state="Z", threads=threads)}
+        return after._replace(processes=after.processes._replace(value=table._replace(stat=stat, exits={trainer: 1})))
+
+    assert derive_events(before, with_zombie(4)) == [], "only its main thread has ended"
+    zombie = with_zombie(1)
+    assert [(e.role, e.code) for e in derive_events(with_zombie(4), zombie)] == [("trainer", 1)]
     assert [(e.role, e.code) for e in derive_events(before, zombie)] == [("trainer", 1)]
     assert derive_events(zombie, ended(zombie, trainer, 1)) == []
 
