@@ -34,6 +34,10 @@ VERSION_AND_CODE = struct.Struct("=HxxI")
 TGID_OFFSET = 368
 TGID_SINCE = 12
 """ac_tgid stands at this offset of struct taskstats since this version (Linux 5.19)."""
+MOVED_OFFSET = 464
+MOVED_VERSION = 15
+"""Except in this version (Linux 6.14), which has the longest and the shortest of six delays before it; 16 moves them to
+the end ("taskstats: fix struct taskstats breaks backward compatibility since version 15")."""
 BUFFER_BYTES = 1 << 20
 MOST = 2000
 """Messages per call: bounds the cost of a storm of exits, which then loses exit codes."""
@@ -151,11 +155,12 @@ def parse_exit(message: bytes) -> tuple[int, int] | None:
     parts = dict(attributes(message[HEADER.size :]))
     inner = dict(attributes(parts.get(TYPE_AGGR_PID, b"")))
     pid, stats = inner.get(TYPE_PID, b""), inner.get(TYPE_STATS, b"")
-    if len(pid) < 4 or len(stats) < TGID_OFFSET + 4:
+    if len(pid) < 4 or len(stats) < VERSION_AND_CODE.size:
         return None
     version, status = VERSION_AND_CODE.unpack_from(stats)
-    if version < TGID_SINCE:
+    offset = MOVED_OFFSET if version == MOVED_VERSION else TGID_OFFSET
+    if version < TGID_SINCE or len(stats) < offset + 4:
         return None
     thread = int(struct.unpack("=I", pid)[0])
-    group = int(struct.unpack_from("=I", stats, TGID_OFFSET)[0])
+    group = int(struct.unpack_from("=I", stats, offset)[0])
     return (group, exit_code(status)) if thread == group or TYPE_AGGR_TGID in parts else None

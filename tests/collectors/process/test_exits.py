@@ -10,7 +10,6 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.exit_codes import (
     HEADER,
-    TGID_OFFSET,
     TYPE_AGGR_PID,
     TYPE_AGGR_TGID,
     TYPE_PID,
@@ -36,9 +35,10 @@ os._exit(5)
 
 
 def message(thread: int, group: int, status: int, *, version: int = 16, last: bool = False) -> bytes:
-    stats = bytearray(TGID_OFFSET + 8)
+    offset = 464 if version == 15 else 368
+    stats = bytearray(offset + 8)
     struct.pack_into("=HxxI", stats, 0, version, status)
-    struct.pack_into("=I", stats, TGID_OFFSET, group)
+    struct.pack_into("=I", stats, offset, group)
     inner = attribute(TYPE_PID, struct.pack("=I", thread)) + attribute(TYPE_STATS, bytes(stats))
     body = attribute(TYPE_AGGR_PID, inner) + (attribute(TYPE_AGGR_TGID, b"") if last else b"")
     return HEADER.pack(HEADER.size + len(body), 31, 0, 0, 0, 2, 1, 0) + body
@@ -51,6 +51,9 @@ def test_exit_codes_come_from_taskstats_or_zombies() -> None:
     assert parse_exit(message(8, 7, 3 << 8)) is None
     assert parse_exit(message(8, 7, 7 << 8, last=True)) == (7, 7)
     assert parse_exit(message(7, 7, 0, version=11)) is None
+    for version in (12, 14, 15, 16):
+        assert parse_exit(message(7, 7, 9, version=version)) == (7, -9)
+        assert parse_exit(message(8, 7, 9, version=version)) is None
 
 
 def test_damaged_messages_are_ignored() -> None:
