@@ -69,6 +69,15 @@ def parse_client(lines: list[str]) -> Client | None:
     return Client(fields["drm-pdev"][0], fields["drm-client-id"][0], sum(held.values()), engines, capacities)
 
 
+def _computes(client: Client) -> bool:
+    """Whether it has used compute engines more than graphics engines, which a desktop's programs use."""
+    used = dict.fromkeys(_MAIN, 0)
+    for name, (number, _) in client.engines.items():
+        if ENGINES[name] in used:
+            used[ENGINES[name]] += number
+    return used["compute_ns"] > used["graphics_ns"]
+
+
 class DeviceUse(NamedTuple):
     """The use of one GPU. processes: memory, and share of time since the last sweep. busy_ns: by our names; grows."""
 
@@ -110,7 +119,7 @@ class DrmClients:
             device_processes[pid] = GpuProcess(
                 pid,
                 client.memory_bytes + ((old.memory_bytes or 0) if old else 0),
-                "graphics",
+                "compute" if _computes(client) or (old and old.kind == "compute") else "graphics",
                 share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
             )
         self._last_busy = busy

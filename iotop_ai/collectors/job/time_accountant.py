@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.gpu.moment import copies, spins
-from iotop_ai.model.gpu.state import received_bytes_per_s
+from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.movement import Movement, Totals
 from iotop_ai.model.job.programs import COMPILERS
@@ -66,10 +66,11 @@ class Tick(NamedTuple):
 
 
 class _GpuMoments:
-    """What the GPUs do beside computing; a rate lasts until the next reading of its GPU."""
+    """What the GPUs do; a rate lasts until the next reading of its GPU."""
 
     def __init__(self) -> None:
         self._readings: GpuTable = {}
+        self._busy: dict[str, float | None] = {}
         self._copying: dict[str, bool] = {}
 
     def update(self, gpus: GpuTable | None) -> None:
@@ -78,8 +79,15 @@ class _GpuMoments:
         for uuid, reading in now.items():
             old = self._readings.get(uuid)
             if reading.value is not None and (old is None or old.at_ns != reading.at_ns):
+                self._busy[uuid] = busy_ratio(old, reading)
                 self._copying[uuid] = copies(reading.value, received_bytes_per_s(old, reading))
         self._readings = now
+
+    def busy(self, uuids: Collection[str]) -> float | None:
+        """Mean utilisation of those that answered, 0..1; None where none is known."""
+        answered = {uuid for uuid in uuids if uuid in self._readings and self._readings[uuid].value is not None}
+        known = [one for uuid in answered if (one := self._busy.get(uuid)) is not None]
+        return sum(known) / len(known) if known else None
 
     def spin(self, uuids: Collection[str]) -> bool:
         """Whether these GPUs only wait for each other."""
@@ -144,7 +152,7 @@ class TimeAccountant:
             if not state.totals or (milliseconds > 0 and not seen):
                 state.totals, state.at_ns = fresh, tick.at_ns
             return
-        busy = _gpu_busy(job.gpus, tick.gpus)
+        busy = self._gpus.busy(job.gpus)
         phase = self._phase(job, state, tick, fresh, busy)
         place = tick.places.get(job.key)
         remote = place is not None and place.remote_mount is not None
@@ -176,7 +184,7 @@ class TimeAccountant:
         return Interval(
             tick.looks[rank.key],
             tick.loading.get(rank.key, Loading.ITSELF),
-            _gpu_busy(frozenset(rank.gpus), tick.gpus) if rank.gpus else busy,
+            self._gpus.busy(rank.gpus) if rank.gpus else busy,
             None if before is None else rate(before.read, now.read),
             None if before is None else rate(before.chars, now.chars),
             None if before is None else rate(before.write, now.write),
@@ -263,10 +271,3 @@ def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
         mine.write_bytes - inherited.write_bytes,
         stat_ns,
     )
-
-
-def _gpu_busy(uuids: Collection[str], gpus: GpuTable | None) -> float | None:
-    """Mean utilisation of these GPUs, 0..1; None where none is known."""
-    readings = [] if gpus is None else [gpus[uuid].value for uuid in uuids if uuid in gpus]
-    known = [one.utilization_percent for one in readings if one is not None and one.utilization_percent is not None]
-    return sum(known) / len(known) / 100 if known else None

@@ -293,7 +293,7 @@ def _rates(growth: _Growth) -> GpuRates:
     gaps, _ = grown("gap_samples")
     samples, _ = grown("busy_samples")
     return GpuRates(
-        _first(_scaled(now.utilization_percent, 100), _most(share("graphics_ns"), share("compute_ns"))),
+        _busy(growth),
         _scaled(now.memory_activity_percent, 100),
         _scaled(now.memory_used_bytes, 1),
         _scaled(now.memory_total_bytes, 1),
@@ -329,6 +329,17 @@ def _rates(growth: _Growth) -> GpuRates:
         share("compute_ns"),
         share("copy_ns"),
     )
+
+
+def _busy(growth: _Growth) -> float | None:
+    return _first(
+        _scaled(growth.now.utilization_percent, 100), _most(growth.share("graphics_ns"), growth.share("compute_ns"))
+    )
+
+
+def busy_ratio(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float | None:
+    """How busy a GPU was between two readings, 0 to 1, by its driver or else by its engines; None when unknown."""
+    return None if new.value is None else _busy(_growth(old, new, new.value, None))
 
 
 def _received(growth: _Growth) -> float | None:

@@ -134,6 +134,17 @@ def test_cycles_are_a_share_of_all_cycles_and_engines_of_a_kind_share(tmp_path: 
     assert clients.read()["0000:03:00.0"].busy_ns == {"compute_ns": S // 2}
 
 
+@pytest.mark.parametrize(
+    ("graphics", "computing", "kind"), [(0, 0, "graphics"), (9, 0, "graphics"), (9, 2, "graphics"), (2, 9, "compute")]
+)
+def test_a_client_of_the_compute_engines_computes(tmp_path: Path, graphics: int, computing: int, kind: str) -> None:
+    base = f"drm-driver: i915\ndrm-pdev: {SLOT}\n"
+    engines = f"drm-engine-render: {graphics} ns\ndrm-engine-compute: {computing} ns"
+    client(tmp_path, 60, f"{base}drm-client-id: 3\n{engines}")
+    client(tmp_path, 60, f"{base}drm-client-id: 4\ndrm-engine-render: 0 ns", fd=5)
+    assert [one.kind for one in DrmClients(Root(str(tmp_path)), At()).read()[SLOT].processes] == [kind]
+
+
 def test_rocms_processes_and_their_memory(tmp_path: Path) -> None:
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     nodes = "sys/class/kfd/kfd/topology/nodes"

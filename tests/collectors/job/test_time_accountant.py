@@ -403,6 +403,20 @@ def test_a_gpu_that_does_not_say_is_no_gpu() -> None:
     assert machine.grown() == {"compute": 1000}
 
 
+def test_a_gpu_without_a_utilisation_is_as_busy_as_its_busiest_engine() -> None:
+    machine = Machine()
+    machine.busy = {GPU: None}
+    for second in range(3):
+        machine.gpu = {
+            "graphics_ns": second * SECOND // 10,
+            "compute_ns": second * SECOND // 2,
+            "engines_at_ns": machine.at_ns + SECOND,
+        }
+        before = machine.counts
+        after = machine.next()
+    assert shares(before, after) == {"compute": 500, "host": 500}
+
+
 def test_a_job_that_ends_is_forgotten() -> None:
     machine = Machine()
     machine.next()
