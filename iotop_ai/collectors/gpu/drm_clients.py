@@ -93,7 +93,9 @@ class DrmClients:
         self._clock = clock
         self._sweep = 0
         self._open: dict[int, list[str]] = {}
-        self._last_busy: dict[tuple[str, str, str], tuple[int, int | None]] = {}
+        self._last_busy: dict[tuple[str, str, str], int] = {}
+        self._cycles: dict[tuple[str, str], tuple[int, int]] = {}
+        """(all cycles of a device's engine, when): the GPU's own clock, the same for a client of any age."""
         self._busy: dict[str, dict[str, int]] = {}
         self.at_ns: int | None = None
 
@@ -110,10 +112,10 @@ class DrmClients:
                 if client is not None:
                     clients.setdefault((client.device, client.number), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
-        busy: dict[tuple[str, str, str], tuple[int, int | None]] = {}
+        busy: dict[tuple[str, str, str], int] = {}
         for pid, client in clients.values():
-            worked = self._note(client, span_ns, busy)
-            share = None if not span_ns else min(100, round(100 * worked / span_ns))
+            worked = self._note(client, self.at_ns, span_ns, busy)
+            share = None if not span_ns or worked is None else min(100, round(100 * worked / span_ns))
             device_processes = processes.setdefault(client.device, {})
             old = device_processes.get(pid)
             device_processes[pid] = GpuProcess(
@@ -123,27 +125,36 @@ class DrmClients:
                 share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
             )
         self._last_busy = busy
+        for _, client in clients.values():
+            for name, (_, whole) in client.engines.items():
+                if whole is not None:
+                    self._cycles[client.device, name] = whole, self.at_ns
         return {
             device: DeviceUse(tuple(processes.get(device, {}).values()), dict(self._busy.get(device, {})))
             for device in {*self._busy, *processes}
         }
 
-    def _note(self, client: Client, span_ns: int, seen: dict[tuple[str, str, str], tuple[int, int | None]]) -> int:
-        """Add the work of a client's engines since the previous sweep; returns the time of its main engines."""
-        totals, worked = self._busy.setdefault(client.device, {}), 0
+    def _note(self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], int]) -> int | None:
+        """Add the work of a client's engines since the previous sweep; returns the time of its main engines.
+
+        None where that is unknown: an engine counts cycles, and how many there were is known from now on.
+        """
+        totals, worked, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (number, whole) in client.engines.items():
-            key = (client.device, client.number, name)
-            old = self._last_busy.get(key, (0, 0 if whole is not None else None))
+            field, key = ENGINES[name], (client.device, client.number, name)
             # A driver may report less than before for a while: keep the larger value (drm-usage-stats).
-            seen[key] = max(number, old[0]), whole
-            grown = max(0, number - old[0])
-            if whole is not None and old[1] is not None:
-                grown = int(grown / (whole - old[1]) * span_ns) if whole > old[1] else 0
-            field = ENGINES[name]
+            old = self._last_busy.get(key, 0)
+            seen[key] = max(number, old)
+            grown = max(0, number - old)
+            if whole is not None:
+                before = self._cycles.get((client.device, name))
+                is_known = is_known and (before is not None or field not in _MAIN)
+                cycles, ns = (0, 0) if before is None else (whole - before[0], at_ns - before[1])
+                grown = grown * ns // cycles if cycles > 0 else 0
             grown = min(grown // client.capacities.get(name, 1), span_ns)
             totals[field] = totals.get(field, 0) + grown
             worked += grown if field in _MAIN else 0
-        return worked
+        return worked if is_known else None
 
     def _look(self) -> None:
         """Search a part of the processes; the first time all."""

@@ -134,6 +134,37 @@ def test_cycles_are_a_share_of_all_cycles_and_engines_of_a_kind_share(tmp_path: 
     assert clients.read()["0000:03:00.0"].busy_ns == {"compute_ns": S // 2}
 
 
+def xe(number: int, busy: int, cycles: int) -> str:
+    return (
+        f"drm-driver: xe\ndrm-client-id: {number}\ndrm-pdev: {SLOT}\n"
+        f"drm-cycles-ccs: {busy}\ndrm-total-cycles-ccs: {cycles}"
+    )
+
+
+def test_a_new_client_worked_a_share_of_the_cycles_since_the_last_sweep(tmp_path: Path) -> None:
+    clock, hz, day = At(), 19_200_000, 86_400
+    clients = DrmClients(Root(str(tmp_path)), clock)
+
+    def sweep(second: int, text: str) -> tuple[int, int | None]:
+        clock.now = second * S
+        client(tmp_path, 61, text)  # which the second and the seventh sweep look for
+        use = clients.read()[SLOT]
+        return use.busy_ns["compute_ns"], use.processes[0].sm_percent
+
+    clients.read()
+    # How many cycles there were before is unknown for the first client of a device.
+    assert sweep(2, xe(1, hz // 2, (day + 2) * hz)) == (0, None)
+    assert sweep(3, xe(2, hz * 4 // 5, (day + 3) * hz)) == (S * 4 // 5, 80)
+    (tmp_path / "proc/61/fd/4").unlink()
+    for second in range(4, 7):
+        clock.now = second * S
+        clients.read()
+    assert sweep(7, xe(3, hz // 4, (day + 7) * hz)) == (S * 4 // 5 + S // 4, 25)
+    assert sweep(8, xe(3, hz // 4 + hz // 2, (day + 8) * hz)) == (S * 4 // 5 + S // 4 + S // 2, 50)
+    # Its clock began again.
+    assert sweep(9, xe(3, hz, hz)) == (S * 4 // 5 + S // 4 + S // 2, 0)
+
+
 @pytest.mark.parametrize(
     ("graphics", "computing", "kind"), [(0, 0, "graphics"), (9, 0, "graphics"), (9, 2, "graphics"), (2, 9, "compute")]
 )
