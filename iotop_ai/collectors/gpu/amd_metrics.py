@@ -17,8 +17,10 @@ _OF_THE_MODEL: dict[tuple[int, int], int] = {
     (1, 0): 68, (1, 1): 68, (1, 2): 68, (1, 4): 40, (1, 5): 104, (2, 0): 112, (2, 1): 108,
 }  # fmt: skip
 """The same to the offset of throttle_status: 32 bits whose meaning depends on the model."""
-_RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 104}
-"""The same to the offset of accumulation_counter; prochot, ppt, socket_thm, vr_thm and hbm_thm follow it."""
+_RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
+"""The same to the offset of accumulation_counter; prochot, ppt, socket_thm, vr_thm and hbm_thm follow it.
+
+1.6 as it is since September 2024; the layout of May 2024, with the counter at 104, was taken back."""
 _RESIDENCY_BITS = (47, 0, 32, 38, 34)
 
 

@@ -235,12 +235,23 @@ def test_throttle_bits_by_the_version_of_the_table(raw: bytes, bits: int | None)
     assert Throttle().bits(raw) == bits
 
 
-def test_a_table_of_counters_gives_the_growing_ones() -> None:
+@pytest.mark.parametrize(("revision", "at"), [(6, 32), (7, 40), (8, 40)])
+def test_a_table_of_counters_gives_the_growing_ones(revision: int, at: int) -> None:
     throttle = Throttle()
-    assert throttle.bits(table((1, 6), 300, 104, "<6I", 1000, 0, 7, 0, 0, 0)) is None
-    assert throttle.bits(table((1, 6), 300, 104, "<6I", 2000, 0, 7, 0, 0, 90)) == 1 << 34
-    assert throttle.bits(table((1, 6), 300, 104, "<6I", 3000, 0, 9, 0, 0, 90)) == 1
-    assert throttle.bits(table((1, 6), 300, 104, "<6I", 10, 0, 0, 0, 0, 0)) is None  # it was reset
+
+    def bits(*values: int) -> int | None:
+        return throttle.bits(table((1, revision), 1664, at, "<6I", *values))
+
+    assert bits(1000, 0, 7, 0, 0, 0) is None
+    assert bits(2000, 0, 7, 0, 0, 90) == 1 << 34
+    assert bits(3000, 0, 9, 0, 0, 90) == 1
+    assert bits(10, 0, 0, 0, 0, 0) is None  # it was reset
+
+
+def test_pcie_packets_that_were_sent_again_are_no_reason_for_a_lower_clock() -> None:
+    throttle = Throttle()
+    throttle.bits(table((1, 6), 1664, 104, "<6I", 5, 0, 0, 0, 3, 2))
+    assert not throttle.bits(table((1, 6), 1664, 104, "<6I", 6, 0, 1, 0, 4, 3))
 
 
 def test_bits_in_words_and_in_nvmls() -> None:
