@@ -31,9 +31,12 @@ class PciTopology(NamedTuple):
 
 
 def pci_address(bus_id: str) -> str:
-    """The kernel's form of NVML's bus id: "0000:18:00.0" of "00000000:18:00.0"."""
+    """The kernel's form of NVML's bus id: "0000:18:00.0" of "00000000:18:00.0"; "" of anything else."""
     domain, _, rest = bus_id.lower().partition(":")
-    return f"{domain[-4:]}:{rest}" if rest else ""
+    try:
+        return f"{int(domain, 16):04x}:{rest}" if rest else ""
+    except ValueError:
+        return ""
 
 
 def parse_generation(speed: str) -> int | None:

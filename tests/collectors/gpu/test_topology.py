@@ -50,6 +50,8 @@ def test_the_place_of_a_gpu(tmp_path: Path) -> None:
     assert read_topology(root, "00000000:99:00.0") == PciTopology()
     assert read_topology(root, "") == PciTopology()
     assert pci_address("00000000:1A:00.0") == "0000:1a:00.0"
+    assert pci_address("00010000:01:00.0") == "10000:01:00.0"
+    assert [pci_address(other) for other in ("", "1a", "MIG-1:2")] == ["", "", ""]
     assert [parse_generation(s) for s in ("2.5 GT/s PCIe", "32.0 GT/s PCIe", "Unknown")] == [1, 5, None]
 
 
