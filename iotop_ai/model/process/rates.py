@@ -114,7 +114,7 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
     if older is None:
         if key in before.stat or not before.complete:
             return _UNKNOWN_IO, 0.0
-        older, since = NO_IO, before.io_at_ns
+        older, since = NO_IO, _began(key, before.io_at_ns, after.clk_tck)
     elif since == until:
         rate = old.rates.get(key) if old is not None else None
         if rate is None:
@@ -134,10 +134,18 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
     return (read, write, cancelled, rchar, wchar, syscr, syscw), seconds
 
 
+def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
+    """When the counters of a process that is new to a table began: at its birth, where that was before the last sweep.
+
+    A pid out of the order is found by a listing of /proc only. After a suspension its start time is later than this.
+    """
+    return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
+
+
 def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
     before, after, old, idle = pair
     new, older = after.stat[key], before.stat.get(key)
-    since, until = before.stat_at_ns, after.stat_time(key)
+    since, until = _began(key, before.stat_at_ns, after.clk_tck), after.stat_time(key)
     if older is not None:
         since = before.stat_time(key)
         if since == until:

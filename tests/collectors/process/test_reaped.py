@@ -79,8 +79,8 @@ class Stage:
         assert self.last.value is not None
         for key, rate in self.last.value.rates.items():
             name = self.names.get(key.pid)
-            if name is not None and self.last.seconds and rate.write_bytes_per_s is not None:
-                self.shown[name] += round(rate.write_bytes_per_s * self.last.seconds)
+            if name is not None and rate.io_s and rate.write_bytes_per_s is not None:
+                self.shown[name] += round(rate.write_bytes_per_s * rate.io_s)
                 if rate.incl_children:
                     self.marked.add(name)
 

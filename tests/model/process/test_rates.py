@@ -253,3 +253,22 @@ def test_no_table_gives_a_negative_rate_or_an_error(several: list[ProcessTable])
             assert all(figure is None or figure >= 0 for figure in rate[:10])
             assert rate.io_delay_ratio is None or rate.io_delay_ratio <= 1
         before = after
+
+
+def test_what_a_process_that_is_found_late_did_is_of_its_whole_life() -> None:
+    """Its pid is out of the order: it was born at 2.99 s, and is found by the listing of the table of 33 s."""
+    late = ProcessKey(400, 299)
+    before = table(32, {A: io(0)}, {A: stat()})
+    after = table(33, {A: io(0), late: io(60_000)}, {A: stat(), late: stat(utime_ticks=1500)})
+    rate = rates_of(before, after).value.rates[late]
+    assert (rate.read_bytes_per_s, rate.io_s, rate.cpu_ratio, rate.stat_s) == (2000.0, 30.0, 0.5, 30.0)
+
+
+def test_a_process_that_began_after_the_last_sweep_began_at_it() -> None:
+    """Also one whose start time counts a suspension, of which the monotonic clock knows nothing."""
+    for start in (3200, 3250, 99_000):
+        key = ProcessKey(400, start)
+        before = table(32, {A: io(0)}, {A: stat()})
+        after = table(33, {A: io(0), key: io(1000)}, {A: stat(), key: stat(utime_ticks=50)})
+        rate = rates_of(before, after).value.rates[key]
+        assert (rate.read_bytes_per_s, rate.io_s, rate.cpu_ratio, rate.stat_s) == (1000.0, 1.0, 0.5, 1.0)
