@@ -355,7 +355,7 @@ class ProcessCollector:
             del self._entries[pid]
             self._stats.drop(entry)
         io, stat = self._io.drop(key), self._stat.drop(key)
-        if self._partial and io is not None and stat is not None and (io.read_bytes or io.write_bytes):
+        if self._partial and io is not None and stat is not None and any(io):
             self._ended_io.append(EndedIo(self._seq, stat.ppid, IoBytes(io.read_bytes, io.write_bytes)))
         self._info.drop(key)
         self._stat_out.pop(key, None)
@@ -369,17 +369,17 @@ class ProcessCollector:
     def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
         """Read io of all or of the selected processes; returns the growth in ``io_weight`` by process."""
         before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
-        self._io_stale, self._io_since = {}, {}
+        self._io_stale, self._io_since, self._grown = {}, {}, {}
         selected = None
-        if adaptive is not None:
-            # Read processes reported as exited, so they get removed.
-            ended = [self._entries[pid] for pid in self._codes if pid in self._entries]
-            turn = self._stats.due(self._seq % FINE, FINE) if self._partial else []
-            selected = adaptive.select(self._seq, turn, (*fresh, *ended))
-        moved: dict[ProcessEntry, int] = {}
-        self._grown = {}
         # A parent may have been read before it reaped its child: keep a child's last counters for one more tick.
         self._ended_io = [ended for ended in self._ended_io if ended.seq >= self._seq - 1]
+        if adaptive is not None:
+            # Read processes reported as exited, so they get removed, and parents, whose counters have their children's.
+            pids = (*self._codes, *(ended.ppid for ended in self._ended_io))
+            others = [self._entries[pid] for pid in pids if pid in self._entries]
+            turn = self._stats.due(self._seq % FINE, FINE) if self._partial else []
+            selected = adaptive.select(self._seq, turn, (*fresh, *others))
+        moved: dict[ProcessEntry, int] = {}
         done = self._store_io(self._sweep.run(selected), before, stale, moved)
         if adaptive is not None and selected is not None:
             seconds = (self._clock.monotonic_ns() - before) / 1e9

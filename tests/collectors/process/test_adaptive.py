@@ -139,6 +139,49 @@ def test_activity_after_a_long_idle_time_is_seen_at_once(
         process.wait()
 
 
+PARENT = """
+import os, sys
+if os.fork() == 0:
+    file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+    os.write(file, bytes(int(sys.argv[2])))
+    print("written", flush=True)
+    os._exit(sys.stdin.buffer.raw.readline() == b"")
+os.wait()
+print("reaped", flush=True)
+sys.stdin.buffer.raw.readline()
+"""
+
+
+def test_a_child_of_an_idle_process_is_not_counted_again_when_it_is_reaped(
+    tmp_path: Path, collector: ProcessCollector
+) -> None:
+    command = [sys.executable, "-c", PARENT, str(tmp_path / "file"), str(SIZE)]
+    parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert parent.stdin
+    assert parent.stdout
+    try:
+        assert parent.stdout.readline() == b"written\n"
+        before = [tick(collector) for _ in range(LATELY + 3)][-1]
+        key = key_of(before, parent.pid)
+        assert key is not None
+        parent.stdin.write(b"go\n")
+        parent.stdin.flush()
+        assert parent.stdout.readline() == b"reaped\n"
+        written, last = 0.0, Rated(ProcessSample({}), 1, 1.0, renewed=True)
+        for _ in range(IO_COHORTS + 1):
+            after = tick(collector)
+            pair = [Reading(table, Status.OK, at_ns=table.io_at_ns) for table in (before, after)]
+            last = process_rates(pair[0], pair[1], last)
+            rates = (last.value.rates if last.value else {}).get(key)
+            written += 0.0 if rates is None else (rates.write_bytes_per_s or 0.0) * (rates.io_s or 0.0)
+            before = after
+        assert after.io[key].write_bytes >= SIZE
+        assert written == 0
+    finally:
+        parent.kill()
+        parent.wait()
+
+
 def test_totals_equal_those_of_a_full_sweep(tmp_path: Path, collector: ProcessCollector) -> None:
     script = "import os, sys, time\nfile = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\nfor i in range(10**6):\n"
     script += "    os.pwrite(file, bytes(int(sys.argv[2])), 0)\n    time.sleep(float(sys.argv[3]))\n"
