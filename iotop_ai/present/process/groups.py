@@ -16,12 +16,14 @@ from iotop_ai.present.process.tree import branches, parents, with_parents
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
 
+_ACTIVE, _IDLE = "process:active:", "process:idle:"
+
 
 class Group(NamedTuple):
     """Processes of one name and user.
 
     rates: bytes are sums of the known ones, cpu and delay the largest of a member; None when unknown for all of them.
-    idle: no member did anything. mark: the lines of a tree before the name.
+    idle: no member did anything. mark: the lines of a tree before the name. in_tree: a row of a tree, of one process.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Group(NamedTuple):
     rates: ProcessRates
     idle: bool
     mark: str = ""
+    in_tree: bool = False
 
     @property
     def io(self) -> float | None:
@@ -39,8 +42,10 @@ class Group(NamedTuple):
 
     @property
     def row_key(self) -> str:
-        """The key of its row, which names its first process."""
-        return f"process:{self.keys[0].pid}"
+        """The key of its row. Outside a tree it names no process: from tick to tick others of them are active."""
+        if self.in_tree:
+            return f"process:{self.keys[0].pid}"
+        return f"{_IDLE if self.idle else _ACTIVE}{self.user}:{self.name}"
 
     @property
     def headed(self) -> Group:
@@ -169,10 +174,24 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
     return (*out, *rest)
 
 
+@cached_per_frame
+def group_at_cursor(frame: Frame, view: View) -> Group | None:
+    """The group that the user marked; None without a mark, or while the group has no row.
+
+    A name may have an active and an idle row. While the marked one is missing, the mark is on the other.
+    """
+    if view.focus != "process" or not view.cursor:
+        return None
+    owner = view.cursor.removeprefix(_ACTIVE).removeprefix(_IDLE)
+    keys = [view.cursor] if owner == view.cursor else dict.fromkeys((view.cursor, _ACTIVE + owner, _IDLE + owner))
+    return next((group for key in keys for group in groups(frame, view) if group.row_key == key), None)
+
+
 def selected_group(frame: Frame, view: View) -> Group | None:
-    """The group under the cursor, else the first; None without any."""
-    every = groups(frame, view)
-    return next((one for one in every if one.row_key == view.cursor), every[0] if every else None)
+    """The group under the cursor; the first one while the user has marked none."""
+    if view.cursor:
+        return group_at_cursor(frame, view)
+    return next(iter(groups(frame, view)), None)
 
 
 EVERY = Filter(lambda _one: True)
@@ -222,7 +241,7 @@ def _tree(frame: Frame, view: View, matching: Mapping[ProcessKey, ProcessInfo]) 
         info, rate = table.info[key], None if rates is None else rates.get(key)
         idle_rates = UNKNOWN_PROCESS_RATES if rates is None else _idle_rates(table, key)
         idle = rate is None or _is_idle(rate, key, table)
-        out[key] = Group(info.name, info.user, (key,), idle_rates if rate is None else rate, idle)
+        out[key] = Group(info.name, info.user, (key,), idle_rates if rate is None else rate, idle, in_tree=True)
     if view.sort in ("name", "user"):
         by = sorted(out, key=lambda k: (getattr(out[k], view.sort), out[k].name), reverse=view.reverse)
         measures: dict[ProcessKey, tuple[float, ...]] = {key: (float(-i),) for i, key in enumerate(by)}

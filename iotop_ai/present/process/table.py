@@ -14,7 +14,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.process.disk_column import disk_of
 from iotop_ai.present.process.filter import parse_filter
 from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group, group_stats
-from iotop_ai.present.process.groups import Group, groups, rates_of, ungrouped
+from iotop_ai.present.process.groups import Group, group_at_cursor, groups, rates_of, ungrouped
 from iotop_ai.present.process.tags import tag_sign, tagged_note
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part
@@ -80,7 +80,7 @@ FRESH = 2
 
 @panel
 def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """Section rule with titles, process groups (keys "process:PID"), and a footer; one sentence in one row."""
+    """Section rule with titles, process groups with their keys, and a footer; one sentence in one row."""
     table = frame.snapshot.processes.value
     every = groups(frame, view)
     if height == 1:
@@ -97,11 +97,13 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     part = every[start : start + room]
     seconds = rates_of(frame, view)[1]
     command = bool(at) and at[-1].column.id == "command"
+    marked = group_at_cursor(frame, view)
+    marked_key = "" if marked is None else marked.row_key
     for group in part:
-        under_cursor = view.focus == "process" and view.cursor == group.row_key
         facts = _facts(group, frame, table, view, command=command)
         tag = tag_sign(group.keys, view.tagged)
-        out.append(_row(width, group.headed, facts, seconds, "sel" if under_cursor else "", without, tag))
+        background = "sel" if group.row_key == marked_key else ""
+        out.append(_row(width, group.headed, facts, seconds, background, without, tag))
     out.append(_footer(frame, view, width, part, (*every[:start], *every[start + room :]), table))
     return out
 

@@ -9,7 +9,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.table import visible_rows
 from iotop_ai.present.gpu.panel import gpu_keys
-from iotop_ai.present.process.groups import groups
+from iotop_ai.present.process.groups import group_at_cursor, groups
 from iotop_ai.present.screen.view import View
 
 T = TypeVar("T")
@@ -44,7 +44,9 @@ def selectable(frame: Frame, view: View, panel: str, height: int = 0) -> tuple[s
         rows, rest = visible_rows(frame, view, height - 1)
         return (*(d.row_key for d, _ in rows), *(d.row_key for d in rest))
     if panel == "process":
-        return tuple(g.row_key for g in groups(frame, view))
+        marked = group_at_cursor(frame, view)
+        keys = tuple(g.row_key for g in groups(frame, view))
+        return keys if marked is None else tuple(view.cursor if key == marked.row_key else key for key in keys)
     if panel == "gpu":
         return gpu_keys(frame, view, height)
     return ()

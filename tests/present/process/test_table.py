@@ -37,7 +37,15 @@ def test_processes_of_one_name_are_one_row_with_their_bytes_added_up() -> None:
     assert first.rates.read_bytes_per_s == pytest.approx(8 * MIB)
     assert first.rates.cpu_ratio == pytest.approx(0.8)
     assert first.rates.io_delay_ratio == pytest.approx(0.75)
-    assert first.row_key == "process:100"
+
+
+def test_a_row_is_of_a_group_and_in_a_tree_of_a_process() -> None:
+    both = (Proc(100, "worker"), Proc(200, "worker", read=MIB), Proc(300, "worker", read=MIB))
+    fewer, more = made(*both), made(both[0]._replace(read=MIB), *both[1:])
+    assert [g.row_key for g in groups(fewer, UTC)] == ["process:active:alice:worker", "process:idle:alice:worker"]
+    assert [g.row_key for g in groups(more, UTC)] == ["process:active:alice:worker"]
+    tree = groups(fewer, UTC._replace(tree=True))
+    assert sorted(g.row_key for g in tree) == ["process:100", "process:200", "process:300"]
 
 
 def test_idle_kernel_threads_and_the_monitor_itself_are_not_listed() -> None:
@@ -77,7 +85,7 @@ def test_the_row_and_its_unknowns() -> None:
     lines = process_rows(made(), UTC, 80, 8)
     assert lines[1].text.split() == ["worker", "x4", "alice", "8.0", "M", "0", "75", "80", "D", "2/4", "100", "+3"]
     assert lines[5].text.split() == ["secret", "eve", "?", "?", "?", "0", "S", "301"]
-    assert [line.key for line in lines[1:6]] == [f"process:{n}" for n in (100, 200, 201, 300, 301)]
+    assert [line.key for line in lines[1:6]] == [group.row_key for group in groups(made(), UTC)]
 
 
 def test_delay_accounting_off_is_shown_once_with_its_remedy() -> None:
@@ -149,11 +157,13 @@ def test_wait_channels_and_commands_only_where_there_is_room() -> None:
 
 
 def test_scrolling_moves_only_the_focused_panel() -> None:
-    view = UTC._replace(focus="process", scroll=2, cursor="process:201")
+    keys = [group.row_key for group in groups(made(), UTC)]
+    view = UTC._replace(focus="process", scroll=2, cursor=keys[2])
     lines = process_rows(made(), view, 80, 4)
-    assert [line.key for line in lines[1:3]] == ["process:201", "process:300"]
-    assert lines[1].background == "sel"
-    assert process_rows(made(), view._replace(focus="disk"), 80, 4)[1].key == "process:100"
+    assert [line.key for line in lines[1:3]] == keys[2:4]
+    assert [line.background for line in lines[1:3]] == ["sel", ""]
+    unfocused = process_rows(made(), view._replace(focus="disk"), 80, 4)[1]
+    assert (unfocused.key, unfocused.background) == (keys[0], "")
 
 
 def test_adaptive_reading_is_named() -> None:

@@ -153,7 +153,7 @@ def test_the_users_keys_are_printed() -> None:
         ({"focus": "disk", "device": "nvme4n1"}, "Enter:nvme4n1"),
         ({"focus": "disk", "cursor": "disk:md0"}, "Enter:md0"),
         ({"focus": "banner", "device": "md0"}, "Enter:why"),
-        ({"focus": "process", "cursor": "process:48301"}, "Enter:pt_data_worker"),
+        ({"focus": "process", "cursor": "process:active:alice:pt_data_worker"}, "Enter:pt_data_worker"),
         ({"focus": "graphs"}, ""),
         ({"focus": "system"}, ""),
         ({"focus": "timeline", "mode": "replay"}, ""),

@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.machine.drop_caches_dialog import TITLE as DROP_TITLE
 from iotop_ai.present.process.dialog import DELAY_TITLE, TITLE, process_target, tagged_target
-from iotop_ai.present.process.groups import groups
+from iotop_ai.present.process.groups import group_at_cursor
 from iotop_ai.present.screen.view import Problem
 from iotop_ai.store.source import Source
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
@@ -151,11 +151,10 @@ class MachineActions:
         view, newest = self._state.view, self._state.newest.snapshot
         targets = tagged_target(newest, view.tagged)
         if not targets:
-            every = groups(self._state.frame, view) if view.focus == "process" else ()
-            keys = next((one.keys for one in every if one.row_key == view.cursor), ())
-            if not keys:
+            group = group_at_cursor(self._state.frame, view)
+            if group is None:
                 return CHOOSE_FIRST
-            targets = process_target(newest, keys)
+            targets = process_target(newest, group.keys)
             if targets is None:
                 return ENDED
         return ProcessScreen(self._backdrop(), self.threads, targets, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iotop_ai.model.process.records import ProcessKey
-from iotop_ai.present.process.groups import Group, groups
+from iotop_ai.present.process.groups import group_at_cursor
 from iotop_ai.present.process.table import process_text
 from iotop_ai.present.process.tags import existing_tags, toggle_tags
 from iotop_ai.present.text.line import Line
@@ -44,15 +44,9 @@ class TagActions:
         if tagged is not state.view.tagged:
             state.update(tagged=tagged)
 
-    def _group_at_cursor(self) -> Group | None:
-        view = self._state.view
-        if view.focus != "process":
-            return None
-        return next((group for group in groups(self._state.frame, view) if group.row_key == view.cursor), None)
-
     def tag(self) -> None:
         """Tag the processes of the row under the cursor, or untag them if all are tagged; go to the next row."""
-        group = self._group_at_cursor()
+        group = group_at_cursor(self._state.frame, self._state.view)
         if group is None:
             self._state.change(CHOOSE_FIRST)
             return
@@ -86,6 +80,7 @@ class TagActions:
         return titles + [line.text for line in lines if line.key == view.cursor]
 
     def _process_rows(self) -> list[str]:
-        group, view = self._group_at_cursor(), self._state.view
+        frame, view = self._state.frame, self._state.view
+        group = group_at_cursor(frame, view)
         keys: frozenset[ProcessKey] = view.tagged or frozenset(() if group is None else group.keys)
-        return process_text(self._state.frame, view, keys) if keys else []
+        return process_text(frame, view, keys) if keys else []
