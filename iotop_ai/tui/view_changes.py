@@ -9,6 +9,7 @@ from iotop_ai.model.reading import Rated
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.settings import SORT_KEYS, THEMES
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.panel import scroll_to
 
 INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
@@ -54,11 +55,7 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
         at = keys.index(enter)
     else:
         at = 0 if step > 0 else len(keys) - 1
-    visible = max(1, visible)
-    scroll = min(view.scroll, at, max(0, len(keys) - visible))
-    if at >= scroll + visible:
-        scroll = at - visible + 1
-    return view._replace(cursor=keys[at], scroll=scroll)
+    return view._replace(cursor=keys[at], scroll=scroll_to(at, view.scroll, len(keys), max(1, visible)))
 
 
 def typed(pattern: str, key: str, character: str | None) -> str:

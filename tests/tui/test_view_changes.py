@@ -3,8 +3,13 @@
 import pytest
 
 from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.present.block.table import block_rows
+from iotop_ai.present.gpu.panel import gpu_rows
+from iotop_ai.present.screen.selection import selectable
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.panel import Rows
 from iotop_ai.tui.view_changes import INTERVALS_S, device_after, interval_after, moved, sort_after, typed
+from tests.present.make import Disk, Machine, disk, frame, gpu, snapshots
 
 
 def test_intervals_step_and_stop_at_both_ends() -> None:
@@ -51,6 +56,22 @@ def test_the_cursor_stays_in_sight() -> None:
     assert (first.cursor, first.scroll) == ("process:6", 3)
     assert moved(first, keys, 1, 4, enter="process:6").cursor == "process:7"
     assert moved(View(), keys, 1, 4, enter="process:gone").cursor == "process:0"
+
+
+@pytest.mark.parametrize(("panel", "rows", "height"), [("disk", block_rows, 4), ("gpu", gpu_rows, 5)])
+def test_the_cursor_reaches_every_row_and_is_always_visible(panel: str, rows: Rows, height: int) -> None:
+    disks = tuple(Disk(disk(f"sd{c}"), reads=c in "fj", read_await=2.0, busy=0.1) for c in "abcdefghijkl")
+    gpus = tuple(gpu(n, 90 - 10 * n, pcie_width=16 >> n // 2, clock_reasons=0x40 * (n == 7)) for n in range(8))
+    one = frame(snapshots(lambda _second: Machine(disks, gpus=gpus), 6))
+    for step in (1, -1):
+        view, marked = View(focus=panel), []
+        for _ in range(12):
+            keys = selectable(one, view, panel, height)
+            view = moved(view, keys, step, sum(bool(line.key) for line in rows(one, view, 80, height)))
+            marked += [line.key for line in rows(one, view, 80, height) if line.background == "sel"]
+            assert marked[-1] == view.cursor
+            assert "more" in rows(one, view, 80, height)[-1].text
+        assert tuple(dict.fromkeys(marked)) == selectable(one, View(), panel, height)[::step]
 
 
 def test_only_visible_characters_are_typed() -> None:

@@ -14,7 +14,7 @@ from iotop_ai.present.block.history_totals import NO_TOTALS
 from iotop_ai.present.health.summary import Health, health, temperature
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
-from iotop_ai.present.text.panel import panel, reason_row
+from iotop_ai.present.text.panel import panel, reason_row, scroll_to
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, count, figure, mib, percent, size
 
@@ -141,42 +141,53 @@ def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tup
     return out
 
 
-def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
-    """([(device, whether it is nested under the row above)], devices without room).
+def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice, bool]]:
+    """(device, whether it is nested under the row above) of every device, top to bottom.
 
-    When not all fit, the guilty, the selected, the one under the cursor and the busiest stay, in their usual order.
+    room: rows of the panel. Devices are nested under the selected one only where all fit.
     """
     every = list(devices.panel_devices(frame, view))
     selected = devices.selected_device(frame, view)
     names = {d.name for d in every}
     top = "" if selected is None else devices.top_row_of(selected.name, frame)
     inner = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
-    if selected is not None and selected.name not in names and (len(every) + len(inner) > room or not inner):
+    fit = len(every) + len(inner) <= room
+    if selected is not None and selected.name not in names and (not fit or not inner):
         # The selected device always has a row, even without room for the others that are nested with it.
-        every, inner = [selected, *every], []
-    if len(every) > room:
-        if view.focus == "disk" and view.scroll:
-            part = every[view.scroll : view.scroll + max(1, room - 1)]
-        else:
-            part = _most_important(every, selected, view, max(1, room - 1))
-        names = {d.name for d in part}
-        rest = [d for d in every if d.name not in names]
-        return [(d, False) for d in part], rest if room > 1 else []
+        return [(d, False) for d in (selected, *every)]
     out: list[tuple[BlockDevice, bool]] = []
     for device in every:
         out.append((device, False))
-        if device.name == top and len(every) + len(inner) <= room:
+        if device.name == top and fit:
             out += [(p, True) for p in inner]
-    return out, []
+    return out
 
 
-def _most_important(every: list[BlockDevice], selected: BlockDevice | None, view: View, room: int) -> list[BlockDevice]:
+def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
+    """([(device, whether it is nested under the row above)], devices without room).
+
+    When not all fit, these are the rows around the cursor; without a cursor the guilty, the selected and the busiest,
+    in their usual order.
+    """
+    rows = ordered_rows(frame, view, room)
+    if len(rows) <= room:
+        return rows, []
+    every, visible = [d for d, _ in rows], max(1, room - 1)
+    at = next((i for i, d in enumerate(every) if d.row_key == view.cursor), None)
+    if view.focus == "disk" and at is not None:
+        start = scroll_to(at, view.scroll, len(every), visible)
+        part = every[start : start + visible]
+    else:
+        part = _most_important(every, devices.selected_device(frame, view), visible)
+    names = {d.name for d in part}
+    return [(d, False) for d in part], [d for d in every if d.name not in names] if room > 1 else []
+
+
+def _most_important(every: list[BlockDevice], selected: BlockDevice | None, room: int) -> list[BlockDevice]:
     def weight(device: BlockDevice) -> tuple[int, float]:
         if device.guilty or (selected is not None and device.name == selected.name):
             return 0, 0.0
-        if device.row_key == view.cursor:
-            return 1, 0.0
-        return (2 if device.totals.active else 3), -device.totals.queue_s
+        return (1 if device.totals.active else 2), -device.totals.queue_s
 
     names = {d.name for d in sorted(every, key=weight)[:room]}
     return [d for d in every if d.name in names]

@@ -174,3 +174,14 @@ def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
             out.append(similar)
         out += [(g,) for g in members if g not in similar]
     return tuple(sorted((*out, *unread), key=lambda group: group[0].state.number if group[0].state else 1 << 20))
+
+
+def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...], ...]:
+    """The rows of the panel in ``height`` rows, top to bottom, with those that have no room: each GPU where all fit."""
+    every = gpus(frame, view)
+    return tuple((gpu,) for gpu in every) if height - 1 >= len(every) else gpu_groups(frame, view)
+
+
+def group_key(group: tuple[Gpu, ...], view: View) -> str:
+    """The key of a group's row: that of the marked GPU in it, else of its first; groups change from tick to tick."""
+    return next((gpu.row_key for gpu in group if gpu.row_key == view.cursor), group[0].row_key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.gpu.groups import gpu_groups, gpus
+from iotop_ai.present.gpu.groups import gpus, group_key, panel_groups
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, Span, cut_spans, spans_cells
 from iotop_ai.present.text.panel import panel, reason_spans
@@ -30,10 +30,7 @@ def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 def gpu_keys(frame: Frame, view: View, height: int) -> tuple[str, ...]:
     """Row keys of the panel in ``height`` rows, top to bottom."""
-    every = gpus(frame, view)
-    if height - 1 >= len(every):
-        return tuple(g.row_key for g in every)
-    return tuple(group[0].row_key for group in gpu_groups(frame, view))
+    return tuple(group_key(group, view) for group in panel_groups(frame, view, height))
 
 
 def _none(frame: Frame, view: View, width: int) -> Line:

@@ -11,10 +11,11 @@ from iotop_ai.present.gpu.context import gpu_sentences
 from iotop_ai.present.gpu.groups import (
     LEAST_SHARE,
     Gpu,
-    gpu_groups,
     gpus,
+    group_key,
     link_text,
     number_runs,
+    panel_groups,
     short_model,
     throttle_share,
     throttle_text,
@@ -25,7 +26,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import AreaCache, SlidingSeries, series_spans
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_item
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
-from iotop_ai.present.text.panel import reason_spans
+from iotop_ai.present.text.panel import reason_spans, scroll_to
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
 from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, percent, token_of
@@ -48,27 +49,26 @@ COLUMNS = (
     Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
 _NAME, _NARROW_NAME = 23, 20
+_Groups = tuple[tuple[Gpu, ...], ...]
+_PLAIN_THROTTLE = ("none", "power", UNKNOWN)
+"""Words of clocks that nothing lowers, or only the power limit, which is normal at full load."""
 
 
 def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The rows of ``gpu_rows`` where there is a GPU."""
     every = gpus(frame, view)
-    groups: list[tuple[Gpu, ...]] = list(gpu_groups(frame, view))
-    if height - 1 >= len(every):
-        groups = [(g,) for g in every]
+    groups = panel_groups(frame, view, height)
     name = _NAME if width >= 72 else _NARROW_NAME
     at = _placed(frame, view, width, name, _columns(height, every), groups)
     out = [head(width, _title(every), at, focus=view.focus == "gpu")]
-    room = height - 1
-    if len(groups) > room:
-        groups = _most_important(groups, room)
+    visible = groups if len(groups) < height else _visible(frame, view, groups, max(1, height - 2))
     several = len({g.state.name for g in every if g.state is not None}) > 1
-    return out + [_row(frame, view, width, group, at, several=several) for group in groups]
+    out += [_row(frame, view, width, group, at, several=several) for group in visible]
+    rest = [gpu for group in groups if group not in visible for gpu in group]
+    return [*out, _rest(width, rest)] if rest and height > 2 else out
 
 
-def _placed(
-    frame: Frame, view: View, width: int, name: int, every: list[Column], groups: list[tuple[Gpu, ...]]
-) -> list[ColumnSlot]:
+def _placed(frame: Frame, view: View, width: int, name: int, every: list[Column], groups: _Groups) -> list[ColumnSlot]:
     """The columns that fit; where a meaning would be cut, the others take no more than their texts need."""
     columns = fit_columns(every, width - name - 1)
     at = place_columns(columns, name, width - 1)
@@ -81,7 +81,7 @@ def _placed(
     return place_columns([*narrow, columns[-1]], name, width - 1)
 
 
-def _narrowed(frame: Frame, view: View, column: Column, groups: list[tuple[Gpu, ...]]) -> Column:
+def _narrowed(frame: Frame, view: View, column: Column, groups: _Groups) -> Column:
     """The column of a user or process as wide as its longest text; any other column as it is."""
     if column.id not in ("user", "process"):
         return column
@@ -104,10 +104,32 @@ def _columns(height: int, every: tuple[Gpu, ...]) -> list[Column]:
     return [c for c in COLUMNS if c.id not in leave | {"sm"}]
 
 
-def _most_important(groups: list[tuple[Gpu, ...]], room: int) -> list[tuple[Gpu, ...]]:
-    """The largest groups, in their order."""
-    largest = sorted(range(len(groups)), key=lambda i: (-len(groups[i]), i))[: max(1, room)]
-    return [groups[i] for i in sorted(largest)]
+def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
+    """The groups around the cursor; without a cursor the gravest, then the largest, in their order."""
+    at = next((i for i, group in enumerate(groups) if group_key(group, view) == view.cursor), None)
+    if view.focus == "gpu" and at is not None:
+        start = scroll_to(at, view.scroll, len(groups), room)
+        return groups[start : start + room]
+    weights = [_weight(frame, view, group) for group in groups]
+    first = sorted(range(len(groups)), key=lambda i: (weights[i], -len(groups[i]), i))[:room]
+    return tuple(groups[i] for i in sorted(first))
+
+
+def _weight(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
+    """Smaller for a group with the verdict's culprit, then one without an answer or with lowered clocks, then by what
+    its figures mean.
+    """
+    if any(gpu.uuid in culprit_of(frame, view).gpus for gpu in group):
+        return 0
+    if any(gpu.state is None or throttle_text(gpu.state) not in _PLAIN_THROTTLE for gpu in group):
+        return 1
+    return min({"bad": 2, "strong": 3}.get(_meaning_text(frame, view, gpu)[1], 4) for gpu in group)
+
+
+def _rest(width: int, rest: list[Gpu]) -> Line:
+    """How many GPUs have no room, with their numbers."""
+    numbers = number_runs(gpu.state.number for gpu in rest if gpu.state is not None)
+    return row(width, [Span(f" {len(rest)} more{': ' if numbers else ''}{numbers}", "dim")])
 
 
 def _title(every: tuple[Gpu, ...]) -> str:
@@ -119,11 +141,11 @@ def _title(every: tuple[Gpu, ...]) -> str:
 
 def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several: bool) -> Line:
     """several: whether there is more than one model, so that each row names its own."""
-    first = group[0]
-    background = "sel" if view.focus == "gpu" and view.cursor == first.row_key else ""
+    first, key = group[0], group_key(group, view)
+    background = "sel" if view.focus == "gpu" and view.cursor == key else ""
     if first.state is None:
         why = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *reason_spans(first.reading)]
-        return row(width, why, key=first.row_key, background=background)
+        return row(width, why, key=key, background=background)
     numbers = number_runs(g.state.number for g in group if g.state is not None)
     room = at[0].first - 2 if at else width
     culprit = culprit_of(frame, view)
@@ -139,7 +161,7 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
         if named and spot.column.id == culprit.gpu_cell and found:
             found[0] = found[0]._replace(token=culprit.hue)
         out += found
-    return place(width, *out, background=background, key=first.row_key)
+    return place(width, *out, background=background, key=key)
 
 
 def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -> list[Cell]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
-from iotop_ai.present.block.table import visible_rows
+from iotop_ai.present.block.table import ordered_rows
 from iotop_ai.present.gpu.panel import gpu_keys
 from iotop_ai.present.process.groups import group_at_cursor, groups
 from iotop_ai.present.screen.view import View
@@ -39,10 +39,7 @@ def selectable(frame: Frame, view: View, panel: str, height: int = 0) -> tuple[s
     height: the panel's rows on the screen, on which the grouping of GPUs and disks depends.
     """
     if panel == "disk":
-        if not height:
-            return tuple(d.row_key for d in devices.panel_devices(frame, view))
-        rows, rest = visible_rows(frame, view, height - 1)
-        return (*(d.row_key for d, _ in rows), *(d.row_key for d in rest))
+        return tuple(d.row_key for d, _ in ordered_rows(frame, view, height - 1))
     if panel == "process":
         marked = group_at_cursor(frame, view)
         keys = tuple(g.row_key for g in groups(frame, view))

@@ -55,3 +55,8 @@ def reason_spans(reading: Reading[Any]) -> list[Span]:
 def reason_row(width: int, reading: Reading[Any]) -> Line:
     """One row that says why a panel is empty."""
     return row(width, [Span(" "), *reason_spans(reading)])
+
+
+def scroll_to(at: int, scroll: int, count: int, visible: int) -> int:
+    """The first of ``visible`` rows of ``count``, as near to ``scroll`` as shows row ``at``."""
+    return max(0, at - visible + 1, min(scroll, at, count - visible))

@@ -58,9 +58,10 @@ def test_one_row_names_devices_without_room() -> None:
     lines = block_rows(many, UTC, 80, 4)
     assert keys(lines) == ["disk:sda", "disk:sdb"]
     assert lines[-1].text.rstrip() == " 4 more, all idle: sdc sdd sde sdf"
-    moved = block_rows(many, UTC._replace(focus="disk", cursor="disk:sdf"), 80, 4)
-    assert keys(moved) == ["disk:sda", "disk:sdf"]
-    assert moved[2].background == "sel"
+    marked = block_rows(many, UTC._replace(focus="disk", cursor="disk:sdf"), 80, 4)
+    assert keys(marked) == ["disk:sde", "disk:sdf"]
+    assert marked[2].background == "sel"
+    assert marked[-1].text.rstrip() == " 4 more: sda sdb sdc sdd"
     scrolled = block_rows(many, UTC._replace(focus="disk", cursor="disk:sde", scroll=3), 80, 4)
     assert keys(scrolled) == ["disk:sdd", "disk:sde"]
 
@@ -166,6 +167,8 @@ def test_an_array_is_as_healthy_as_its_worst_member() -> None:
 def test_selectable_rows_are_those_of_the_panels() -> None:
     one = scenes.starved(61)
     assert selectable(one, UTC, "disk") == tuple(f"disk:{n}" for n in device_order(one, UTC))
+    few = made(*(busy(f"sd{c}") for c in "abcdef"))
+    assert selectable(few, UTC._replace(focus="disk", scroll=3), "disk", 4) == selectable(few, UTC, "disk", 9)
     assert selectable(one, UTC, "gpu", 2) == ("gpu:GPU-0000",)
     assert len(selectable(one, UTC, "gpu", 9)) == 8
     keys = selectable(one, UTC, "process")

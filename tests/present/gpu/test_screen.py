@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.gpu.state import GpuInstance, GpuProcess
 from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.gpu.context import idle_seconds
 from iotop_ai.present.gpu.groups import gpus
-from iotop_ai.present.gpu.panel import gpu_rows
+from iotop_ai.present.gpu.panel import gpu_keys, gpu_rows
 from iotop_ai.present.gpu.screen import gpu_screen_rows, next_gpu
 from iotop_ai.present.gpu.users import gpu_users, owner_text
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.line import cells
+from iotop_ai.present.text.line import Line, cells
 from tests.present import gpu_scenes
 from tests.present.make import Machine, frame, gpu, snapshots
 
@@ -31,6 +32,36 @@ def test_the_panel_groups_similar_gpus_and_shows_outliers_alone() -> None:
     assert lines[1] == ["2", "94", "87", "61/80", "88", "655/700", "Gen5x16", "therm", "12%"]
     assert lines[2][-3:] == ["5x8/x16", "power", "64%"]
     assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "Gen5x16", "none"]
+
+
+def numbers(lines: list[Line]) -> list[str]:
+    return [line.text.split()[0] for line in lines if line.key]
+
+
+def test_the_grave_rows_come_first_where_not_all_fit() -> None:
+    lines = gpu_rows(EIGHT, VIEW, 80, 4)
+    assert numbers(lines) == ["2", "5"]  # too hot; in an x8 link
+    assert lines[-1].text.rstrip() == " 6 more: 0-1,3-4,6-7"
+    assert numbers(gpu_rows(EIGHT, VIEW, 80, 2)) == ["2"]
+    assert len(gpu_rows(EIGHT, VIEW, 80, 2)) == 2
+    table = dict(EIGHT.snapshot.gpu.value or {})
+    table["GPU-0006"] = Reading(None, Status.FAILED, "GPU is lost")
+    lost = EIGHT._replace(snapshot=EIGHT.snapshot._replace(gpu=EIGHT.snapshot.gpu._replace(value=table)))
+    assert numbers(gpu_rows(lost, VIEW, 80, 4)) == ["2", "?"]
+    named = Finding("gpu_throttle", Severity.WARNING, 1.0, "GPU-0007")
+    blamed = lost._replace(verdict=lost.verdict._replace(findings=(named,)))
+    assert numbers(gpu_rows(blamed, VIEW, 80, 4)) == ["2", ">7"]
+
+
+def test_the_mark_stays_on_its_gpu_when_another_joins_its_row() -> None:
+    def marked(busy: int) -> list[str]:
+        gpus = tuple(gpu(n, busy if n == 0 else 90) for n in range(4))
+        made = frame(snapshots(lambda _second: Machine(gpus=gpus), 6))
+        view = VIEW._replace(focus="gpu", cursor="gpu:GPU-0001")
+        assert "gpu:GPU-0001" in gpu_keys(made, view, 3)
+        return [line.text.split()[0] for line in gpu_rows(made, view, 80, 3) if line.background == "sel"]
+
+    assert (marked(10), marked(90)) == (["1-3"], ["0-3"])
 
 
 def test_at_160_each_gpu_has_a_sentence() -> None:
