@@ -187,9 +187,10 @@ def _moves(rates: BlockRates) -> bool | None:
 
 
 def device_or_selected(frame: Frame, view: View, name: str) -> BlockDevice | None:
-    """The device of that name, else the selected one; None without any."""
-    device = next((d for d in devices.all_devices(frame, view) if d.name == name), None)
-    return device or devices.selected_device(frame, view)
+    """The device of that name, None when it is missing; without a name the selected one."""
+    if not name:
+        return devices.selected_device(frame, view)
+    return next((d for d in devices.all_devices(frame, view) if d.name == name), None)
 
 
 def next_device(frame: Frame, view: View, name: str, step: int) -> str:

@@ -28,6 +28,7 @@ from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Line, Span, blank, row, spans_cells
+from iotop_ai.present.text.panel import missing_row
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import brief, capacity, figure, percent
 from iotop_ai.present.verdict.banner import verdict_row
@@ -74,7 +75,7 @@ def device_screen_rows(
     """Exactly ``height`` lines of ``width`` columns."""
     device = device_or_selected(frame, view, name)
     if device is None:
-        out = [rule(width, "disk"), row(width, [Span(" none here", "dim")])]
+        out = [rule(width, "disk"), missing_row(width, name, frame.snapshot.block)]
     else:
         plain = view._replace(device=device.name, focus="", cursor="", scroll=0, tree=False)
         out = _body(frame, plain, width, height - 2, device, page)

@@ -127,9 +127,8 @@ def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
 
 
 def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
-    """The GPU of that UUID, else the first; None without any."""
-    every = gpus(frame, view)
-    return next((g for g in every if g.uuid == uuid), every[0] if every else None)
+    """The GPU of that UUID, None when it is missing; without a UUID the first."""
+    return next((gpu for gpu in gpus(frame, view) if gpu.uuid == uuid or not uuid), None)
 
 
 def _near(values: Sequence[float | None], distance: float) -> list[bool]:

@@ -19,6 +19,7 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, place, row, spans_cells
+from iotop_ai.present.text.panel import missing_row
 from iotop_ai.present.text.table import head, rule
 from iotop_ai.present.text.units import GIB, UNKNOWN, brief, percent, size
 from iotop_ai.present.verdict.banner import verdict_row
@@ -50,7 +51,7 @@ def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str
     """Exactly ``height`` lines of ``width`` columns."""
     gpu = selected_gpu(frame, view, uuid)
     if gpu is None:
-        out = [rule(width, "GPU"), row(width, [Span(" none here", "dim")])]
+        out = [rule(width, "GPU"), missing_row(width, uuid, frame.snapshot.gpu)]
     else:
         out = _body(frame, view, width, height - 2, gpu)
     out = [verdict_row(frame, view, width), *out]

@@ -57,6 +57,15 @@ def reason_row(width: int, reading: Reading[Any]) -> Line:
     return row(width, [Span(" "), *reason_spans(reading)])
 
 
+def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:
+    """One row that says that a device is missing, or why that is unknown. name: "" for a machine without any."""
+    if reading.value is None:
+        return reason_row(width, reading)
+    if not name:
+        return row(width, [Span(" none here", "dim")])
+    return row(width, [Span(" "), Span(name, "strong"), Span(" is not here any more")])
+
+
 def scroll_to(at: int, scroll: int, count: int, visible: int) -> int:
     """The first of ``visible`` rows of ``count``, as near to ``scroll`` as shows row ``at``."""
     return max(0, at - visible + 1, min(scroll, at, count - visible))

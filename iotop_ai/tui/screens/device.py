@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.present.block.figures import next_device
+from iotop_ai.present.block.figures import device_or_selected, next_device
 from iotop_ai.present.block.screen import TABS, DevicePage, device_screen_rows
 from iotop_ai.present.health.view import health_disk
 from iotop_ai.present.screen.actions import SCREENS
@@ -70,6 +70,9 @@ class DeviceScreen(DetailScreen):
 
     def action_check(self) -> None:
         """Ask whether to check this device, by its mount where it has one."""
+        if device_or_selected(self.main.frame, self.main.view, self.device) is None:
+            self.main.change(f"{self.device or 'a disk'} is not here to check")
+            return
         backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
         self.app.push_screen(self._machine.storage_check(backdrop, self.device))
 

@@ -11,6 +11,7 @@ from iotop_ai.model.block.counters import BlockKey
 from iotop_ai.model.block.read_latency_baseline import BOUNDS_NS, MINUTE_NS, Baseline, DeviceBaseline, bin_of
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.figures import (
@@ -118,7 +119,15 @@ def test_without_requests_nothing_is_claimed() -> None:
     assert "latency, last" not in shown
     assert "most in" not in shown
     assert "nothing was read in 10 s, a write took 0.1 ms" in text(STARVED, "md0")
-    assert " none here" in text(frame(snapshots(lambda _: Machine(), 3)), "sda")
+
+
+def test_a_missing_device_is_named() -> None:
+    empty = frame(snapshots(lambda _: Machine(), 3))
+    assert " sda is not here any more" in text(empty, "sda")
+    assert " none here" in text(empty, "")
+    assert " sdz is not here any more" in text(STARVED, "sdz")
+    failed = STARVED.snapshot._replace(block=Reading(None, Status.FAILED, "no answer"))
+    assert " ? failed: no answer" in text(STARVED._replace(snapshot=failed), "sda")
 
 
 def test_awaits_spread_by_the_mean_of_their_interval() -> None:

@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.pipeline import frames
+from iotop_ai.present.screen.view import View
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.device import DeviceScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
+from tests.present.make import MIB, Disk, Machine, disk, snapshots
 from tests.present.scenes import starved_snapshots
 from tests.tui.recorded import record, stalling
 from tests.tui.scene import made_frames
+from tests.tui.screens.test_health import Own
 from tests.tui.screens.test_replay import replaying
 from tests.tui.shown import follows_and_pauses, showing, text
 
@@ -117,3 +122,30 @@ async def test_tab_and_l_change_the_page() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert app.screen is app.main
+
+
+async def test_the_page_of_a_removed_disk_says_so() -> None:
+    disks = tuple(Disk(disk(name), reads=50, read_bytes=MIB, read_await=1.0, busy=0.1) for name in ("sda", "sdb"))
+    made = list(frames(snapshots(lambda second: Machine(disks[: 1 if second > 3 else 2]), 6)))
+    view = View(utc_offset_s=0, device="sdb", focus="disk")
+    app = MonitorApp(made[2], (), Own(), view, "dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.main.panels["disk"].focus()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "sdb is not here" not in text(app)
+        app.post_message(FrameReady(made[5]))
+        await pilot.pause()
+        assert "sdb is not here any more" in text(app)
+        assert "sda" not in text(app)
+        await pilot.press("m")
+        await pilot.pause()
+        assert isinstance(app.screen, DeviceScreen)
+        assert "sdb is not here to check" in text(app)
+        app.post_message(FrameReady(made[2]))  # plugged in again
+        await pilot.pause()
+        assert "is not here any more" not in text(app)
+        app.post_message(FrameReady(made[5]))
+        await pilot.press("n")
+        await pilot.pause()
+        assert app.screen.device == "sda"

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.pipeline import frames
+from iotop_ai.present.screen.view import View
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from tests.present.gpu_scenes import eight_snapshots
+from tests.present.make import Machine, frame, gpu, snapshots
 from tests.tui.scene import made_frames
+from tests.tui.screens.test_health import Own
 from tests.tui.shown import follows_and_pauses, showing, text
 
 
@@ -60,3 +65,23 @@ async def test_without_a_gpu_the_key_says_so() -> None:
         await pilot.pause()
         assert app.screen is app.main
         assert "no GPU here" in text(app)
+
+
+async def test_the_page_of_a_removed_gpu_says_so() -> None:
+    made = [frame(snapshots(lambda _second, n=n: Machine(gpus=tuple(gpu(i, 90) for i in range(n))), 3)) for n in (2, 1)]
+    app = MonitorApp(made[0], (), Own(), View(utc_offset_s=0), "dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.main.panels["gpu"].focus()
+        await pilot.press("down", "down", "enter")
+        await pilot.pause()
+        assert "GPU 1 " in text(app)
+        app.post_message(FrameReady(made[1]))
+        await pilot.pause()
+        assert "GPU-0001 is not here any more" in text(app)
+        await pilot.press("escape", "enter")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert "GPU-0001 is not here any more" in text(app)
+        await pilot.press("up", "enter")
+        await pilot.pause()
+        assert "GPU 0 " in text(app)

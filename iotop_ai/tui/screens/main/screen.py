@@ -363,9 +363,11 @@ class MainScreen(RootScreen):
 
     def action_gpu(self) -> None:
         """Open the GPU under the cursor, else the first."""
-        gpu = selected_gpu(self.frame, self.view, self.view.cursor.removeprefix(GPU_PREFIX))
+        cursor = self.view.cursor
+        marked = cursor.removeprefix(GPU_PREFIX) if cursor.startswith(GPU_PREFIX) else ""
+        gpu = selected_gpu(self.frame, self.view, marked)
         if gpu is None:
-            self.state.change("no GPU here to show")
+            self.state.change(f"{marked} is not here any more" if marked else "no GPU here to show")
         else:
             from iotop_ai.tui.screens.gpu import GpuScreen
 
