@@ -134,15 +134,25 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
     return stat is None or stat.state != "D"
 
 
+class ProcessList(NamedTuple):
+    """The groups of the list. With a filter, matching: processes that match it; active: with only active rows, how many
+    of them are active. None where it is not counted or not known.
+    """
+
+    groups: tuple[Group, ...]
+    matching: int | None = None
+    active: int | None = None
+
+
 @cached_per_frame
-def groups(frame: Frame, view: View) -> tuple[Group, ...]:
+def process_list(frame: Frame, view: View) -> ProcessList:
     """All processes grouped, filtered and sorted; the idle ones last, and left out with only_active.
 
     In a tree each process has its own row under its parent; the ancestors of a match are rows, too.
     """
     table = frame.snapshot.processes.value
     if table is None:
-        return ()
+        return ProcessList(())
     own_pid = frame.snapshot.own.pid
     rates = rates_of(frame, view)[0]
     wanted = parse_filter(view.pattern) if view.pattern else None
@@ -155,10 +165,8 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
         return _tree(frame, view, matching)
     idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid)
     if rates is None:
-        if view.only_active:
-            return ()
         unknown = [_group(g[:2], list(g.keys), [UNKNOWN_PROCESS_RATES]) for g in idle.groups.values()]
-        return tuple(ordered(unknown, view))
+        return ProcessList(() if view.only_active else tuple(ordered(unknown, view)), _count(unknown, view))
     active: dict[Owner, list[ProcessKey]] = {}
     busy = [key for key, rate in rates.items() if key in idle.position and not _is_idle(rate, key, table)]
     for key in sorted(busy, key=idle.position.__getitem__):
@@ -167,11 +175,22 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
             active.setdefault((info.name, info.user), []).append(key)
     out = ordered([_group(owner, keys, [rates[k] for k in keys]) for owner, keys in active.items()], view)
     if view.only_active:
-        return tuple(out)
+        every = (*out, *idle.without(active)) if view.pattern else ()
+        return ProcessList(tuple(out), _count(every, view), _count(out, view))
     rest = idle.without(active)
     if view.sort in ("name", "user"):
         rest = ordered(list(rest), view)
-    return (*out, *rest)
+    return ProcessList((*out, *rest), _count((*out, *rest), view))
+
+
+def _count(rows: Sequence[Group], view: View) -> int | None:
+    """The processes of these groups; None without a filter, where their number is not shown."""
+    return sum(len(group.keys) for group in rows) if view.pattern else None
+
+
+def groups(frame: Frame, view: View) -> tuple[Group, ...]:
+    """The groups of the list, from the first row on."""
+    return process_list(frame, view).groups
 
 
 @cached_per_frame
@@ -228,16 +247,17 @@ def _queried(
     return table._replace(info={k: info for k, info in table.info.items() if wanted.answer(subject(k, info))})
 
 
-def _tree(frame: Frame, view: View, matching: Mapping[ProcessKey, ProcessInfo]) -> tuple[Group, ...]:
+def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -> ProcessList:
     """The matching processes and all their ancestors, each a row, the branch that does most first."""
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
-        return ()
+        return ProcessList(())
+    listed = matching = [key for key in matches if key.pid != frame.snapshot.own.pid]
     if rates is not None and view.only_active:
-        matching = {k: info for k, info in matching.items() if k in rates and not _is_idle(rates[k], k, table)}
+        listed = [key for key in matching if key in rates and not _is_idle(rates[key], key, table)]
     parent_of = parents(table)
     out = {}
-    for key in with_parents((key for key in matching if key.pid != frame.snapshot.own.pid), parent_of):
+    for key in with_parents(listed, parent_of):
         info, rate = table.info[key], None if rates is None else rates.get(key)
         idle_rates = UNKNOWN_PROCESS_RATES if rates is None else _idle_rates(table, key)
         idle = rate is None or _is_idle(rate, key, table)
@@ -248,7 +268,8 @@ def _tree(frame: Frame, view: View, matching: Mapping[ProcessKey, ProcessInfo]) 
     else:
         sign = -1.0 if view.reverse else 1.0
         measures = {k: (sign * _measure(g, view.sort), g.io or 0.0, g.rates.cpu_ratio or 0.0) for k, g in out.items()}
-    return tuple(out[key]._replace(mark=mark) for key, mark in branches(measures, parent_of))
+    rows = tuple(out[key]._replace(mark=mark) for key, mark in branches(measures, parent_of))
+    return ProcessList(rows, len(matching), None if listed is matching else len(listed))
 
 
 class _IdleGroups:

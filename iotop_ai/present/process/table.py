@@ -14,7 +14,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.process.disk_column import disk_of
 from iotop_ai.present.process.filter import parse_filter
 from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group, group_stats
-from iotop_ai.present.process.groups import Group, group_at_cursor, groups, rates_of, ungrouped
+from iotop_ai.present.process.groups import Group, group_at_cursor, groups, process_list, rates_of, ungrouped
 from iotop_ai.present.process.tags import tag_sign, tagged_note
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part
@@ -355,10 +355,9 @@ def _footer(
     clauses: list[_Clause] = []
     if view.pattern:
         trouble = parse_filter(view.pattern).trouble
-        match = [
-            Span(f"{sum(len(g.keys) for g in groups(frame, view))} of {len(table.info)} match ", "dim"),
-            Span(view.pattern),
-        ]
+        _, matching, active = process_list(frame, view)
+        also = "" if active is None else f", {active} active:"
+        match = [Span(f"{matching} of {len(table.info)} match{also} ", "dim"), Span(view.pattern)]
         if trouble:
             match = [Span("query ", "dim"), Span(trouble, "unsure")]
         clauses.append(_Clause(match, match))

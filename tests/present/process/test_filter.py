@@ -10,7 +10,7 @@ from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, P
 from iotop_ai.present.process.filter import FIELDS, Subject, parse_filter
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
-from tests.present.make import MIB
+from tests.present.make import MIB, Proc
 from tests.present.process.test_table import UTC, labels, made
 
 READER = Subject(
@@ -117,6 +117,20 @@ def test_the_footer_counts_matches_or_names_the_fault() -> None:
     assert process_rows(one, UTC._replace(pattern="read > 1M"), 80, 4)[-1].text.startswith(" 4 of 10 match read > 1M")
     incomplete = process_rows(one, UTC._replace(pattern="read >"), 80, 4)[-1]
     assert incomplete.text.startswith(" query a value is missing after read >")
+
+
+@pytest.mark.parametrize("pattern", ["train", "name = train"])
+@pytest.mark.parametrize("tree", [False, True])
+def test_the_footer_counts_no_ancestors_and_all_matches_beside_active_ones(pattern: str, tree: bool) -> None:
+    def footer(only_active: bool, count: int = 5) -> str:
+        view = UTC._replace(pattern=pattern, tree=tree, only_active=only_active)
+        return process_rows(made(*procs, count=count), view, 80, 9)[-1].text.rstrip()
+
+    reader = Proc(30, "train", ppid=20, read=MIB)
+    procs = (Proc(1, "init"), Proc(20, "sh"), reader, Proc(40, "sh"), Proc(50, "train"))
+    assert footer(only_active=False) == f" 2 of 5 match {pattern}"
+    assert footer(only_active=True) == f" 2 of 5 match, 1 active: {pattern}"
+    assert footer(only_active=True, count=1) == f" 2 of 5 match {pattern}"
 
 
 HOSTILE = ("x", "a" * 30_000 + "!")
