@@ -8,7 +8,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.view import View
-from tests.present.make import KIB, MIB, Machine, Proc, frame, snapshots
+from tests.present.make import KIB, MIB, START_NS, Machine, Proc, frame, snapshots
 
 UTC = View(utc_offset_s=0)
 PROCS = (
@@ -144,7 +144,8 @@ def test_one_row_names_the_busiest_process() -> None:
 def test_a_new_process_has_an_exact_rate_and_the_first_reading_none() -> None:
     one = made(count=1)
     assert all(g.rates.read_bytes_per_s is None for g in groups(one, UTC))
-    grown = snapshots(lambda i: Machine(procs=PROCS[: 1 if i == 0 else 5]), 2)
+    young = Proc(START_NS // 10**7 + 50, "writer", write=5 * MIB)  # a made process begins at the tick of its pid
+    grown = snapshots(lambda i: Machine(procs=(*PROCS[:1], *[young] * i)), 2)
     rates = {g.name: g.rates for g in groups(frame(grown), UTC)}
     assert rates["writer"].write_bytes_per_s == pytest.approx(5 * MIB)
 
