@@ -27,8 +27,9 @@ MOST_RANKS = 512
 class _Job:
     """Collects one job. shares: as seconds of each share on the grid, made when first seen."""
 
-    def __init__(self, job: Job, at: Interval) -> None:
+    def __init__(self, job: Job, at: Interval, process_began_ns: int | None) -> None:
         self.job = job
+        self.process_began_ns = process_began_ns
         self.begin_ns, self.end_ns = at.wall_ns - round(at.seconds * 1e9), at.wall_ns
         self.ranks = self.workers = self.gpus = 0
         self.own = False
@@ -99,7 +100,7 @@ class JobFold:
             if one is None:
                 if len(self._jobs) >= MOST_JOBS:
                     continue
-                one = self._jobs[key] = _Job(job, at)
+                one = self._jobs[key] = _Job(job, at, _process_began_ns(key, snapshot))
             one.see(job, at)
             one.see_place(table.places.get(key), snapshot.disks.value or {})
             one.own = one.own or _below(key, snapshot)
@@ -148,6 +149,7 @@ class JobFold:
             "" if one.mount is None else one.mount.path,
             "" if one.mount is None else one.mount.fstype,
             one.disk,
+            one.process_began_ns,
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:
@@ -169,6 +171,13 @@ def _short_story(job: JobTime, end_ns: int) -> JobStory:
     """A job that no Snapshot shows: who ran it, and what it held, is unknown."""
     begin_ns = end_ns - job.counts.whole_ms * 1_000_000
     return JobStory(job.key.pid, job.name, "", "", "", None, None, None, False, begin_ns, end_ns, job.counts, {})
+
+
+def _process_began_ns(key: ProcessKey, snapshot: Snapshot) -> int | None:
+    table = snapshot.processes.value
+    if table is None:
+        return None
+    return snapshot.wall_ns - round(key.age_s(snapshot.at_ns, snapshot.suspended_ns or 0, table.clk_tck) * 1e9)
 
 
 def _below(key: ProcessKey, snapshot: Snapshot) -> bool:

@@ -20,7 +20,7 @@ _PAUSE_FACTOR = 20
 def with_steps(story: Story, log: StepLog) -> Story:
     """The Story with the log's steps. Raises InputError where the log's times do not meet the run."""
     bar = _main_bar(log.points)
-    points = bar or log.points
+    points = bar or _main_series([one for one in log.points if one.wall_ns is not None] or log.points)
     timed = _timed(story, points)
     counted = _count([point.step for point in points])
     elapsed = [point.elapsed_s or 0.0 for point in bar]
@@ -65,6 +65,13 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
     return [point for point in bars if point.total == total]
 
 
+def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
+    """The points of one count: of training where there is one, of one rank, under the most frequent keyword."""
+    counts = Counter(point.series for point in points)
+    main = max(counts, key=lambda series: (series.trains, counts[series]))
+    return [point for point in points if point.series == main]
+
+
 def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     """(step, wall ns) of the points with a time; those of a progress bar are counted from the job's begin."""
     found = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
@@ -73,7 +80,10 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     bars = [(point.step, point.elapsed_s) for point in points if point.elapsed_s is not None]
     if not bars:
         return []
-    begin_ns = story.begin_ns if story.main_job is None else story.main_job.begin_ns
+    job = story.main_job
+    begin_ns = story.begin_ns if job is None else job.begin_ns
+    if job is not None and begin_ns <= story.begin_ns and job.process_began_ns is not None:
+        begin_ns = min(begin_ns, job.process_began_ns)  # it ran before the part of the recording that is read
     return [(step, begin_ns + round(elapsed_s * _SECOND)) for step, elapsed_s in bars]
 
 
@@ -82,23 +92,30 @@ def _mixed(found: Sequence[tuple[int, int]]) -> bool:
 
 
 def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
-    """(all steps, [(from, to, steps in between)]). A count that begins anew, as each epoch's, goes on from 0."""
-    total, spans = 0, []
-    step, at_ns = timed[0]
-    for next_step, next_ns in timed[1:]:
+    """(all steps, [(from, to, steps in between)]). Steps of one time stamp, as of whole seconds, join the next span."""
+    growths = _growths([step for step, _ in timed])
+    spans, at_ns, joined = [], timed[0][1], 0
+    for (step, _), (next_step, next_ns), grown in zip(timed, timed[1:], growths, strict=False):
         if next_step == step:
             continue
-        grown = next_step - step if next_step > step else next_step
-        total += grown
-        if next_ns > at_ns and grown > 0:
-            spans.append((at_ns, next_ns, grown))
-        step, at_ns = next_step, next_ns
-    return total, spans
+        joined += grown
+        if next_ns > at_ns:
+            if grown:
+                spans.append((at_ns, next_ns, joined))
+            at_ns, joined = next_ns, 0
+    return sum(growths), spans
+
+
+def _growths(steps: Sequence[int]) -> list[int]:
+    """The steps done between each two counts.
+
+    A fall to about 0 begins anew, as each epoch does; one to a higher count is a checkpoint that a run resumes from.
+    """
+    strides = sorted(b - a for a, b in pairwise(steps) if b > a)
+    usual = strides[len(strides) // 2] if strides else 0
+    return [b - a if b >= a else b if b <= 2 * usual else 0 for a, b in pairwise(steps)]
 
 
 def _count(steps: Sequence[int]) -> int:
     """How many steps a log's counts show."""
-    total = steps[0]
-    for a, b in pairwise(steps):
-        total += b - a if b >= a else b
-    return total
+    return steps[0] + sum(_growths(steps))

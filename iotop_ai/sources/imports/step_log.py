@@ -19,28 +19,48 @@ LONGEST_LINE = 1 << 16
 PRINTED, STATE, EVENTS = "printed lines", "trainer_state.json", "TensorBoard events"
 _SECOND = 1_000_000_000
 _STEP = re.compile(
-    r"\b(?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"']?\s{0,4}[=:#\[(]?\s{0,4}(\d{1,12})\b",
+    r"\b((?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|batch(?:es)?))\b[\"']?\s{0,4}[=:#\[(]?\s{0,4}(\d{1,12})\b",
     re.IGNORECASE,
+)
+_RANK = re.compile(r"(?<![a-z])rank\W{0,3}(\d{1,6})\b|^\s*\[default(\d{1,6})\]", re.IGNORECASE)
+"""torchrun begins a line with "[default3]:"."""
+_EVALUATION = re.compile(
+    r"(?<![a-z])(?:val(?:id(?:at(?:e|ion|ing))?)?|eval(?:uat(?:e|ion|ing))?)(?![a-z])", re.IGNORECASE
 )
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[-+]\d{2}:?\d{2})?")
 _EPOCH_KEYS = ("timestamp", "wall_time", "time", "ts", "t", "_timestamp", "created_at")
 _STEP_KEYS = ("global_step", "step", "iteration", "iter", "_step", "batch")
+_RANK_KEYS = ("rank", "global_rank", "local_rank")
+_PHASE_KEYS = ("phase", "split", "mode", "stage")
 _BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d{1,5}):)?(\d{1,2}):(\d{2})<")
 """tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
 _MOST_PER_S = 1e9
 _FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
 
 
+class StepSeries(NamedTuple):
+    """What a log counts under one name. trains: not in an evaluation. rank: "" where the log has none."""
+
+    trains: bool = True
+    rank: str = ""
+    keyword: str = ""
+
+
+_UNNAMED = StepSeries()
+
+
 class StepPoint(NamedTuple):
     """A step that was logged. wall_ns: when, Unix ns; None where the log has no time.
 
     elapsed_s: since the progress bar began, where it has that instead; total: the bar's steps, "?" if unknown.
+    series: the count that it belongs to.
     """
 
     step: int
     wall_ns: int | None
     elapsed_s: float | None = None
     total: str = ""
+    series: StepSeries = _UNNAMED
 
 
 class StepLog(NamedTuple):
@@ -128,10 +148,15 @@ def _from_json(line: str) -> StepPoint | None:
         return None
     if not isinstance(found, dict):
         return None
-    step = next((found[key] for key in _STEP_KEYS if type(found.get(key)) is int), None)
-    if step is None or not 0 <= step < 1 << 62:
+    keyword = next((key for key in _STEP_KEYS if type(found.get(key)) is int), "")
+    step: int = found.get(keyword, -1)
+    if not 0 <= step < 1 << 62:
         return None
-    return StepPoint(step, next((ns for key in _EPOCH_KEYS if (ns := _time_ns(found.get(key))) is not None), None))
+    rank = next((str(found[key]) for key in _RANK_KEYS if type(found.get(key)) is int), "")
+    phases = [found[key] for key in _PHASE_KEYS if isinstance(found.get(key), str)]
+    series = StepSeries(not any(map(_EVALUATION.search, phases)), rank, keyword)
+    wall_ns = next((ns for key in _EPOCH_KEYS if (ns := _time_ns(found.get(key))) is not None), None)
+    return StepPoint(step, wall_ns, series=series)
 
 
 def _time_ns(value: Any) -> int | None:
@@ -163,7 +188,11 @@ def _from_text(line: str) -> StepPoint | None:
     if found is None:
         return None
     moment = _MOMENT.search(line)
-    return StepPoint(int(found[1]), None if moment is None else _parsed(moment[0]))
+    before = line[: found.start()]
+    rank = _RANK.search(before)
+    trains = _EVALUATION.search(before) is None
+    series = StepSeries(trains, "" if rank is None else rank[1] or rank[2], found[1].lower())
+    return StepPoint(int(found[2]), None if moment is None else _parsed(moment[0]), series=series)
 
 
 def _parsed(moment: str) -> int | None:

@@ -6,8 +6,9 @@ import pytest
 
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.model.errors import InputError
-from iotop_ai.sources.imports.step_log import PRINTED, StepLog, StepPoint, read_step_log
-from tests.export.compare.kept import TRUTH, log, story
+from iotop_ai.sources.imports.step_log import PRINTED, StepLog, StepPoint, StepSeries, read_step_log
+from tests.export.compare.kept import TRUTH, log, path, story
+from tests.export.report.stories import read
 
 S = 1_000_000_000
 
@@ -86,5 +87,56 @@ def test_the_bars_of_evaluations_are_not_the_jobs() -> None:
     steps = with_steps(story("slow"), StepLog(PRINTED, points)).steps
     assert steps is not None
     assert steps.steps == 30
-    assert steps.per_s == pytest.approx(30 / 35)
+    assert steps.per_s == pytest.approx(30 / 35, rel=0.01)
     assert steps.curve is not None
+
+
+def test_steps_of_the_same_second_count() -> None:
+    steps = with_steps(story("slow"), points(*((2 + i // 10, i) for i in range(300)))).steps
+    assert steps is not None
+    assert steps.steps == 290, "those of the last second have no end"
+    assert steps.per_s == pytest.approx(10)
+
+
+def test_a_progress_bar_of_whole_seconds_counts_each_redraw() -> None:
+    redraws = StepLog(PRINTED, tuple(StepPoint(10 * i, None, float(i // 10), "9999") for i in range(300)))
+    steps = with_steps(story("slow"), redraws).steps
+    assert steps is not None
+    assert steps.per_s == pytest.approx(100, rel=0.01)
+
+
+def test_a_run_that_resumes_from_a_checkpoint_has_not_done_its_steps_again() -> None:
+    before = [(at, 10 * at) for at in range(1, 16)]
+    after = [(at, 145 + 10 * (at - 20)) for at in range(20, 31)]
+    steps = with_steps(story("slow"), points(*before, *after)).steps
+    assert steps is not None
+    assert steps.steps == 140 + 100
+    assert steps.per_s == pytest.approx(10)
+
+
+def test_a_resumed_run_without_times_counts_on() -> None:
+    counts = (50, 100, 150, 200, 170, 220, 270)
+    steps = with_steps(story("slow"), StepLog("x", tuple(StepPoint(step, None) for step in counts), 2.0)).steps
+    assert steps is not None
+    assert steps.steps == 200 + 100
+
+
+def test_ranks_and_evaluations_count_on_their_own() -> None:
+    begin_ns = story("slow").begin_ns
+    found = []
+    for at in range(1, 31):
+        for rank, late in (("0", 0.0), ("1", 0.3)):
+            wall_ns = begin_ns + round((at + late) * S)
+            found.append(StepPoint(500 + 10 * (at - (rank == "1")), wall_ns, series=StepSeries(True, rank, "step")))
+        found += [StepPoint(i, begin_ns + at * S, series=StepSeries(False, "", "batch")) for i in range(at % 7)]
+    steps = with_steps(story("slow"), StepLog(PRINTED, tuple(found))).steps
+    assert steps is not None
+    assert (steps.steps, steps.per_s) == (290, pytest.approx(10))
+
+
+def test_a_progress_bar_begins_with_the_job_before_the_part_that_is_read() -> None:
+    whole = StepLog(PRINTED, bar(*((12 * t, float(t)) for t in range(41)), total="480"))
+    steps = with_steps(read(path("slow"), "+20s"), whole).steps
+    assert steps is not None
+    assert steps.per_s == pytest.approx(12, rel=0.02)
+    assert steps.steps < 12 * 22

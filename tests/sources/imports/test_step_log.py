@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.parse import parse_moment_ns
-from iotop_ai.sources.imports.step_log import EVENTS, PRINTED, STATE, StepPoint, read_step_log
+from iotop_ai.sources.imports.step_log import EVENTS, PRINTED, STATE, StepPoint, StepSeries, read_step_log
 
 AT = parse_moment_ns("2026-11-22 20:41:03.120")
 
@@ -41,7 +41,27 @@ def read(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[st
     ],
 )
 def test_a_line(line: str, point: StepPoint, tmp_path: Path) -> None:
-    assert read(tmp_path, f"starting\n{line}\ndone in 3 s\n") == (PRINTED, (point,), None)
+    kind, (found,), per_s = read(tmp_path, f"starting\n{line}\ndone in 3 s\n")
+    assert (kind, found._replace(series=point.series), per_s) == (PRINTED, point, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "series"),
+    [
+        ("Epoch 1 | Step: 40/900 | val loss 0.5", StepSeries(keyword="step")),
+        ("validation batch 5", StepSeries(False, keyword="batch")),
+        ("[Eval] iter 5", StepSeries(False, keyword="iter")),
+        ("evaluator ready, step 5", StepSeries(keyword="step")),
+        ("[rank 3] step 5", StepSeries(rank="3", keyword="step")),
+        ("LOCAL_RANK=1 global_step=5 rank 7", StepSeries(rank="1", keyword="global_step")),
+        ("[default2]:step 5", StepSeries(rank="2", keyword="step")),
+        ('{"rank": 2, "iteration": 5}', StepSeries(rank="2", keyword="iteration")),
+        ('{"phase": "val", "batch": 5}', StepSeries(False, keyword="batch")),
+    ],
+)
+def test_what_a_line_counts(line: str, series: StepSeries, tmp_path: Path) -> None:
+    (point,) = read(tmp_path, line)[1]
+    assert point.series == series
 
 
 def test_a_bar_that_overwrites_itself(tmp_path: Path) -> None:
@@ -70,7 +90,8 @@ def test_a_rate_that_is_not_one_is_left_out(rate: str, tmp_path: Path) -> None:
 
 
 def test_a_bar_of_ten_thousand_years_is_not_one(tmp_path: Path) -> None:
-    assert read(tmp_path, "step 1\n12/20 [99999999:00:05<?, 2.00it/s]\n")[1] == (StepPoint(1, None),)
+    (point,) = read(tmp_path, "step 1\n12/20 [99999999:00:05<?, 2.00it/s]\n")[1]
+    assert point.step == 1
 
 
 def varint(value: int) -> bytes:
