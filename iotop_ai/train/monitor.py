@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, TypeVar, overload
 
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import IotopError
+from iotop_ai.model.errors import UnknownError
 from iotop_ai.train import steps
 from iotop_ai.train.answers import Breakdown, Verdict
 from iotop_ai.train.distributed import ranks
@@ -35,9 +36,10 @@ class Monitor:
     """Records the whole machine from ``__enter__`` to ``__exit__``, in a process of its own.
 
     path: the file; None: HOST-TIME.iotop.jsonl in the current folder. One that exists stays, and the recording goes to
-    NAME-2. interval: seconds between two Snapshots. program: the path of iotop-ai, where it is installed in another
-    environment (also IOTOP_AI_PROGRAM). options: further flags of ``iotop-ai record``. every_rank: record in each
-    process of distributed training; by default the first of each machine does, and the others tell it their steps.
+    NAME-2, which ``path`` names once the recorder has answered, and at the end. interval: seconds between two
+    Snapshots. program: the path of iotop-ai, where it is installed in another environment (also IOTOP_AI_PROGRAM).
+    options: further flags of ``iotop-ai record``. every_rank: record in each process of distributed training; by
+    default the first of each machine does, and the others tell it their steps.
 
     IOTOP_AI=0 in the environment switches it off. It never raises because of the recorder: ``error`` says why there is
     none, and a MonitorWarning, too.
@@ -52,7 +54,10 @@ class Monitor:
         options: Sequence[str] = (),
         every_rank: bool = False,
     ) -> None:
-        self._wanted = self.path = "" if path is None else os.path.abspath(os.fspath(path))
+        self._wanted = self.path = "" if path is None else os.fsdecode(path)
+        if self._wanted:
+            with contextlib.suppress(UnknownError):  # the start raises it again
+                self._wanted = self.path = _absolute(self._wanted)
         self.error = ""
         self._named, self._interval, self._options = program, interval, tuple(options)
         self._every_rank = every_rank
@@ -79,11 +84,11 @@ class Monitor:
             return
         if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:
             return
-        path = _free(self._wanted or os.path.join(os.getcwd(), _default_name()))
         try:
+            path = _absolute(self._wanted or _default_name())
             command = record_command(program(self._named, os.environ), path, self._interval, self._options)
             self._recorder = Recorder(command)
-        except (IotopError, OSError) as error:
+        except Exception as error:  # whatever it is, the training goes on
             self._fail(str(error))
             return
         self.path = path
@@ -145,7 +150,8 @@ class Monitor:
 
     def _fail(self, why: str) -> None:
         self.error = clean(why)
-        warnings.warn(f"iotop-ai does not record: {self.error}", MonitorWarning, stacklevel=3)
+        with contextlib.suppress(ValueError):  # standard error is closed
+            warnings.warn(f"iotop-ai does not record: {self.error}", MonitorWarning, stacklevel=3)
 
 
 def _default_name() -> str:
@@ -154,15 +160,11 @@ def _default_name() -> str:
     return f"{os.uname().nodename.partition('.')[0]}-{time.strftime('%Y%m%dT%H%M%S')}{_SUFFIX}"
 
 
-def _free(path: str) -> str:
-    """The path, or with a number before its suffix where a file has it."""
-    if not os.path.lexists(path):
-        return path
-    stem, suffix = (path[: -len(_SUFFIX)], _SUFFIX) if path.endswith(_SUFFIX) else os.path.splitext(path)
-    number = 2
-    while os.path.lexists(f"{stem}-{number}{suffix}"):
-        number += 1
-    return f"{stem}-{number}{suffix}"
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)
+    except OSError as error:
+        raise UnknownError(f"the current folder: {error.strerror}") from None
 
 
 @overload

@@ -86,6 +86,43 @@ def test_an_existing_file_stays(tmp_path: Path) -> None:
     assert len(loaded(Path(m.path)).system) > 0
 
 
+def test_monitors_that_begin_at_once_record_all(tmp_path: Path) -> None:
+    monitors = [Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) for _ in range(3)]
+    for m in monitors:
+        m.start()
+    for m in monitors:
+        assert m.verdict(wait=60) is not None
+        m.stop()
+    assert [m.error for m in monitors] == [""] * 3
+    assert {Path(m.path).name for m in monitors} == {f"run{n}.iotop.jsonl" for n in ("", "-2", "-3")}
+    assert all(is_closed(Path(m.path)) for m in monitors)
+
+
+@pytest.mark.parametrize("path", [None, "run.iotop.jsonl", "/tmp/a\0b"], ids=["default", "relative", "not a path"])
+def test_a_path_that_cannot_be_is_a_warning(path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with Monitor(path) as m:
+            m.verdict(wait=60)
+    assert ("embedded null byte" if path and "\0" in path else "the current folder: No such file") in m.error
+    assert [one.category for one in caught] == [MonitorWarning]
+
+
+def test_a_warning_does_not_need_standard_error() -> None:
+    code = """
+import sys, iotop_ai
+sys.stderr.close()
+with iotop_ai.Monitor(program="/no-such-program") as m:
+    print(m.error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=TOP, capture_output=True, text=True, check=True)
+    assert "no-such-program" in done.stdout
+
+
 def test_a_decorated_function_is_recorded(tmp_path: Path) -> None:
     @iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)
     def train(count: int) -> int:

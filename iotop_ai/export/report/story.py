@@ -45,8 +45,8 @@ class JobStory(NamedTuple):
 
     shares: each share of the time over time, by name, only those that are not 0 throughout. gpus: the most it held;
     0: none. ranks, workers: the most. These three are None, and user "", of a job that lived between the Snapshots that
-    were read. own: of the command that the recording was made of. process_began_ns: wall time; None unknown. mount, fstype, disk: where it read most from, by its
-    open files; "" unknown, and disk also without a local one.
+    were read. own: of the command that the recording was made of. mount, fstype, disk: where it read most from, by its
+    open files; "" unknown, and disk also without a local one. process_began_ns: wall time; None unknown.
     """
 
     pid: int

@@ -60,6 +60,17 @@ class FileSink:
             self._size = whole_length(self._fd, self._size)
             os.ftruncate(self._fd, self._size)
 
+    @classmethod
+    def new(cls, path: str) -> FileSink:
+        """A new file at ``unused(path)``, also where others take names at the same time."""
+        while True:
+            free = unused(path)
+            try:
+                return cls(free, first=path)
+            except UsageError:  # it was made in between
+                if not os.path.lexists(free):
+                    raise
+
     @property
     def size(self) -> int:
         """Bytes of whole lines so far."""
@@ -101,7 +112,7 @@ class FileSink:
 
     def beside(self) -> FileSink | None:
         """A new file in the same folder, to go on with. Raises OSError or InputError."""
-        return FileSink(unused(self._first), first=self._first)
+        return FileSink.new(self._first)
 
     def is_named(self) -> bool:
         """Whether the path still names this file."""
@@ -229,7 +240,7 @@ def _refusal(path: str, error: OSError, remedy: str) -> IotopError:
 
 def unused(path: str) -> str:
     """The path, with -2, -3 … before its ending where it exists, as when two begin within a second."""
-    ending = next((e for e in _ENDINGS if path.endswith(e)), "")
+    ending = next((e for e in _ENDINGS if path.endswith(e)), "") or os.path.splitext(path)[1]
     stem, number = path.removesuffix(ending), 1
     while os.path.lexists(path):
         number += 1

@@ -50,12 +50,12 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
     Raises OSError or IotopError when it cannot be created, and TimeoutError when the folder does not answer.
     """
     from iotop_ai.cli.commands.record.options import default_output
-    from iotop_ai.store.write.sink import FileSink, unused
+    from iotop_ai.store.write.sink import FileSink
 
     name = default_output(os.uname().nodename, clock.wall_ns())
 
     def open_sink() -> FileSink:
-        return FileSink(unused(os.path.join(writable(folder), name)))
+        return FileSink.new(os.path.join(writable(folder), name))
 
     return call_with_timeout(OPEN_S, os.path.abspath(folder), open_sink)
 

@@ -53,7 +53,8 @@ class Output:
         if self.path == STREAM:
             sink = PipeSink(1)
         else:
-            sink = open_sink(self.path, lambda: FileSink(self.path, append=options.append))
+            sink = open_sink(self.path, self._open_file)
+            self.path = sink.path
         self._device = sink.device() if isinstance(sink, FileSink) else None
         self._new_file = sink.fresh
         self._rotator: Rotator | None = None
@@ -70,6 +71,11 @@ class Output:
         )
         if self.path != STREAM:
             say(f"to {clean(self.path)}")
+
+    def _open_file(self) -> FileSink:
+        if self._options.control and not self._options.append:  # its program cannot choose another name
+            return FileSink.new(self.path)
+        return FileSink(self.path, append=self._options.append)
 
     @property
     def alive(self) -> bool:
