@@ -112,8 +112,10 @@ class TrainingSession:
         """The training has ended: its last verdict, and the end of the recording."""
         steps.COUNTER.tell()
         if self.monitor is not None:
-            self._tell_verdict(5)
-            self.monitor.stop()
+            try:
+                self._tell_verdict(5)
+            finally:
+                self.monitor.stop()
 
     def metrics(self, now_ns: int) -> Metrics:
         """The steps since the last metrics, and where the job's time went so far: PREFIX + name."""
@@ -142,7 +144,8 @@ class TrainingSession:
         if current != self._written_verdict:
             self._written_verdict = current
             line = f"iotop-ai: {verdict}"
-            self._log(line if self.data_wait != NOT_SEPARABLE else f"{line}; data wait of a step: {NOT_SEPARABLE}")
+            with contextlib.suppress(Exception):  # standard error may be closed, and must not end a training
+                self._log(line if self.data_wait != NOT_SEPARABLE else f"{line}; data wait of a step: {NOT_SEPARABLE}")
 
 
 def _totals(now_ns: int) -> tuple[int, int, int]:

@@ -158,6 +158,37 @@ def test_a_broken_logger_does_not_end_the_training(monkeypatch: pytest.MonkeyPat
     assert one.step(1, broken) is not None
 
 
+class Stopped(Answers):
+    stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_a_line_that_cannot_be_written_ends_neither_training_nor_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(line: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(session, "LOOK_NS", 0)
+    one = TrainingSession(record=False, log=broken)
+    one.monitor = monitor = Stopped(verdict("OK", "gpu_bound"), verdict("STARVED", "storage_read"))  # type: ignore[assignment]
+    one.step(1)
+    one.end()
+    assert monitor.stopped
+
+
+def test_ctrl_c_before_the_last_verdict_still_ends_the_recording() -> None:
+    class Interrupted(Stopped):
+        def verdict(self, wait: float = 0) -> Verdict | None:
+            raise KeyboardInterrupt
+
+    one = TrainingSession(record=False)
+    one.monitor = monitor = Interrupted()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        one.end()
+    assert monitor.stopped
+
+
 def test_a_plain_loop_is_recorded(tmp_path: Path) -> None:
     lines: list[str] = []
     with iotop_ai.TrainingLoop(tmp_path / "run.iotop.jsonl", interval=0.2, log=lines.append) as loop:  # type: ignore[attr-defined]
