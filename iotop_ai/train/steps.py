@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from typing import Any, Callable, Dict, Generic, Iterable, Iterator, Optional, Tuple, TypeVar
 
@@ -50,6 +51,7 @@ class StepCounter:
         self.data_ns = None if self.data_ns is None else 0
         self._sent = (0, self.steps, self.data_ns)
         self.listeners = []
+        self.own_sockets = set()  # its messages reach its parent's recorder by the socket
 
     def step(self) -> None:
         """Count a finished step."""
@@ -107,6 +109,15 @@ def mark(text: str) -> None:
         COUNTER.broadcast({"kind": "mark", "text": cleaned})
 
 
+class _Fetching(threading.local):
+    """active: this thread is within a measured fetch, so a watched loader within it does not count again."""
+
+    active = False
+
+
+_FETCHING = _Fetching()
+
+
 class Watched(Generic[T]):
     """A loader whose iteration is measured; all else (``len``, ``sampler``, ``dataset``) is the loader's own."""
 
@@ -119,32 +130,65 @@ class Watched(Generic[T]):
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]  # raises the loader's own TypeError
 
+    def __bool__(self) -> bool:
+        return bool(self._loader)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._loader[index]  # type: ignore[index]  # raises the loader's own TypeError
+
     def __getattr__(self, name: str) -> Any:
+        # A copy has no loader yet when its special methods are looked up.
+        if name == "_loader" or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(name)
         return getattr(self._loader, name)
+
+
+class WatchedIterator(Watched[T]):
+    """A watched loader that is an iterator itself, as a generator is."""
+
+    def __next__(self) -> T:
+        loader: Iterator[T] = self._loader  # type: ignore[assignment]
+        if _FETCHING.active:
+            return next(loader)
+        before = time.monotonic_ns()
+        _FETCHING.active = True
+        try:
+            item = next(loader)
+        finally:
+            _FETCHING.active = False
+        now = time.monotonic_ns()
+        COUNTER.waited(now - before)
+        COUNTER.tell_if_due(now)
+        return item
 
 
 def watch(loader: Iterable[T]) -> Watched[T]:
     """The loader, with the time in which each batch is waited for and each step measured while it is iterated."""
-    return Watched(loader)
+    return WatchedIterator(loader) if hasattr(loader, "__next__") else Watched(loader)
 
 
 def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
     """The loader's items. What its start and its end take counts as waiting: the loop has no batch meanwhile."""
+    fetching = _FETCHING
+    if fetching.active:  # what is watched around it counts
+        yield from loader
+        return
     clock = time.monotonic_ns
     before = clock()
-    waiting = True
+    waiting = fetching.active = True
     try:
         for item in loader:
             counter.data_ns = (counter.data_ns or 0) + clock() - before
-            waiting = False
+            waiting = fetching.active = False
             yield item
             before = clock()
-            waiting = True
+            waiting = fetching.active = True
             counter.batches += 1
             if before >= counter.due_ns:
                 counter.tell(before)
     finally:
         if waiting:
+            fetching.active = False
             counter.data_ns = (counter.data_ns or 0) + clock() - before
         else:  # the loop was left within a step
             counter.batches += 1

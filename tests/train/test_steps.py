@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +97,72 @@ def test_a_watched_loader_is_still_that_loader() -> None:
         watched.sampler  # noqa: B018 - its lookup raises
     with pytest.raises(TypeError):
         len(iotop_ai.watch(slow(1, 0)))
+
+
+def test_a_watched_loader_can_be_copied_and_asked_for_its_items() -> None:
+    watched = iotop_ai.watch([1, 2, 3])
+    for same in (copy.copy(watched), copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))):
+        assert list(same) == [1, 2, 3]
+    assert (watched[0], watched[1:]) == (1, [2, 3])
+    assert not iotop_ai.watch([])
+    assert iotop_ai.watch(slow(0, 0)), "a generator is true"
+    with pytest.raises(TypeError):
+        iotop_ai.watch({1})[0]
+    assert not hasattr(watched, "__next__")
+
+
+def test_a_watched_iterator_is_measured_item_by_item(listener: Listener) -> None:
+    watched = iotop_ai.watch(slow(3, 0.02))
+    assert next(watched) == 0
+    assert steps.COUNTER.batches == 1
+    assert steps.COUNTER.data_ns is not None
+    assert steps.COUNTER.data_ns >= 20e6
+    assert list(watched) == [1, 2]
+    with pytest.raises(StopIteration):
+        next(watched)
+    assert steps.COUNTER.batches == 3
+
+
+def test_only_the_outermost_watch_counts(listener: Listener) -> None:
+    def doubled(items: Iterable[int]) -> Iterator[int]:
+        return (2 * item for item in items)
+
+    began = time.monotonic_ns()
+    for _ in iotop_ai.watch(doubled(iotop_ai.watch(iotop_ai.watch(slow(4, 0.02))))):
+        pass
+    took = time.monotonic_ns() - began
+    assert steps.COUNTER.batches == 4
+    assert steps.COUNTER.data_ns is not None
+    assert 80e6 <= steps.COUNTER.data_ns <= took
+
+
+def test_a_loop_within_a_step_counts_on_its_own(listener: Listener) -> None:
+    for _ in iotop_ai.watch(range(2)):
+        assert list(iotop_ai.watch(range(3))) == [0, 1, 2]
+    assert steps.COUNTER.batches == 2 + 2 * 3
+
+
+def test_a_loop_of_another_thread_counts_on_its_own(listener: Listener) -> None:
+    def fetched() -> Iterator[int]:
+        other = threading.Thread(target=list, args=(iotop_ai.watch(range(5)),))
+        other.start()
+        other.join()
+        yield 1
+
+    list(iotop_ai.watch(fetched()))
+    assert steps.COUNTER.batches == 1 + 5
+
+
+def test_an_error_in_a_fetch_leaves_no_trace(listener: Listener) -> None:
+    def broken() -> Iterator[int]:
+        raise LookupError("no such sample")
+        yield 1
+
+    for fetch in (next, list):
+        with pytest.raises(LookupError):
+            fetch(iotop_ai.watch(broken()))
+    list(iotop_ai.watch(range(2)))
+    assert steps.COUNTER.batches == 2
 
 
 def test_monitors_are_told_totals_at_most_twice_a_second(listener: Listener) -> None:

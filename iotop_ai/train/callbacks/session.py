@@ -47,7 +47,10 @@ class TrainingSession:
         self.separable = separable
         self._log = log or write_line
         self._since: int | None = None
-        self._own_batches = 0
+        self._data_ns: int | None = None
+        """As the counter had it when the wait began."""
+        self._batches = 0
+        """As the counter had them when the training began."""
         self._look_ns = self._metrics_ns = 0
         self._before = (0, 0, 0)
         self._written_verdict: tuple[str, str] | None = None
@@ -55,7 +58,7 @@ class TrainingSession:
     @property
     def data_wait(self) -> str:
         """How the wait for data is known: "measured" or "not separable"."""
-        return "measured" if self.separable or self._watched() else NOT_SEPARABLE
+        return "measured" if self.separable or steps.COUNTER.batches != self._batches else NOT_SEPARABLE
 
     def begin(self) -> None:
         """The training begins."""
@@ -63,12 +66,12 @@ class TrainingSession:
             self.monitor.start()
         now = time.monotonic_ns()
         self._look_ns, self._metrics_ns = now + LOOK_NS, now + METRICS_NS
-        self._own_batches = steps.COUNTER.batches
+        self._batches = steps.COUNTER.batches
         self._before = _totals(now)
 
     def waiting(self) -> None:
         """From now on the loop waits for its next batch: a step, or other work between two steps, has ended."""
-        self._since = time.monotonic_ns()
+        self._since, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
 
     def not_waiting(self) -> None:
         """The time up to the next step is not all spent waiting: a checkpoint is written, or a validation runs."""
@@ -77,10 +80,9 @@ class TrainingSession:
     def batch(self) -> None:
         """The loop has its batch."""
         counter, since, self._since = steps.COUNTER, self._since, None
-        # Where the loader is watched, the wait is measured already.
-        if self.separable and since is not None and not self._watched():
+        # Where this loop's loader is watched, the wait is measured already; another one's may be watched as well.
+        if self.separable and since is not None and counter.data_ns == self._data_ns:
             counter.waited(time.monotonic_ns() - since)
-            self._own_batches += 1
 
     def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
         """A training step has ended. number: its own. emit: gets the metrics in place of writer and open runs.
@@ -130,10 +132,6 @@ class TrainingSession:
             out.update({f"time_{name}_ratio": share for name, share in found.shares.items()})
             out["data_seen_ratio"] = found.data_wait
         return {PREFIX + name: value for name, value in out.items()}
-
-    def _watched(self) -> bool:
-        """Whether ``watch`` counts the batches."""
-        return steps.COUNTER.batches != self._own_batches
 
     def _tell_verdict(self, wait: float) -> None:
         """Write the verdict when it is another one than the last that was written."""
