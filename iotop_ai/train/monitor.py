@@ -74,7 +74,7 @@ class Monitor:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit)):
+        if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
             self.mark(f"ended by {type(error).__name__}")
         self.stop()
 
@@ -133,7 +133,7 @@ class Monitor:
 
     def _status(self, wait: float) -> dict[str, Any]:
         recorder = self._recorder
-        if recorder is not None:
+        if recorder is not None and recorder.send in steps.COUNTER.listeners:  # not in a forked child
             if wait > 0:
                 steps.COUNTER.tell()
                 recorder.ask(wait)
@@ -176,17 +176,38 @@ def monitored(path: str | os.PathLike[str] | None = None, **options: Any) -> Cal
 def monitored(path: Any = None, **options: Any) -> Any:
     """Record while the decorated function runs: ``@monitored`` or ``@monitored("run.iotop.jsonl", interval=2)``.
 
-    Arguments: those of ``Monitor``.
+    It may be ``async`` or a generator. Arguments: those of ``Monitor``.
     """
     if callable(path):
         return monitored()(path)
 
     def decorate(function: F) -> F:
-        @functools.wraps(function)
+        import inspect
+
         def run(*arguments: Any, **named: Any) -> Any:
             with Monitor(path, **options):
                 return function(*arguments, **named)
 
-        return run  # type: ignore[return-value]
+        async def run_async(*arguments: Any, **named: Any) -> Any:
+            with Monitor(path, **options):
+                return await function(*arguments, **named)
+
+        def run_generator(*arguments: Any, **named: Any) -> Any:
+            with Monitor(path, **options):
+                return (yield from function(*arguments, **named))
+
+        async def run_async_generator(*arguments: Any, **named: Any) -> Any:
+            with Monitor(path, **options):
+                async for item in function(*arguments, **named):
+                    yield item
+
+        wrapper: Callable[..., Any] = run
+        if inspect.iscoroutinefunction(function):
+            wrapper = run_async
+        elif inspect.isgeneratorfunction(function):
+            wrapper = run_generator
+        elif inspect.isasyncgenfunction(function):
+            wrapper = run_async_generator
+        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
 
     return decorate

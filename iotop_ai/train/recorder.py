@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import select
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 1 << 20
 _BLOCK = 1 << 16
+_LOOK_S = 0.2
+"""Another thread may take the answer that this one waits for."""
 _NO_STATUS: dict[str, Any] = {}
 
 
@@ -52,6 +55,7 @@ class Recorder:
         )
         for pipe in (self._in, self._out, self._messages):
             os.set_blocking(pipe, False)
+        self._lock = threading.Lock()
         self._rest = b""
         self._last_words = b""
         self._asked = 0
@@ -131,11 +135,15 @@ class Recorder:
         waiting = select.poll()
         waiting.register(self._out, select.POLLIN)
         waiting.register(self._messages, select.POLLIN)
-        ready = dict(waiting.poll(max(0, int(seconds * 1000))))
-        if self._messages in ready:
-            self._last_words = (self._last_words + _read(self._messages))[-4096:]
-        if self._out in ready:
-            read = _read(self._out)
+        ready = dict(waiting.poll(max(0, int(min(seconds, _LOOK_S) * 1000))))
+        with self._lock:
+            if self.ended:
+                return
+            if self._messages in ready:
+                self._last_words = (self._last_words + (_read(self._messages) or b""))[-4096:]
+            read = _read(self._out) if self._out in ready else None
+            if read is None:
+                return
             self.ended = not read
             *lines, self._rest = (self._rest + read).split(b"\n")
             self._rest = self._rest[-_LONGEST_LINE:]
@@ -160,11 +168,12 @@ class Recorder:
         self.status = answer
 
 
-def _read(pipe: int) -> bytes:
+def _read(pipe: int) -> bytes | None:
+    """What is there; b"" at the end, None where another thread or process has taken it."""
     try:
         return os.read(pipe, _BLOCK)
     except BlockingIOError:
-        return b""
+        return None
 
 
 def record_command(program: list[str], path: str, interval_s: float, options: Sequence[str]) -> list[str]:

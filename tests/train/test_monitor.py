@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,6 +137,83 @@ def test_a_decorated_function_is_recorded(tmp_path: Path) -> None:
     assert [row["text"] for row in loaded(tmp_path / "run.iotop.jsonl").marks] == ["within"]
 
 
+async def coroutine() -> int:
+    await asyncio.sleep(0)
+    iotop_ai.mark("within")
+    return 3
+
+
+def generator() -> Iterator[int]:
+    yield 1
+    iotop_ai.mark("within")
+    yield 2
+
+
+async def async_generator() -> AsyncIterator[int]:
+    yield 1
+    iotop_ai.mark("within")
+
+
+async def items(all_items: AsyncIterator[int]) -> list[int]:
+    return [item async for item in all_items]
+
+
+@pytest.mark.parametrize(
+    ("function", "run", "wanted"),
+    [
+        (coroutine, asyncio.run, 3),
+        (generator, list, [1, 2]),
+        (async_generator, lambda found: asyncio.run(items(found)), [1]),
+    ],
+    ids=["a coroutine", "a generator", "an asynchronous generator"],
+)
+def test_what_runs_later_is_recorded(
+    function: Callable[[], Any], run: Callable[[Any], Any], wanted: object, tmp_path: Path
+) -> None:
+    monitored = iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)(function)
+    assert run(monitored()) == wanted
+    assert [row["text"] for row in loaded(tmp_path / "run.iotop.jsonl").marks] == ["within"]
+
+
+def test_a_generator_that_is_left_ends_its_recording_without_an_error(tmp_path: Path) -> None:
+    for item in iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)(generator)():
+        assert item == 1
+        break
+    assert eventually(lambda: is_closed(tmp_path / "run.iotop.jsonl"))
+    assert list(loaded(tmp_path / "run.iotop.jsonl").marks) == []
+
+
+def test_threads_may_ask_at_once(tmp_path: Path) -> None:
+    answers = []
+    with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
+        m.verdict(wait=60)
+
+        def ask(wait: float) -> None:
+            answers.extend(m.verdict(wait) is not None for _ in range(60))
+
+        threads = [threading.Thread(target=ask, args=(wait,)) for wait in (0, 60, 60)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert m.error == ""
+    assert answers == [True] * 180
+
+
+def test_a_forked_child_leaves_the_answers_to_its_parent(tmp_path: Path) -> None:
+    with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
+        m.verdict(wait=60)
+        asked = m._recorder and m._recorder._asked
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                status = m.verdict(wait=60) is None or (m._recorder and m._recorder._asked) != asked
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+
+
 def test_an_error_of_the_training_is_marked_and_passes(tmp_path: Path) -> None:
     @iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)  # type: ignore[attr-defined,untyped-decorator]
     def train() -> None:
@@ -194,6 +274,22 @@ def test_the_end_comes_although_a_forked_worker_holds_the_pipe(tmp_path: Path) -
     os.waitpid(worker, 0)
     assert m.error == ""
     assert took < 20, "it is not killed after its time"
+
+
+def test_a_mark_of_a_forked_child_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    with Monitor(path, interval=0.2) as m:
+        m.verdict(wait=60)
+        child = os.fork()
+        if not child:
+            try:
+                iotop_ai.mark("of the child")
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        m.mark("of the parent")
+        assert eventually(lambda: path.read_text().count('"text":"of the') == 2, seconds=20)
+    assert {row["text"] for row in loaded(path).marks} == {"of the child", "of the parent"}
 
 
 def test_only_the_first_rank_of_a_machine_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

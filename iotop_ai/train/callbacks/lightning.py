@@ -68,8 +68,9 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its class is known wh
         self.session.not_waiting()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """The training is ended by an error or by Ctrl-C."""
+        """The training is ended by an error or by Ctrl-C; ``teardown`` may not be called then."""
         steps.mark(f"ended by {type(exception).__name__}")
+        self.session.end()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """End the recording."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -61,6 +64,22 @@ def test_a_watched_loader_is_not_counted_twice() -> None:
     assert steps.COUNTER.batches == 5
     assert steps.COUNTER.data_ns is not None
     assert steps.COUNTER.data_ns < 5e6 + 40e6
+
+
+def test_a_watched_validation_does_not_end_the_measurement() -> None:
+    one = TrainingSession(record=False)
+    one.begin()
+    for number in range(4):
+        if number == 2:
+            one.not_waiting()
+            list(iotop_ai.watch(range(3)))  # type: ignore[attr-defined]
+        one.waiting()
+        time.sleep(0.02)
+        one.batch()
+        one.step(number)
+    assert steps.COUNTER.batches == 4 + 3
+    assert steps.COUNTER.data_ns is not None
+    assert steps.COUNTER.data_ns >= 80e6
 
 
 def test_where_the_step_fetches_nothing_is_measured() -> None:
@@ -187,6 +206,19 @@ def test_ctrl_c_before_the_last_verdict_still_ends_the_recording() -> None:
     with pytest.raises(KeyboardInterrupt):
         one.end()
     assert monitor.stopped
+
+
+def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in, name = ModuleType("lightning.pytorch"), "iotop_ai.train.callbacks.lightning"
+    stand_in.Callback = object  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", stand_in)
+    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the one that is loaded here goes again
+    del sys.modules[name]
+    callback = import_module(name).LightningCallback(record=False)
+    callback.session.monitor = monitor = Stopped(None, None)
+    callback.on_exception(None, None, RuntimeError("CUDA out of memory"))
+    assert monitor.stopped
+    callback.teardown(None, None, "fit")
 
 
 def test_a_plain_loop_is_recorded(tmp_path: Path) -> None:
