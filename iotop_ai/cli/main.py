@@ -219,14 +219,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)) and sys.stderr is not None:
         print(ignored, file=sys.stderr)
+    code = 0
     try:
         try:
-            return run(sys.argv[1:] if argv is None else argv)
+            code = run(sys.argv[1:] if argv is None else argv)
         finally:
             sys.stdout.flush()
+        return code
     except BrokenPipeError:
         _drop_stdout()
-        return 0
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except IotopError as error:
@@ -248,7 +250,6 @@ def _fail(word: str, text: str, code: int) -> int:
 
 
 def _drop_stdout() -> None:
-    """Send buffered output to /dev/null, so that the interpreter's last flush does not fail."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
+    from iotop_ai.cli.stdout import drop_stdout  # rarely needed, and a start imports little
+
+    drop_stdout()

@@ -15,6 +15,7 @@ import iotop_ai
 from iotop_ai.export.field_names import IOSTAT_KEYS
 from iotop_ai.export.json.snapshot import KEYS
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
+from tests.job_times import SLOW_DISK
 
 
 def complaint(*arguments: str, run: Callable[..., subprocess.CompletedProcess[str]] = iotop) -> str:
@@ -123,6 +124,19 @@ def test_a_closed_pipe_is_a_silent_end() -> None:
         process.stdout.close()
         assert process.wait(20) == 0
         assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "more than a buffer"])
+@pytest.mark.parametrize("name", ["report", "diagnose"])
+def test_a_closed_pipe_does_not_change_the_answer(name: str, form: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe:
+        done = subprocess.run(
+            command(name, *form, "--allow-root", str(SLOW_DISK), "--fail-if", "data_wait > 1%"),
+            cwd=TOP, env=PLAIN, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def interrupted(after_a_block: bool) -> tuple[int, str]:

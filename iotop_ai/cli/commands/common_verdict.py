@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.cli.options.job import check_job
@@ -138,9 +138,3 @@ def exit_code_of(finding: Finding | None) -> int:
     if finding.state is State.UNSURE:
         raise UnknownError("the cause is not visible")
     return 0
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print and flush, as an error may follow on stderr."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()

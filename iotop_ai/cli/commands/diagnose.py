@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, print_lines, watch
+from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, watch
 from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.prompt import Progress
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.json.diagnosis import Diagnosis, render_diagnosis_json
 from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.errors import UnknownError, UsageError

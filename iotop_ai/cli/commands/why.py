@@ -8,12 +8,12 @@ from iotop_ai.cli.commands.common_verdict import (
     SelectedJob,
     add_watch_flags,
     exit_code_of,
-    print_lines,
     print_status,
     watch,
 )
 from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.errors import UnknownError

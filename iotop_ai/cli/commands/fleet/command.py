@@ -7,6 +7,7 @@ import sys
 
 from iotop_ai.cli.commands.fleet.options import FleetOptions, add_fleet_flags, fleet_options
 from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet
 from iotop_ai.present.fleet.words import in_order, matches
 
@@ -41,11 +42,11 @@ def _print_once(options: FleetOptions) -> int:
     if options.json:
         from iotop_ai.export.json.fleet import render_fleet_json
 
-        sys.stdout.write(f"{render_fleet_json(fleet, machines)}\n")
+        print_lines([render_fleet_json(fleet, machines)])
     else:
         from iotop_ai.export.text.fleet import fleet_lines
 
-        sys.stdout.write("".join(f"{line}\n" for line in fleet_lines(fleet, machines)))
+        print_lines(fleet_lines(fleet, machines))
     if fleet.partial:
         print(f"unknown: not answered: {', '.join(fleet.partial)}", file=sys.stderr)
     if any(one.troubled for one in machines) or (fleet.alerts and not options.pattern):

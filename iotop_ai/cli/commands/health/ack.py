@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from iotop_ai.cli.commands.common_verdict import print_lines, print_status
+from iotop_ai.cli.commands.common_verdict import print_status
 from iotop_ai.cli.commands.snapshot import take_frame
 from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.collectors.state.acknowledged import Acknowledged

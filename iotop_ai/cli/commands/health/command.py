@@ -11,6 +11,7 @@ from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.selftest import Target, self_test
 from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import add_smart_type, settings_of
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
 from iotop_ai.collectors.health.history import HealthHistory
@@ -123,9 +124,9 @@ class Health:
 
     def _print(self, table: Table, code: int) -> None:
         if self._args.json:
-            sys.stdout.write(render_health_json(self._clock.wall_ns(), table, code) + "\n")
+            print_lines([render_health_json(self._clock.wall_ns(), table, code)])
         elif table and not (self._args.quiet_unsupported and none_has_smart(table.values())):
-            sys.stdout.write("\n".join(health_lines(table)) + "\n")
+            print_lines(health_lines(table))
         if code == UNKNOWN:
             sys.stderr.write(f"unknown: {clean(why_unknown(table))}\n")
 

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator
 from types import TracebackType
 
-from iotop_ai.cli.commands.common_verdict import SelectedJob, print_lines
+from iotop_ai.cli.commands.common_verdict import SelectedJob
 from iotop_ai.cli.prompt import Progress
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.story import Story

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 
-from iotop_ai.cli.commands.common_verdict import print_lines
 from iotop_ai.cli.commands.reports.common import (
     STDOUT,
     HtmlOut,
@@ -15,6 +14,7 @@ from iotop_ai.cli.commands.reports.common import (
     text_width,
 )
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compared
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.model.condition.figures import figure_of

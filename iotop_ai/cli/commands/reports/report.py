@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from iotop_ai.cli.commands.common_verdict import print_lines
 from iotop_ai.cli.commands.reports.common import (
     STDOUT,
     HtmlOut,
@@ -15,6 +14,7 @@ from iotop_ai.cli.commands.reports.common import (
 )
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
+from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.report.money import Price, parse_price
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.export.report.story import Story

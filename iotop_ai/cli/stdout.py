@@ -1,0 +1,23 @@
+"""Writing to standard output whose reader may be gone, as with ``| head -1``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print and flush, as an error may follow on stderr. Without a reader the command goes on to its exit code."""
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_stdout()
+
+
+def drop_stdout() -> None:
+    """Send buffered output to /dev/null, so that the interpreter's last flush does not fail."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
