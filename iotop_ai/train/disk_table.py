@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
+from datetime import datetime
 from typing import Iterable, Iterator, Sequence, TextIO
 
 from iotop_ai.collectors.io.spawn import start
@@ -48,7 +49,7 @@ def monitor_disk(
     assert child.stderr is not None
     try:
         text = (line.decode("utf-8", "replace") for line in child.stdout)
-        for block in _blocks(csv.DictReader(text)):
+        for block in _blocks(csv.DictReader(text), interval):
             out.write("\n".join((*block, "", "")))
             out.flush()
         words = child.stderr.read().decode("utf-8", "replace").strip()
@@ -62,23 +63,32 @@ def monitor_disk(
         raise UnknownError(clean(words.rpartition("\n")[2]) or f"iotop-ai ended with exit code {code}")
 
 
-def _blocks(rows: Iterable[dict[str, str]]) -> Iterator[list[str]]:
-    """A table for each time: a title, then a line per disk; as soon as the time's last disk is known."""
+def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
+    """A table for each time: a title, then a line per disk; as soon as the time's last disk is known.
+
+    The end may cut the last interval; one of less than half is left out.
+    """
     block: list[str] = []
     devices: set[str] = set()
+    at = before = ""
     for row in rows:
         # A device that comes again belongs to the next interval.
         if row["device"] in devices:
             yield block
-            block, devices = [], set()
+            block, devices, before = [], set(), at
+        at = row["timestamp"]
         if not block:
             titles = "".join(f"{name:>{_FIGURE}}" for name in COLUMNS)
             block.append(f"{row['timestamp'][_CLOCK]} UTC".ljust(_NAME) + titles)
         devices.add(row["device"])
         figures = "".join(f"{_figure(row[name]):>{_FIGURE}}" for name in COLUMNS)
         block.append(f"{clean(row['device'], _NAME - 1):<{_NAME}}{figures}")
-    if block:
+    if block and (not before or (_time(at) - _time(before)).total_seconds() >= interval / 2):
         yield block
+
+
+def _time(timestamp: str) -> datetime:
+    return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%fZ")  # Python 3.8's fromisoformat takes no Z
 
 
 def _figure(text: str) -> str:
