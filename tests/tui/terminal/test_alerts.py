@@ -105,7 +105,7 @@ def test_a_replay_checks_no_rules(own_folder: Path) -> None:
         terminal.type(f"{PROGRAM.partition(' --no-smart')[0]} replay {recording}\n")
         terminal.wait_for_match(r"^ \d\d:\d\d:\d\d .*!.* \d\d:\d\d:\d\d $|^ \d\d:\d\d:\d\d .*!.* \d\d:\d\d:\d\d")
         terminal.wait_app()
-        terminal.keys("'")
+        terminal.keys("Home", "'")
         terminal.wait_for("alert: memory_here firing")
         terminal.keys("Space")
         terminal.wait_for("REPLAY")
