@@ -15,7 +15,8 @@ class DeviceErrors(NamedTuple):
     at_ns: int
     """When the newest was read (monotonic)."""
     what: str
-    """Its kind in the kernel's words: "I/O", "critical medium", "timeout"."""
+    """Its kind in the kernel's words: "I/O", "critical medium", "timeout"; of errors soon after each other the one that
+    names its cause."""
 
 
 class KernelLog(NamedTuple):

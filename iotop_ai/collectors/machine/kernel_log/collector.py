@@ -15,7 +15,16 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.kernel_log.device_names import AtaDisks, disk_of, nvme_at
-from iotop_ai.collectors.machine.kernel_log.event import ATA, FILESYSTEM, OOM_CGROUP, OOM_KILL, PCIE, LogEvent
+from iotop_ai.collectors.machine.kernel_log.event import (
+    ATA,
+    FILESYSTEM,
+    IO_ERROR,
+    OOM_CGROUP,
+    OOM_KILL,
+    PCIE,
+    LogEvent,
+)
+from iotop_ai.collectors.machine.kernel_log.hardware import CABLE, MEDIUM
 from iotop_ai.collectors.machine.kernel_log.parse import KERNEL, parse_line, parse_record
 from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
 from iotop_ai.model.reading import Status
@@ -30,6 +39,10 @@ _MOST_EVENTS = 8
 _MOST_DEVICES = 256
 _INCIDENT_NS = 2_000_000_000
 """A line this soon after an error may describe it."""
+_CAUSE_NS = 600_000_000_000
+"""For this long after a device's last error a vaguer kind of error does not replace its known cause."""
+_CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
+"""Kinds of errors that name their cause, the gravest with the largest number."""
 
 
 class KernelLogCollector:
@@ -47,6 +60,8 @@ class KernelLogCollector:
         self._fd: int | None = None
         self._lack: Unavailable | None = None
         self._errors: dict[str, DeviceErrors] = {}
+        self._ata_ns: dict[str, int] = {}
+        """When libata last reported a disk of ``_errors``."""
         self._log = KernelLog()
         self._found: list[LogEvent] = []
         self._ata = AtaDisks(root)
@@ -111,14 +126,28 @@ class KernelLogCollector:
             if one.kind == OOM_CGROUP:
                 self._cgroups = {one.pid: one.subject}
                 continue
-            earlier = self._errors.get(one.subject)
-            if one.counts and (earlier is not None or len(self._errors) < _MOST_DEVICES):
-                self._errors[one.subject] = DeviceErrors((earlier.lines if earlier else 0) + 1, now, one.what)
-            elif one.what and earlier is not None and now - earlier.at_ns < _INCIDENT_NS:
-                # The line describes the error of an earlier line.
-                self._errors[one.subject] = earlier._replace(what=one.what)
+            self._count(one, now)
             self._found.append(one)
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)
+
+    def _count(self, one: LogEvent, now: int) -> None:
+        """Count an error, or let the line describe the error before it.
+
+        For one failed command libata writes several lines; the block layer follows with one that knows less.
+        """
+        earlier = self._errors.get(one.subject)
+        again = one.kind == IO_ERROR and now - self._ata_ns.get(one.subject, now - _INCIDENT_NS) < _INCIDENT_NS
+        if earlier is None:
+            if one.counts and len(self._errors) < _MOST_DEVICES:
+                self._errors[one.subject] = DeviceErrors(1, now, one.what)
+        elif one.counts and not again:
+            what = _cause(one.what, earlier.what) if now - earlier.at_ns < _CAUSE_NS else one.what
+            self._errors[one.subject] = DeviceErrors(earlier.lines + 1, now, what)
+        elif one.what and now - earlier.at_ns < _INCIDENT_NS:
+            what = earlier.what if again and one.what not in _CAUSES else _cause(one.what, earlier.what)
+            self._errors[one.subject] = earlier._replace(what=what)
+        if one.kind == ATA and one.subject in self._errors:
+            self._ata_ns[one.subject] = now
 
     def _with_device(self, one: LogEvent) -> LogEvent:
         """The event with the disk of an ATA port or PCI address, or the cgroup that reached its limit."""
@@ -148,3 +177,8 @@ class KernelLogCollector:
             with contextlib.suppress(OSError):
                 os.close(self._fd)
             self._fd = None
+
+
+def _cause(what: str, earlier: str) -> str:
+    """The newer kind of error, unless the earlier one names a graver cause."""
+    return what if _CAUSES.get(what, 0) >= _CAUSES.get(earlier, 0) else earlier
