@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FILE = "acknowledged.json"
 FORMAT = 1
 LONGEST = 200
+_LONGEST_VALUE = 2000
+"""A value cut short counts as worse."""
 MOST = 256
 _LARGEST = 1 << 20
 
@@ -122,5 +124,5 @@ def parse_acknowledged(raw: bytes) -> dict[str, str]:
         value = entry.get("value") if isinstance(entry, dict) else None
         if not isinstance(value, str) or " " in name:
             raise ValueError("not a file of this program")
-        out[clean(name, LONGEST)] = clean(value, LONGEST)
+        out[clean(name, LONGEST)] = clean(value, _LONGEST_VALUE)
     return out

@@ -211,11 +211,13 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
         if state is None or state.severity != "critical":
             continue
         infos = facts.snapshot.disks.value or {}
+        rules = [one.rule for one in state.judgements if one.severity == "critical"]
         args: Args = (
             ("device", name),
             ("mount", mount_on(name, infos)),
             ("reasons", ", ".join(state.reasons)),
             ("model", state.model),
+            ("rules", " ".join(rules)),
         )
         evidence = (
             Evidence(f"smart.{name}.critical", 1.0, "count", 1.0),

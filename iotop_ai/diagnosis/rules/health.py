@@ -49,11 +49,14 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
             ("reasons", reason),
             ("await_ms", device.await_ms),
             ("normal_ms", device.normal_ms),
+            ("rules", rule),
         )
+        count: int | None = getattr(state, figure)
         more = growth(state, figure)
         evidence = (
             Evidence(f"disks.{device.name}.await_ms", device.await_ms, "ms"),
             Evidence(f"smart.{device.name}.{figure}_growth", None if more is None else float(more.by), "count", 0.0),
+            Evidence(f"smart.{device.name}.{figure}", None if count is None else float(count), "count"),
         )
         advice = (Advice(template, (("device", device.name),)),)
         finding = Finding("failing_disk", Severity.WARNING, CONFIDENCE, device.name, args, evidence, advice=advice)
@@ -85,6 +88,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
             ("reasons", f"{errors.lines} {errors.what} error{'' if errors.lines == 1 else 's'} in the kernel's log"),
             ("io_errors", float(errors.lines)),
             ("model", info.model),
+            ("rules", errors.what.replace(" ", "-")),
         )
         evidence = (Evidence(f"kernel.{name}.errors", float(errors.lines), "count", 1.0),)
         advice = (Advice("replace_disk" if medium else "check_cable", (("device", name),)),)

@@ -10,7 +10,9 @@ from iotop_ai.model.verdict_class import CLASS_SPECS
 
 ACK, UNDONE = "ack", "ack_undone"
 """Kinds of the events that (un)acknowledge. Text: the identity; for ACK followed by a blank and the value."""
-_SOURCES = ("smart.", "gpus.")
+_SOURCES = ("smart.", "gpus.", "kernel.")
+_GROWTH = "_growth"
+"""Ends the name of a figure that rises and falls; the count it belongs to only grows."""
 _CODES = ("xid", "recovery", "answers")
 """Figures that are codes of a fault and not counts: any other code is worse."""
 _SEVERITIES = tuple(severity.value for severity in Severity)
@@ -30,18 +32,20 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
 
 
 def value_of(finding: Finding) -> str:
-    """Its severity and figures: "critical critical=1 reallocated=312"."""
+    """Its severity, figures and rules: "critical critical=1 is:pending-grows=1 reallocated=312"."""
     figures = _figures(finding)
     return " ".join([finding.severity.value, *(f"{name}={value:g}" for name, value in sorted(figures.items()))])
 
 
 def _figures(finding: Finding) -> dict[str, float]:
-    """The figures that only grow, by name without the device."""
-    return {
+    """The figures that only grow, by name without the device, and 1 for each rule or kind of error."""
+    out = {
         one.metric.rpartition(".")[2]: one.value
         for one in finding.evidence
-        if one.value is not None and one.metric.startswith(_SOURCES)
+        if one.value is not None and one.metric.startswith(_SOURCES) and not one.metric.endswith(_GROWTH)
     }
+    rules = dict(finding.args).get("rules")
+    return out | {f"is:{rule}": 1.0 for rule in str(rules or "").split()}
 
 
 def worse(finding: Finding, value: str) -> bool:

@@ -29,6 +29,12 @@ def test_entries_are_added_read_and_removed(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "state") == ["acknowledged.json"]
 
 
+def test_a_value_with_many_rules_is_kept_whole(tmp_path: Path) -> None:
+    kept, value = Acknowledged(tmp_path), "critical " + " ".join(f"is:rule-{number}=1" for number in range(40))
+    kept.add("failing_disk:S1", value, 100)
+    assert kept.read() == {"failing_disk:S1": value}
+
+
 def test_changes_are_reported_once(tmp_path: Path) -> None:
     kept, watcher = Acknowledged(tmp_path), Acknowledged(tmp_path)
     assert watcher.changes() == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.verdict.acknowledge import (
     ACK,
@@ -14,9 +16,11 @@ from iotop_ai.diagnosis.verdict.acknowledge import (
 )
 from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.model.fold_state import FoldState
-from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.smart import HealthPoint, SmartState
+from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.snapshot import Event, Snapshot
-from tests.diagnosis.build import IDLE, Machine, classes, sample_of, snapshot_of
+from tests.diagnosis.build import IDLE, MB, Disk, Machine, classes, play, sample_of, snapshot_of
 
 FAILING = Finding(
     "failing_disk", Severity.CRITICAL, 0.95, "sda",
@@ -67,6 +71,51 @@ def test_worse_is_graver_more_or_something_new() -> None:
     assert not worse(LOST, "critical xid=79")
     for broken in ("", "nonsense", "critical xid", "critical xid=x"):
         assert worse(LOST, broken)
+
+
+NOW_S = 1_790_000_000
+SOUND = SmartState("sda", "ata", "X", "S1", "1", "PASS", "unknown", (), read_wall_s=NOW_S)
+
+
+def in_log(lines: int, what: str) -> Machine:
+    return Machine(disks=(Disk(),), cpu=0.5, smart=(judged(SOUND),), errors={"sda": DeviceErrors(lines, 0, what)})
+
+
+def cable(count: int, a_day_ago: int) -> Machine:
+    state = judged(SOUND._replace(crc_errors=count, earlier=HealthPoint(NOW_S - 86_400, crc_errors=a_day_ago)))
+    return Machine(disks=(Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0),), cpu=0.5, smart=(state,))
+
+
+def worn(**more: Any) -> Machine:
+    state = SOUND._replace(protocol="nvme", used_percent=100)._replace(**more)
+    return Machine(disks=(Disk(),), cpu=0.5, smart=(judged(state),))
+
+
+def lasting(machine: Machine) -> Finding:
+    carry = play((machine, 15))[-1].carry
+    return next(one.finding for one in carry.held.values() if one.finding.class_id == "failing_disk")
+
+
+def test_what_is_acknowledged_comes_back_with_more_errors_or_another_kind() -> None:
+    logged, crc, used = (lasting(machine) for machine in (in_log(1, "I/O"), cable(640, 40), worn()))
+    for one, value in (
+        (logged, "warning errors=1 is:I/O=1"),
+        (crc, "warning crc_errors=640 is:crc-grows=1"),
+        (used, "critical critical=1 is:worn-out=1"),
+    ):
+        assert value_of(one) == value
+        assert not worse(one, value)
+    assert worse(lasting(in_log(5000, "I/O")), value_of(logged))
+    assert worse(lasting(in_log(1, "timeout")), value_of(logged))
+    assert worse(lasting(cable(9000, 8500)), value_of(crc))
+    assert not worse(lasting(cable(640, 600)), value_of(crc))
+    assert worse(logged, value_of(crc))
+    assert worse(lasting(worn(assessment="FAIL", critical_warning=0x0C)), value_of(used))
+
+
+def test_a_value_of_an_earlier_version_is_read() -> None:
+    assert worse(lasting(cable(640, 40)), "warning crc_errors_growth=600")
+    assert not worse(FAILING, "critical critical=1 reallocated=312 crc_errors_growth=600")
 
 
 def test_a_large_count_is_not_worse_for_how_it_is_written() -> None:
