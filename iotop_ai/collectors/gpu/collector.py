@@ -16,6 +16,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
 from iotop_ai.model.gpu.detail import GpuDetail, GpuDetails
 from iotop_ai.model.gpu.state import GpuState, GpuTable
+from iotop_ai.model.gpu.xid import replaces
 from iotop_ai.model.reading import Reading, Status
 
 log = logging.getLogger(__name__)
@@ -118,8 +119,10 @@ class GpuCollector:
         return out
 
     def note_xid(self, xid: XidEvent) -> None:
-        """Store an Xid from the kernel log: NVML reports none for a lost GPU; callable from any thread."""
-        self._last_xid[xid.uuid] = xid
+        """Store an Xid, also from the kernel log: NVML reports none for a lost GPU; callable from any thread."""
+        earlier = self._last_xid.get(xid.uuid)
+        if earlier is None or replaces(xid.number, earlier.number):
+            self._last_xid[xid.uuid] = xid
 
     def at_ns(self) -> int | None:
         """End time of the sweep that ``read`` returned last."""
@@ -271,7 +274,7 @@ class GpuCollector:
             return
         found = self._watch.take_events()
         for event in found:
-            self._last_xid[event.uuid] = event
+            self.note_xid(event)
         if found:
             with self._lock:
                 self._xids += found
