@@ -83,7 +83,10 @@ _BY_PRECEDENCE = (
     ClassSpec(
         class_id="gpu_fault",
         state=State.BLOCKED,
-        advice=("reset_gpu", "replace_gpu", "debug_kernel", "read_gpu_log", "drain_gpu", "reboot_node"),
+        advice=(
+            *("reset_gpu", "replace_gpu", "debug_kernel", "read_gpu_log", "drain_gpu", "reboot_node"),
+            *("check_gpu_power", "look_xid_up"),
+        ),
         lasting=True,
     ),
     ClassSpec(class_id="fs_full", state=State.BLOCKED, advice=("make_room",)),

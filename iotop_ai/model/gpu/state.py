@@ -136,7 +136,11 @@ class GpuState(NamedTuple):
     gpm_nvlink_rx_mib_per_s: float | None = None
     last_xid: Annotated[
         int | None,
-        Exported("count", "The newest Xid of this GPU since the monitor started, of its board if one was; absent without one.", level=True),
+        Exported(
+            "count",
+            "The newest Xid of this GPU since the monitor started, of its board if one was; absent without one.",
+            level=True,
+        ),
     ] = None
     """The newest Xid event of this GPU since our start, by ``replaces`` of xid.py; None without one."""
     last_xid_at_ns: int | None = None

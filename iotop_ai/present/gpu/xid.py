@@ -11,6 +11,7 @@ _BY_NUMBER = {
     45: "the program's channels were removed, often after another error",
     46: "the GPU stopped processing: reset it",
     48: "double-bit ECC error: drain the node and reset the GPU",
+    54: "the board's auxiliary power cable is not connected",
     61: "internal microcontroller breakpoint: reset the GPU",
     62: "internal microcontroller halt: reset the GPU",
     63: "a memory row was remapped or a page retired: reset when idle",
@@ -22,6 +23,8 @@ _BY_NUMBER = {
     95: "uncontained ECC error: drain the node and reset the GPU",
     119: "the GPU's system processor timed out: reset the GPU",
     120: "the GPU's system processor failed: reset the GPU",
+    140: "unrecovered ECC error: reset the GPU",
+    154: "the driver asks for another recovery of the GPU: nvidia-smi -q",
 }
 
 

@@ -232,6 +232,11 @@ def _make_room(a: Args) -> str:
     return f"delete old checkpoints and logs on {mount}"
 
 
+def _kernel_bus(a: Args) -> str:
+    """The PCI address as the kernel writes it; NVML's has a longer domain and capitals."""
+    return word(a, "bus").lower()[-len("0000:00:00.0") :]
+
+
 def _ask_owner(a: Args) -> str:
     wanted, user = word(a, "wanted"), word(a, "user") or "its owner"
     if wanted == "continue_job":
@@ -258,7 +263,9 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "reset_gpu": lambda a: f"drain the job, nvidia-smi --gpu-reset of {word(a, 'gpu')}; dmesg | grep -i xid",
     "replace_gpu": lambda a: f"take {word(a, 'gpu')} out of use and have the board replaced",
     "reboot_node": lambda a: "drain the node and reboot it",
-    "read_gpu_log": lambda a: f"dmesg | grep {word(a, 'bus')} says why; if it comes again, drain and reboot",
+    "check_gpu_power": lambda a: f"check the auxiliary power cable of {word(a, 'gpu')} and the power supply",
+    "look_xid_up": lambda a: f"look Xid {whole(a, 'xid')} up in NVIDIA's Xid catalogue; dmesg | grep -i xid",
+    "read_gpu_log": lambda a: f"dmesg | grep {_kernel_bus(a)} says why; if it comes again, drain and reboot",
     "drain_gpu": lambda a: f"drain the jobs on {word(a, 'gpu')} and its peers, then reset it",
     "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
     "use_gpu": _use_gpu,

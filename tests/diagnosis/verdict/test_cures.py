@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from iotop_ai.model.finding import Advice
+from iotop_ai.model.finding import Advice, Severity
 from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.present.verdict.cures import advice_text, cure_templates
 from tests.diagnosis.build import (
     GIB,
@@ -89,6 +90,10 @@ def hangs(disk: Disk) -> list[tuple[Machine, int]]:
     return [(works, 12), (replace(works, disks=(stuck,), tasks=(Task(70, "python", blocked=1.0),)), 14)]
 
 
+def with_xid(number: int, **detail: Any) -> Machine:
+    return replace(FED, gpu_only={0: {"last_xid": number, "last_xid_at_ns": 0}}, gpu_detail={**DETAIL, **detail})
+
+
 CASES: dict[str, tuple[Play, Play]] = {
     "cool_gpu": (GPU_SCENES["gpu_throttle"], FED),
     "raise_power": (GPU_SCENES["gpu_throttle lowered"], FED),
@@ -102,7 +107,9 @@ CASES: dict[str, tuple[Play, Play]] = {
     "reboot_node": (replace(BOARD, gpu_detail=LINKED), BOARD),
     "read_gpu_log": (GPU_SCENES["gpu_fault reset"], BOARD),
     "drain_gpu": (RECOVERY, replace(RECOVERY, gpu_detail={**LINKED, "recovery": 3})),
-    "debug_kernel": (GPU_SCENES["gpu_fault program"], BOARD),
+    "debug_kernel": (GPU_SCENES["gpu_fault program"], with_xid(999)),
+    "look_xid_up": (with_xid(999), GPU_SCENES["gpu_fault program"]),
+    "check_gpu_power": (with_xid(54), BOARD),
     "use_gpu": (ON_CPU, FED),
     "ask_peers": (SPINNING, GPU_SCENES["comm_wait network"]),
     "wider_network": (GPU_SCENES["comm_wait network"], SPINNING),
@@ -185,6 +192,37 @@ def test_its_facts_allow_it_and_other_facts_forbid_it(template: str) -> None:
     allowed, forbidden = (cures(scene) for scene in CASES[template])
     assert template in allowed, sorted(allowed)
     assert template not in forbidden
+
+
+@pytest.mark.parametrize(
+    ("machine", "cure"),
+    [
+        (with_xid(48), "reset_gpu"),
+        (with_xid(140), "reset_gpu"),
+        (with_xid(119, recovery=2), "reboot_node"),
+        (with_xid(79), "reboot_node"),
+        (with_xid(64), "replace_gpu"),
+        (with_xid(31), "debug_kernel"),
+        (with_xid(32), "look_xid_up"),
+        (with_xid(154), "look_xid_up"),
+        (with_xid(154, recovery=1), "reset_gpu"),
+        (with_xid(45, rows_failed=True), "replace_gpu"),
+        (GPU_SCENES["gpu_fault lost"], "reboot_node"),
+    ],
+)
+def test_the_cure_of_an_xid_is_that_of_its_cause(machine: Machine, cure: str) -> None:
+    subject = "GPU-3" if machine.gpu_lost else "GPU-0"
+    found = [one for one in play((machine, 3))[-1].verdict.findings if one.subject == subject]
+    assert [advice.template for one in found for advice in one.advice] == [cure]
+    mild = cure in ("debug_kernel", "look_xid_up")
+    assert [one.severity for one in found] == [Severity.WARNING if mild else Severity.CRITICAL]
+
+
+def test_the_log_is_searched_for_the_address_as_the_kernel_writes_it() -> None:
+    logged = replace(
+        FED, gpu_only={2: {"bus_id": "00000000:3B:00.0"}}, errors={"0000:3b:00.0": DeviceErrors(1, 0, "PCIe")}
+    )
+    assert cure_text("read_gpu_log", logged).startswith("dmesg | grep 0000:3b:00.0 says why")
 
 
 def cure_text(template: str, machine: Machine) -> str:

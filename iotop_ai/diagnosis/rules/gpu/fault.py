@@ -9,7 +9,7 @@ from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
-from iotop_ai.model.gpu.xid import MENDED, OF_THE_BOARD
+from iotop_ai.model.gpu.xid import MENDED, OF_THE_BOARD, OF_THE_PROGRAM
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.reading import Reading, Status
 
@@ -18,6 +18,7 @@ LESS_SURE = 0.75
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
 """Faults whose figure has another name."""
 _YES = ("rows_failed", "sram_exceeded")
+_BOARD_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
 _RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu"}
 
 
@@ -28,8 +29,8 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
     Evidence: whether it answers; Xid events; hangs, resets and PCIe errors in the kernel's log (AMD, Intel);
         uncorrected memory errors, failed row remaps, too many SRAM errors; a recovery that the driver asks for.
     Threshold: any, at once. A fault of the board stays until it is acknowledged or the monitor restarts; one that the
-        program caused (Xid 13, 31, 43, 45, 94) 10 minutes; a repaired error (63, 92) shows on the GPU's own page only,
-        a fault of an unused GPU beside the verdict. Source: NVIDIA's catalogue of Xids.
+        program caused (Xid 13, 31, 43, 45, 94) and any other Xid 10 minutes; a repaired error (63, 92) shows on the
+        GPU's own page only, a fault of an unused GPU beside the verdict. Source: NVIDIA's catalogue of Xids.
     Blind spot: events and GPUs lost before the monitor started.
     """
     out = []
@@ -51,6 +52,15 @@ def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
     return number if number in OF_THE_BOARD or fresh else None
 
 
+def _xid_cure(xid: int, recovery: int | None) -> str:
+    """recovery: what the driver asks for; a board that it can reset may still need a reboot."""
+    if xid in _BOARD_CURES:
+        return _BOARD_CURES[xid]
+    if xid in OF_THE_BOARD:
+        return _RECOVERY.get(recovery or 0, "reset_gpu")
+    return "debug_kernel" if xid in OF_THE_PROGRAM else "look_xid_up"
+
+
 def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
     """The kernel log's recent errors of the GPU at an address (NVML's has a longer domain)."""
     log = facts.snapshot.kernel.value
@@ -67,23 +77,26 @@ def _fault(
     if state is None:
         if reading.status is not Status.FAILED:
             return None
-        return _finding(facts, uuid, f"GPU {number}", "lost", 0, SURE, True, "reset_gpu", reason=reading.reason)
+        return _finding(facts, uuid, f"GPU {number}", "lost", 0, SURE, True, "reboot_node", reason=reading.reason)
     name = f"GPU {state.number}"
     # A GPU that answers and has no process does not slow the jobs on other GPUs.
     ours = not facts.jobs or bool(state.processes) or any(uuid in job.job.gpus for job in facts.jobs)
     xid = _xid(state, now_ns, facts.limits)
+    of_xid = None
     if xid is not None:
         board = xid in OF_THE_BOARD
         ago = None if state.last_xid_at_ns is None else max(0.0, (now_ns - state.last_xid_at_ns) / 1e9)
-        template = "replace_gpu" if xid == 64 else "reset_gpu" if board else "debug_kernel"
-        return _finding(facts, uuid, name, "xid", xid, SURE, board, template, loud=ours, ago=ago, state=state)
+        template = _xid_cure(xid, None if detail is None else detail.recovery)
+        of_xid = _finding(facts, uuid, name, "xid", xid, SURE, board, template, loud=ours, ago=ago, state=state)
+        if board:
+            return of_xid
     logged = _log_errors(facts, state.bus_id)
     if logged is not None:
         ago = max(0.0, (now_ns - logged.at_ns) / 1e9)
         more: dict[str, Any] = {"loud": ours, "reason": logged.what, "ago": ago, "state": state}
         return _finding(facts, uuid, name, "reset", logged.lines, SURE, True, "read_gpu_log", **more)
     if detail is None:
-        return None
+        return of_xid
     if detail.rows_failed:
         return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", loud=ours, state=state)
     if detail.sram_exceeded:
@@ -91,10 +104,10 @@ def _fault(
     if detail.recovery:
         template = _RECOVERY.get(detail.recovery, "drain_gpu")
         return _finding(facts, uuid, name, "recovery", detail.recovery, SURE, True, template, loud=ours, state=state)
-    if detail.ecc_uncorrected:
+    if of_xid is None and detail.ecc_uncorrected:
         errors = detail.ecc_uncorrected
         return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", loud=ours, state=state)
-    return None
+    return of_xid
 
 
 def _finding(
