@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.window import either
-from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.counters import BlockInfo, nvme_head
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.health.growth import growth
 from iotop_ai.model.health.smart import SmartState
@@ -99,10 +99,11 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
-    """The disk of an NVMe controller ("nvme0": "nvme0n1"), its first; any other name as it is.
+    """The disk of an NVMe path ("nvme0c0n1") or controller ("nvme0", its first): "nvme0n1"; other names as they are.
 
     Uses the recorded links: the numbers of controller and disk may differ.
     """
+    name = nvme_head(name) or name
     if name in infos or not name.startswith("nvme"):
         return name
     recorded = [info for info in infos.values() if info.kind == "disk" and info.controllers is not None]

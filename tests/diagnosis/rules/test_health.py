@@ -118,6 +118,14 @@ def test_a_controllers_timeouts_are_its_disks() -> None:
     assert (one.subject, one.severity) == ("nvme1n1", Severity.WARNING)
 
 
+def test_errors_of_an_nvme_path_are_its_disks() -> None:
+    path = Disk(name="nvme0c0n1", transport="nvme", kind="nvme-path", mount="")
+    for disks in ((Disk(name="nvme0n1", transport="nvme"), path), (Disk(name="nvme0n1", transport="nvme"),)):
+        errors = {"nvme0c0n1": DeviceErrors(1, 0, "critical medium")}
+        (one,) = found(Machine(disks=disks, cpu=0.5, errors=errors))
+        assert (one.subject, one.severity) == ("nvme0n1", Severity.CRITICAL)
+
+
 def test_errors_are_forgotten_though_smart_is_silent() -> None:
     first, later = (replace(erring(1, "I/O", at_s), smart=(FINE,), smart_silent=True) for at_s in (0, -700))
     frames = play((first, 3), (later, 15))
