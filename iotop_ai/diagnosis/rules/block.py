@@ -17,6 +17,8 @@ WITHOUT_MAPPING = 0.75
 WITHOUT_IO = 0.55
 ALMOST_NORMAL = 0.6
 THREAD_ONLY = 0.5
+HOT = frozenset({"hot", "nvme-temperature"})
+"""Health rules about heat: a disk with no other critical judgement is sound."""
 
 
 class _Stall(NamedTuple):
@@ -202,7 +204,7 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the disk's own health report is critical.
     Evidence: SMART (overall status, pre-fail attributes, critical warning bits).
-    Threshold: severity critical (docs/health.md); at once.
+    Threshold: severity critical (docs/health.md); at once. One that is only too hot is to be cooled, not replaced.
     Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016); without permission SMART is unknown.
     """
     out = []
@@ -212,12 +214,14 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
             continue
         infos = facts.snapshot.disks.value or {}
         rules = [one.rule for one in state.judgements if one.severity == "critical"]
+        hot = 1.0 if rules and HOT.issuperset(rules) else None
         args: Args = (
             ("device", name),
             ("mount", mount_on(name, infos)),
             ("reasons", ", ".join(state.reasons)),
             ("model", state.model),
             ("rules", " ".join(rules)),
+            ("hot", hot),
         )
         evidence = (
             Evidence(f"smart.{name}.critical", 1.0, "count", 1.0),
@@ -227,7 +231,7 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
                 if (value := getattr(state, field))
             ),
         )
-        advice = (Advice("replace_disk", (("device", name),)),)
+        advice = (Advice("cool_disk" if hot else "replace_disk", (("device", name), ("hot", hot))),)
         finding = Finding("failing_disk", Severity.CRITICAL, 0.95, name, args, evidence, advice=advice)
         out.append(Claim(finding, 1.0, 1, 1, at_once=True))
     return tuple(out)

@@ -312,7 +312,9 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "reach_device": lambda a: f"dmesg -T | grep {word(a, 'device')}: timeouts, resets? Check its server or controller",
     "resume_device": lambda a: f"dmsetup info {word(a, 'label')}: SUSPENDED? dmsetup resume {word(a, 'label')}",
     "check_cable": lambda a: f"check {word(a, 'device')}'s cable, connector and backplane",
-    "cool_disk": lambda a: f"cool {word(a, 'device')}: air flow or a heat sink; it throttles itself",
+    "cool_disk": lambda a: (
+        f"cool {word(a, 'device')}: air flow or a heat sink" + ("" if number(a, "hot") else "; it throttles itself")
+    ),
     "larger_kernels": lambda a: f"larger batch, {_compile(a)}: its kernels do not fill the GPU",
     "gpu_limits": lambda a: f"a faster disk will not help; batch size, bf16, {_compile(a)} may",
     "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",

@@ -156,6 +156,8 @@ def _healthy(a: Args) -> Spans:
 def _failing_how(a: Args) -> str:
     if number(a, "io_errors") is not None:
         return "giving errors"
+    if number(a, "hot"):
+        return "too hot"
     return "FAILING" if number(a, "await_ms") is None else "slow and gets worse"
 
 
@@ -267,6 +269,8 @@ def _because_failing(a: Args) -> Spans:
         out = [_plain("it accepts requests and completes none")]
     elif number(a, "io_errors") is not None:
         out = [_plain("the kernel reports failed requests")]
+    elif number(a, "hot"):
+        out = [_plain("its temperature is past its limit; nothing else in its health report is critical")]
     else:
         out = [_plain("its own health report is critical")]
         for i, reason in enumerate(_figures_behind(a)):

@@ -118,6 +118,23 @@ def test_a_controllers_timeouts_are_its_disks() -> None:
     assert (one.subject, one.severity) == ("nvme1n1", Severity.WARNING)
 
 
+@pytest.mark.parametrize(
+    ("state", "how", "cure"),
+    [
+        (FINE._replace(rotation_rpm=7200, temperature_celsius=61), "too hot: 61 °C", "cool_disk"),
+        (FINE._replace(protocol="nvme", critical_warning=0x02, temperature_celsius=85), "too hot: ", "cool_disk"),
+        (FINE._replace(protocol="nvme", critical_warning=0x06, temperature_celsius=85), "FAILING: ", "replace_disk"),
+        (FINE._replace(assessment="FAIL"), "FAILING: ", "replace_disk"),
+    ],
+)
+def test_a_disk_that_is_only_hot_is_to_be_cooled(state: SmartState, how: str, cure: str) -> None:
+    frame = play((Machine(disks=(Disk(),), cpu=0.5, smart=(judged(state),)), 12))[-1]
+    (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
+    assert (one.severity, [advice.template for advice in one.advice]) == (Severity.CRITICAL, [cure])
+    assert headline.text_of(headline.headline(frame.verdict, frame)).startswith(f"sda is {how}")
+    assert ("throttles" in headline.text_of(headline.advice(frame.verdict, frame))) is False
+
+
 def test_errors_of_an_nvme_path_are_its_disks() -> None:
     path = Disk(name="nvme0c0n1", transport="nvme", kind="nvme-path", mount="")
     for disks in ((Disk(name="nvme0n1", transport="nvme"), path), (Disk(name="nvme0n1", transport="nvme"),)):
