@@ -7,7 +7,7 @@ import re
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.lazy.regex import pattern
-from iotop_ai.model.block.counters import BlockInfo, nvme_head
+from iotop_ai.model.block.counters import NETWORK_DISKS, BlockInfo, nvme_head
 from iotop_ai.model.clean import clean_bytes
 
 _KIND = {
@@ -16,7 +16,6 @@ _KIND = {
 }  # fmt: skip
 """By the part of a kernel name before its number."""
 _CONTROLLER = pattern(r"nvme\d+")
-_NETWORK_DISKS = ("nbd", "rbd", "drbd")
 _GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 _LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
 _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))
@@ -123,7 +122,7 @@ def _transport(root: Root, name: str, kind: str, base: str) -> str:
         return "mmc"
     if name.startswith("xvd") or "/vbd-" in place:
         return "xen"
-    if name.startswith(_NETWORK_DISKS):
+    if name.startswith(NETWORK_DISKS):
         return "unknown"
     if name.startswith("vd") or "/virtio" in place:
         return "virtio"
@@ -193,7 +192,7 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
         return {"virtio": "virtio", "xen": "Xen"}[info.transport]
     if info.transport == "mmc":
         return "eMMC" if root.text_or(base + "/device/type") == "MMC" else "SD card"
-    if info.name.startswith(_NETWORK_DISKS):
+    if info.name.startswith(NETWORK_DISKS):
         return "network disk"
     surface = {True: "HDD", False: "SSD", None: "disk"}[info.rotational]
     if info.transport == "ata":

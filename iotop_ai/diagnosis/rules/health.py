@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.window import either
-from iotop_ai.model.block.counters import BlockInfo, nvme_head
+from iotop_ai.model.block.counters import NETWORK_DISKS, BlockInfo, nvme_head
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.health.growth import growth
 from iotop_ai.model.health.smart import SmartState
@@ -91,7 +91,10 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
             ("rules", errors.what.replace(" ", "-")),
         )
         evidence = (Evidence(f"kernel.{name}.errors", float(errors.lines), "count", 1.0),)
-        advice = (Advice("replace_disk" if medium else "check_cable", (("device", name),)),)
+        cure = "replace_disk" if medium else "check_cable"
+        if name.startswith(NETWORK_DISKS):
+            cure = "reach_device"
+        advice = (Advice(cure, (("device", name),)),)
         severity = Severity.CRITICAL if medium else Severity.WARNING
         finding = Finding("failing_disk", severity, ERROR_CONFIDENCE, name, args, evidence, advice=advice)
         out.append(Claim(finding, 1.0, 1, 1, at_once=True))

@@ -322,6 +322,8 @@ def block_rates(
     return out
 
 
+NETWORK_DISKS = ("nbd", "rbd", "drbd")
+"""How the names of disks begin whose data is on another machine."""
 _NVME_PATH = pattern(r"nvme(\d+)c\d+n(\d+)")
 
 

@@ -135,6 +135,12 @@ def test_a_disk_that_is_only_hot_is_to_be_cooled(state: SmartState, how: str, cu
     assert ("throttles" in headline.text_of(headline.advice(frame.verdict, frame))) is False
 
 
+@pytest.mark.parametrize("name", ["nbd0", "rbd1", "drbd0"])
+def test_a_disk_behind_the_network_has_no_cable(name: str) -> None:
+    (one,) = found(Machine(disks=(Disk(name=name),), cpu=0.5, errors={name: DeviceErrors(1, 0, "I/O")}))
+    assert [advice.template for advice in one.advice] == ["reach_device"]
+
+
 def test_errors_of_an_nvme_path_are_its_disks() -> None:
     path = Disk(name="nvme0c0n1", transport="nvme", kind="nvme-path", mount="")
     for disks in ((Disk(name="nvme0n1", transport="nvme"), path), (Disk(name="nvme0n1", transport="nvme"),)):

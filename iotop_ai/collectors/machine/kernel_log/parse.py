@@ -71,8 +71,15 @@ _BTRFS_CSUM = pattern(rf"^BTRFS warning \(device {_NAME}(?: state [A-Z]+)?\): cs
 _SERVER = pattern(r"^([a-z0-9_]{1,16}): server (\S{1,256}) (not responding, (?:still trying|timed out)|OK)$")
 _SMB = pattern(r"^CIFS: (?:VFS: )?\\\\(\S{1,256}) has not responded in (\d{1,9}) seconds\. Reconnecting")
 
-NOT_THE_DISKS = frozenset({"operation not supported", "nonblocking retry", "dm internal retry", "kernel resource"})
-"""Request errors that are not disk errors: unsupported operations and retries."""
+NOT_THE_DISKS = frozenset(
+    {
+        *("operation not supported", "nonblocking retry", "dm internal retry", "kernel resource", "device resource"),
+        *("critical nexus", "reservation conflict", "zone open resource", "zone active resource"),
+    }
+)
+"""Request errors that are not disk errors: unsupported operations, retries, another host's reservation, open zones."""
+NO_SPACE = "critical space allocation"
+"""A thin volume's pool is full; the disk works."""
 
 
 def parse_record(raw: bytes) -> Record | None:
@@ -105,6 +112,8 @@ def _request(text: str) -> LogEvent | None:
         return None
     what, name, sector, op = match.groups()
     name = name.replace("!", "/")
+    if what == NO_SPACE:
+        return LogEvent(IO_ERROR, name, f"{name}: its pool has no space left for a write: enlarge the pool")
     at = f"{op.lower().replace('_', ' ')} at sector {sector}" if op else f"sector {sector}"
     return LogEvent(IO_ERROR, name, f"{name}: {what} error, {at}", what, counts=True)
 

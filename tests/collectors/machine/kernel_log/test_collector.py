@@ -172,6 +172,11 @@ LINES = {
 QUIET = [
     "",
     "operation not supported error, dev sda, sector 0 op 0x9:(WRITE_ZEROES) flags 0x8000800 phys_seg 0 prio class 2",
+    "reservation conflict error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
+    "critical nexus error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
+    "zone open resource error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
+    "zone active resource error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
+    "device resource error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
     "Buffer I/O error on dev loop0, logical block 2, async page read",  # the request is already reported
     "EXT4-fs (sda1): mounted filesystem 49e0f6e8 ro without journal. Quota mode: none.",
     "EXT4-fs (sda1): re-mounted 49e0f6e8 ro. Quota mode: none.",  # a user's mount -o remount,ro
@@ -217,6 +222,12 @@ def test_further_figures_of_a_line() -> None:
     assert parse_line(lines[1]) == LogEvent(*LINES[lines[1]], what="critical medium", counts=True)
     assert [found.pid for line in lines if (found := parse_line(line)) and found.kind == "oom_kill"] == [2841, 77]
     assert [found.number for line in lines if (found := parse_line(line)) and found.kind == "xid"] == [79, 62]
+
+
+def test_a_full_pool_is_an_event_and_not_an_error_of_its_disk() -> None:
+    text = "critical space allocation error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2"
+    words = "sda: its pool has no space left for a write: enlarge the pool"
+    assert parse_line(text) == LogEvent("io_error", "sda", words)
 
 
 def test_a_record_is_its_facility_and_its_first_line() -> None:
