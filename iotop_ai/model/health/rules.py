@@ -189,8 +189,14 @@ def _crc(state: SmartState) -> tuple[str, ...]:
 
 
 def _self_test(state: SmartState) -> tuple[str, ...]:
-    last = next((test for test in state.self_test_log if test.passed is not None), None)
-    return (f"the last self-test failed: {last.status}",) if last is not None and last.passed is False else ()
+    """As smartctl(8): a failure counts until an extended self-test passes; a short one reads little of the disk."""
+    finished = [test for test in state.self_test_log if test.passed is not None]
+    for number, test in enumerate(finished):
+        if not test.passed:
+            return (f"{'a' if number else 'the last'} self-test failed: {test.status}",)
+        if any(word in test.kind.lower() for word in ("extended", "long")):
+            return ()
+    return ()
 
 
 def _limits(state: SmartState) -> tuple[int | None, int | None]:
@@ -282,7 +288,11 @@ RULES: tuple[Rule, ...] = (
         _rows("past", True, lambda row: f"{row.name} was past its limit ({row.worst}, limit {row.threshold})"),
     ),
     Rule(
-        "self-test-failed", WARNING, SMARTCTL, "the newest finished entry of the self-test log is a failure", _self_test
+        "self-test-failed",
+        WARNING,
+        SMARTCTL,
+        "the self-test log has a failure that is not older than a passed extended self-test",
+        _self_test,
     ),
     Rule("reallocated", WARNING, BACKBLAZE, "attribute 5 > 0", _level("reallocated", "reallocated sector")),
     Rule("pending", WARNING, BACKBLAZE, "attribute 197 > 0", _level("pending", "pending sector")),

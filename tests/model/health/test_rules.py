@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.health.rules import RULES, Rule, judged
-from iotop_ai.model.health.smart import HealthPoint, SmartState
+from iotop_ai.model.health.smart import HealthPoint, SelfTest, SmartState
 from tests import health_doc
 from tests.health_doc import EXAMPLES, NOW_S, example
 
@@ -53,6 +53,23 @@ def test_the_page_is_fresh() -> None:
 )
 def test_growth_counts_more_than_level(changes: dict[str, Any], rules: list[str]) -> None:
     assert [one.rule for one in example(changes).judgements] == rules
+
+
+@pytest.mark.parametrize(
+    ("log", "reasons"),
+    [
+        ("short+ extended-", ("a self-test failed: read failure",)),
+        ("short? extended-", ("the last self-test failed: read failure",)),
+        ("short+ extended+ short-", ()),
+        ("Background_long+ short-", ()),
+        ("short+ short+", ()),
+        ("extended? short+ short-", ("a self-test failed: read failure",)),
+    ],
+)
+def test_a_failed_self_test_counts_until_an_extended_one_passes(log: str, reasons: tuple[str, ...]) -> None:
+    passed = {"+": True, "-": False, "?": None}
+    tests = tuple(SelfTest(one[:-1].replace("_", " "), "read failure", passed[one[-1]]) for one in log.split())
+    assert example({"self_test_log": tests}).reasons == reasons
 
 
 def test_the_worst_comes_first_and_each_figure_once() -> None:
