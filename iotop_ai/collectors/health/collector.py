@@ -238,7 +238,7 @@ class SmartCollector:
     def _plan_test(self, name: str, state: SmartState | None) -> None:
         """Plan the next query of a disk in a self-test: a long test takes hours, so the pauses grow."""
         self._tests_due.pop(name, None)
-        if state is None or state.self_test_left_percent is None:
+        if state is None or not state.self_test_runs:
             self._tests_since.pop(name, None)
         else:
             now_ns = self._clock.monotonic_ns()

@@ -12,7 +12,7 @@ from typing import Any
 from iotop_ai.collectors.health.json_access import get, integer, rows, text
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
-from iotop_ai.model.health.smart import ErrorEntry, SelfTest
+from iotop_ai.model.health.smart import RUNNING, ErrorEntry, SelfTest
 
 MOST_TESTS = 21
 MOST_ERRORS = 16
@@ -22,6 +22,7 @@ _ATA_NO_RESULT = (0x1, 0x2, 0xF)
 """Upper half of the status: aborted by the host, interrupted by a reset, in progress; smartctl calls all passed."""
 _NVME_RUNNING_NONE = 0
 _SCSI_LOG = 20
+_SCSI_RUNNING = 15
 
 
 class SelfTestFacts(NamedTuple):
@@ -104,9 +105,8 @@ def _nvme_test(row: Mapping[str, Any]) -> SelfTest:
 def _scsi_test(row: Mapping[str, Any]) -> SelfTest:
     result = integer(row, "result", "value")
     passed = True if result == 0 else False if result in (3, 4, 5, 6, 7) else None
-    return SelfTest(
-        text(row, "code", "string"), text(row, "result", "string"), passed, integer(row, "power_on_time", "hours")
-    )
+    status = RUNNING if result == _SCSI_RUNNING else text(row, "result", "string")
+    return SelfTest(text(row, "code", "string"), status, passed, integer(row, "power_on_time", "hours"))
 
 
 def _view_test(row: Mapping[str, Any]) -> SelfTest:

@@ -29,6 +29,8 @@ ASLEEP_EXIT = 3
 NVME_UNIT_BYTES = 512_000
 _NO_DATA = 0b11
 _DENIED = pattern(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
+_LEAST_TRIP_CELSIUS = 45
+"""A SCSI disk that reports a lower critical temperature has no sensible one."""
 _MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
 _UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
 _VOLUME = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")
@@ -196,6 +198,9 @@ def _temperature_limits(answer: object, view: Mapping[str, Any]) -> tuple[int | 
     warning, critical = _int(new, "warning"), _int(new, "critical")
     warning = int(found["Warning"]) if warning is None and "Warning" in found else warning
     critical = int(found["Critical"]) if critical is None and "Critical" in found else critical
+    if critical is None:
+        trip = _either(_int(answer, "temperature", "drive_trip"), _int(answer, "scsi_temperature", "drive_trip"))
+        critical = trip if trip is not None and trip >= _LEAST_TRIP_CELSIUS else None
     return warning or None, critical or None
 
 

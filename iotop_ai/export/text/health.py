@@ -92,8 +92,8 @@ def _more(reading: Reading[SmartState]) -> list[str]:
         left = wear_left_days(state)
         if left is not None and not any(one.rule.startswith("worn") for one in state.judgements):
             out.append(f"{state.used_percent} % of its rated life used, {left_words(left)}")
-        if state.self_test_left_percent is not None:
-            out.append(f"self-test running: {100 - state.self_test_left_percent} % done")
+        if state.self_test_runs:
+            out.append(f"self-test running: {state.self_test_progress}")
         out += [state.history_note] if state.history_note else []
     if reading.status is Status.DENIED and state is not None and (state.io_errors is not None):
         out.append(f"the kernel counted {state.io_errors} I/O errors and {state.io_timeouts or 0} timeouts")

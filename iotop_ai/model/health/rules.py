@@ -204,7 +204,8 @@ def _limits(state: SmartState) -> tuple[int | None, int | None]:
     if state.protocol == "nvme" or state.rotation_rpm == 0:
         return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
     # A disk is warm above 50 and in danger above 60 °C; the limits are the last good degrees.
-    return (DISK_WARNING_CELSIUS + 1, DISK_CRITICAL_CELSIUS + 1) if state.rotation_rpm else (None, None)
+    own = state.critical_celsius
+    return (DISK_WARNING_CELSIUS + 1, own or DISK_CRITICAL_CELSIUS + 1) if state.rotation_rpm else (None, own)
 
 
 def _warm(state: SmartState) -> tuple[str, ...]:
@@ -269,7 +270,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("media-grows", CRITICAL, NVME, "media errors grow", _grows("media_errors", "media error", 0)),
     Rule("worn-out", CRITICAL, NVME, f"percentage used >= {USED_CRITICAL_PERCENT}", _worn_out),
-    Rule("hot", CRITICAL, OURS, f"above {DISK_CRITICAL_CELSIUS} °C (HDD), or from the SSD's own critical limit", _hot),
+    Rule(
+        "hot",
+        CRITICAL,
+        OURS,
+        f"from the disk's own critical limit; above {DISK_CRITICAL_CELSIUS} °C for an HDD without one",
+        _hot,
+    ),
     Rule(
         "overall-warns", WARNING, "pySMART, assessment", "assessment WARN", _assessed("WARN", "the disk itself warns")
     ),

@@ -22,6 +22,10 @@ class SmartAttribute(NamedTuple):
     prefail: bool = False
 
 
+RUNNING = "Self test in progress"
+"""The status of a SCSI disk's running self-test."""
+
+
 class SelfTest(NamedTuple):
     """One entry of a disk's self-test log, in the disk's words. passed None: aborted, or still running.
 
@@ -161,3 +165,15 @@ class SmartState(NamedTuple):
     io_timeouts: Annotated[
         int | None, Exported("count", "Requests that timed out since boot, by the kernel's count.")
     ] = None
+
+    @property
+    def self_test_runs(self) -> bool:
+        """Whether a self-test runs. A SCSI disk lists it first in its log and does not report how far it is."""
+        first = self.self_test_log[0].status if self.self_test_log else ""
+        return self.self_test_left_percent is not None or first == RUNNING
+
+    @property
+    def self_test_progress(self) -> str:
+        """As "35 % done"; "how far is unknown" where the disk does not report it."""
+        left = self.self_test_left_percent
+        return "how far is unknown" if left is None else f"{100 - left} % done"

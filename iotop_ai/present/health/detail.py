@@ -122,6 +122,8 @@ def _tests(state: SmartState, width: int) -> list[Line]:
                  Span(f" {done} % done", "strong")],
             )
         )  # fmt: skip
+    elif state.self_test_runs:
+        out.append(row(width, [Span(" running  ", "mode"), Span(state.self_test_progress)]))
     for test in state.self_test_log[:6]:
         token = "bad" if test.passed is False else "text"
         at = "" if test.hours is None else f"{_hours_ago(state, test.hours)} "

@@ -71,8 +71,9 @@ def _dialogue(frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:
     words = ("abort",) if one is None else accepted_words(one)
     text: list[list[Span]] = []
     if state is not None and words == ("abort",):
-        done = 100 - (state.self_test_left_percent or 0)
-        text += _paragraph(f"A self-test of this disk runs, {done} % are done. Ending it changes no data.", width)
+        left = state.self_test_left_percent
+        done = "" if left is None else f", {100 - left} % are done"
+        text += _paragraph(f"A self-test of this disk runs{done}. Ending it changes no data.", width)
     else:
         text += _paragraph(SAFE, width)
         text.append([])

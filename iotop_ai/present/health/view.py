@@ -93,7 +93,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
         return "self-tests start only on the live screen of the machine itself, without --readonly"
     if row is None or row.reading is None or row.state is None or row.reading.status is not Status.OK:
         return f"{row.name if row else 'the disk'} does not answer" + (f": {row.health.reason}" if row else "")
-    if row.state.self_tests is False and row.state.self_test_left_percent is None:
+    if row.state.self_tests is False and not row.state.self_test_runs:
         nvme = row.state.protocol == "nvme"
         return f"{row.name} has no self-test" + (" with this smartctl: 7.4 starts an NVMe's" if nvme else "")
     return ""
@@ -101,7 +101,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
 
 def accepted_words(row: DiskRow) -> tuple[str, ...]:
     """The words that its dialogue accepts: abort while a self-test runs, else the kinds of test."""
-    running = row.state is not None and row.state.self_test_left_percent is not None
+    running = row.state is not None and row.state.self_test_runs
     return ("abort",) if running else TESTS
 
 

@@ -14,7 +14,7 @@ from iotop_ai.collectors.health.logs import (
     self_test_log,
     too_old_for_nvme_tests,
 )
-from iotop_ai.model.health.smart import ErrorEntry, SelfTest
+from iotop_ai.model.health.smart import RUNNING, ErrorEntry, SelfTest
 
 NVME: dict[str, Any] = {
     "smartctl": {"version": [7, 4]},
@@ -132,6 +132,9 @@ def test_a_scsi_disk() -> None:
         },
         "scsi_extended_self_test_seconds": 3601,
     }
+    running = {"code": {"string": "Background short"}, "result": {"value": 15, "string": "Self test in progress ..."}}
+    (first, *_) = self_test_log({**answer, "scsi_self_test_0": running}, {})
+    assert first == SelfTest("Background short", RUNNING, None, None)
     assert self_test_facts(answer, "scsi") == (None, None, None, 61)
     assert self_test_log(answer, {}) == (
         SelfTest("Background long", "Completed", True, 77),

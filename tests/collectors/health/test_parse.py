@@ -100,6 +100,21 @@ def test_a_scsi_disk_without_smart_and_a_virtio_disk_are_unsupported() -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "limit"),
+    [
+        ({"temperature": {"current": 62, "drive_trip": 60}}, 60),
+        ({"temperature": {"current": 62}, "scsi_temperature": {"drive_trip": 65}}, 65),
+        ({"temperature": {"current": 62, "drive_trip": 0}}, None),
+        ({"temperature": {"current": 62}}, None),
+    ],
+)
+def test_a_scsi_disks_trip_temperature_is_its_critical_limit(more: dict[str, Any], limit: int | None) -> None:
+    sas = {"smartctl": {"exit_status": 0}, "device": {"name": "/dev/sda", "protocol": "SCSI"}, **more}
+    state = parse_state(sas, None, "/dev/sda", "scsi")
+    assert (state.temperature_celsius, state.critical_celsius) == (62, limit)
+
+
+@pytest.mark.parametrize(
     ("exit_status", "message", "status"),
     [
         (3, "Device is in STANDBY mode, exit(3)", Status.ASLEEP),

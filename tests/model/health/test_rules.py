@@ -56,6 +56,23 @@ def test_growth_counts_more_than_level(changes: dict[str, Any], rules: list[str]
 
 
 @pytest.mark.parametrize(
+    ("celsius", "limit", "rpm", "rules"),
+    [
+        (62, 60, 7200, ["hot"]),
+        (62, 68, 7200, ["warm"]),
+        (62, None, 7200, ["hot"]),
+        (71, 70, 0, ["hot"]),
+        (69, 70, 0, []),
+        (71, 70, None, ["hot"]),
+        (71, None, None, []),
+    ],
+)
+def test_a_scsi_disks_own_limit_counts(celsius: int, limit: int | None, rpm: int | None, rules: list[str]) -> None:
+    state = {"protocol": "scsi", "temperature_celsius": celsius, "critical_celsius": limit, "rotation_rpm": rpm}
+    assert [one.rule for one in example(state).judgements] == rules
+
+
+@pytest.mark.parametrize(
     ("log", "reasons"),
     [
         ("short+ extended-", ("a self-test failed: read failure",)),

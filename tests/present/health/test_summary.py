@@ -4,13 +4,21 @@ import pytest
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.attributes import MEANINGS
-from iotop_ai.model.health.smart import PastPoint, SmartState
+from iotop_ai.model.health.smart import RUNNING, PastPoint, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.health.detail import most_scroll, resampled
 from iotop_ai.present.health.screen import health_screen_rows
 from iotop_ai.present.health.summary import health, reading_health
-from iotop_ai.present.health.view import Dialogue, HealthView, disk_row, disk_rows, health_disk, why_no_test
+from iotop_ai.present.health.view import (
+    Dialogue,
+    HealthView,
+    accepted_words,
+    disk_row,
+    disk_rows,
+    health_disk,
+    why_no_test,
+)
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import spans_cells
 from iotop_ai.present.text.theme import TOKENS
@@ -140,6 +148,18 @@ def test_the_question_names_duration_and_safety() -> None:
     running = text(ill(running=70), LIST._replace(dialogue=Dialogue("sda")))
     assert "30 % are done" in running
     assert "Type abort, then Enter" in running
+
+
+def test_a_running_self_test_without_a_percentage_can_be_ended() -> None:
+    state = failing()._replace(self_test_log=(SelfTest("Background short", RUNNING),))
+    shown = frame([snapshot(Machine(disks=(Disk(disk("sda")),), smart={"sda": Reading(state, Status.OK)}))])
+    row = disk_row(shown, "sda")
+    assert row is not None
+    assert accepted_words(row) == ("abort",)
+    page = everything(shown, LIST._replace(disk="sda"), 80)
+    assert "running" in page
+    assert "how far is unknown" in page
+    assert "A self-test of this disk runs. Ending it" in text(shown, LIST._replace(dialogue=Dialogue("sda")))
 
 
 def test_only_keys_that_work_are_shown() -> None:

@@ -174,11 +174,11 @@ class Health:
                 if lost >= LOST_POLLS:
                     print(f"{name}: cannot follow the self-test: {reading.reason}", file=sys.stderr)
                     return UNKNOWN
-            elif state.self_test_left_percent is None:
+            elif not state.self_test_runs:
                 break
             else:
                 lost = 0
-                text = f"{name}: {100 - state.self_test_left_percent} % done"
+                text = f"{name}: {state.self_test_progress}"
                 if text != last_text and sys.stderr.isatty():
                     print(text, file=sys.stderr)
                 last_text = text

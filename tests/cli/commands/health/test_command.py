@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from iotop_ai.cli.options.common import settings_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.errors import UsageError
-from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.health.smart import RUNNING, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
 from tests.cli.program import iotop
 from tests.rigs.smart import Smartctl, why_no_smartctl
@@ -194,6 +195,19 @@ def test_a_self_test_is_waited_for(smartctl: Smartctl, run: Run, capsys: pytest.
     smartctl.sata("sda", seconds=0.5, fails=True)
     assert run("sda", "--test", "long", "--wait") == 1
     assert "Extended offline: Completed: read failure" in capsys.readouterr().out
+
+
+def test_a_self_test_of_a_sas_disk_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = SmartState("sda", "scsi", "X", "S", "1", "PASS", "ok", ())
+    running, over = (SelfTest("Background short", status, passed) for status, passed in ((RUNNING, None), ("Ok", True)))
+    answers = [before._replace(self_test_log=(one,)) for one in (running, running, over)]
+    monkeypatch.setattr(health.Health, "_renewed", lambda *_: Reading(answers.pop(0), Status.OK))
+    command = health.Health.__new__(health.Health)
+    assert command._result(SimpleNamespace(pause=lambda _: None), "sda", before) == 0  # type: ignore[arg-type]
+    assert answers == []
+    assert capsys.readouterr().out == "sda: Background short: Ok\n"
 
 
 @needs_smartctl
