@@ -19,6 +19,8 @@ from iotop_ai.present.text.table import Column, fit_columns, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
 
 _DAY_S = 86_400
+_WRAP_HOURS = 1 << 16
+"""An ATA disk's logs hold the lower 16 bits of its power-on hours: 7.5 years."""
 ATTRIBUTES = (
     Column("id", "id", 5),
     Column("name", "attribute", 25, 0, 27, left=True),
@@ -151,7 +153,10 @@ def _minutes(value: int) -> str:
 def _hours_ago(state: SmartState, hours: int) -> str:
     if state.power_on_hours is None or state.power_on_hours < hours:
         return f"at hour {hours:,}"
-    return f"{duration((state.power_on_hours - hours) * 3600)} of running ago"
+    ago = state.power_on_hours - hours
+    if state.protocol == "ata" and hours < _WRAP_HOURS <= state.power_on_hours:
+        return f"at least {duration(ago % _WRAP_HOURS * 3600)} of running ago"
+    return f"{duration(ago * 3600)} of running ago"
 
 
 def _attribute_rows(state: SmartState, width: int) -> list[Line]:

@@ -7,7 +7,7 @@ from iotop_ai.model.health.attributes import MEANINGS
 from iotop_ai.model.health.smart import RUNNING, PastPoint, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
-from iotop_ai.present.health.detail import most_scroll, resampled
+from iotop_ai.present.health.detail import _hours_ago, most_scroll, resampled
 from iotop_ai.present.health.screen import health_screen_rows
 from iotop_ai.present.health.summary import health, reading_health
 from iotop_ai.present.health.view import (
@@ -148,6 +148,24 @@ def test_the_question_names_duration_and_safety() -> None:
     running = text(ill(running=70), LIST._replace(dialogue=Dialogue("sda")))
     assert "30 % are done" in running
     assert "Type abort, then Enter" in running
+
+
+@pytest.mark.parametrize(
+    ("protocol", "hours", "stamp", "words"),
+    [
+        ("ata", 70_000, 70_000 - 65_536, "at least 0 s of running ago"),
+        ("ata", 70_000, 69_900 - 65_536, "at least 4 d 4 h of running ago"),
+        ("ata", 70_000, 65_500, "at least 187 d 12 h of running ago"),
+        ("ata", 60_000, 59_900, "4 d 4 h of running ago"),
+        ("nvme", 70_000, 60_000, "416 d 16 h of running ago"),
+        ("ata", 100, 200, "at hour 200"),
+        ("ata", None, 200, "at hour 200"),
+    ],
+)
+def test_the_age_of_a_log_entry_knows_that_its_hours_wrap(
+    protocol: str, hours: int | None, stamp: int, words: str
+) -> None:
+    assert _hours_ago(failing()._replace(protocol=protocol, power_on_hours=hours), stamp) == words
 
 
 def test_a_running_self_test_without_a_percentage_can_be_ended() -> None:
