@@ -20,7 +20,7 @@ from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.state.folder import open_folder, put_file
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
-from iotop_ai.model.health.growth import DAY_S, nearest, past_of, point_of
+from iotop_ai.model.health.growth import DAY_S, nearest, past_of, point_of, recent_of
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class HealthHistory:
         return Path(self._place)
 
     def beside(self, state: SmartState) -> SmartState:
-        """Store the state; returns it with ``earlier``, ``past`` and ``history_note``."""
+        """Store the state; returns it with ``earlier``, ``recent``, ``past`` and ``history_note``."""
         wall_s = self._clock.wall_ns() // 1_000_000_000
         if not state.serial:
             return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
@@ -89,7 +89,11 @@ class HealthHistory:
             return state._replace(read_wall_s=wall_s, history_note=clean(note))
         past = past_of((*(p for p in known.points if p.wall_s < wall_s), now), wall_s)
         return state._replace(
-            read_wall_s=wall_s, earlier=nearest(known.points, wall_s), past=past, history_note=clean(known.note)
+            read_wall_s=wall_s,
+            earlier=nearest(known.points, wall_s),
+            recent=recent_of(known.points, wall_s),
+            past=past,
+            history_note=clean(known.note),
         )
 
     def known(self, serial: str) -> Known | None:

@@ -24,7 +24,8 @@ def state_object(state: SmartState | None) -> Object:
         out[name] = [entry._asdict() for entry in out[name]]
     out["reasons"] = list(state.reasons)
     out["messages"] = list(state.messages)
-    out["earlier"] = None if state.earlier is None else point_object(state.earlier)
+    for name in ("earlier", "recent"):
+        out[name] = None if out[name] is None else point_object(out[name])
     out["past"] = [point_object(point) for point in state.past]
     out["read"] = moment(out.pop("read_wall_s"))
     out["wear_left_days"] = wear_left_days(state)

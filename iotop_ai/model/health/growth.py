@@ -6,6 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.health.smart import HealthPoint, PastPoint, SmartState
 
 DAY_S = 86_400
+HOUR_S = 3600
 PAST_POINTS = 64
 FORECAST_DAYS = 7.0
 """The shortest span for a wear rate: used percent comes in whole steps."""
@@ -47,10 +48,19 @@ def span(seconds: float) -> str:
 
 def growth(state: SmartState, name: str) -> Growth | None:
     """Growth of the field ``name`` since ``earlier``; None when it did not grow, fell, or a value is unknown."""
-    if state.earlier is None or state.read_wall_s is None:
+    return _growth_since(state, name, state.earlier)
+
+
+def recent_growth(state: SmartState, name: str) -> Growth | None:
+    """The same since ``recent``."""
+    return _growth_since(state, name, state.recent)
+
+
+def _growth_since(state: SmartState, name: str, point: HealthPoint | None) -> Growth | None:
+    if point is None or state.read_wall_s is None:
         return None
-    now, before = getattr(state, name), getattr(state.earlier, name)
-    seconds = state.read_wall_s - state.earlier.wall_s
+    now, before = getattr(state, name), getattr(point, name)
+    seconds = state.read_wall_s - point.wall_s
     if now is None or before is None or now <= before or seconds <= 0:
         return None
     return Growth(now - before, seconds)
@@ -65,6 +75,12 @@ def nearest(points: tuple[HealthPoint, ...], wall_s: int, ago_s: int = DAY_S) ->
     """The point before ``wall_s`` that is nearest to ``ago_s`` before it; None if missing."""
     before = [point for point in points if point.wall_s < wall_s]
     return min(before, key=lambda point: abs(wall_s - ago_s - point.wall_s), default=None)
+
+
+def recent_of(points: tuple[HealthPoint, ...], wall_s: int) -> HealthPoint | None:
+    """The point nearest to an hour before ``wall_s``; None if it is more than two hours before."""
+    point = nearest(points, wall_s, HOUR_S)
+    return point if point is not None and wall_s - point.wall_s <= 2 * HOUR_S else None
 
 
 def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINTS) -> tuple[PastPoint, ...]:

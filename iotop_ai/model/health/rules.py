@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.health.growth import growth, left_words, wear_left_days
+from iotop_ai.model.health.growth import growth, left_words, recent_growth, wear_left_days
 from iotop_ai.model.health.smart import Judgement, SmartAttribute, SmartState
 
 NOTE, WARNING, CRITICAL = "note", "warning", "critical"
@@ -18,6 +18,7 @@ _ORDER = (NOTE, WARNING, CRITICAL)
 REALLOCATED_CRITICAL = 300
 REALLOCATED_GROWTH = 10
 CRC_PER_HOUR = 1.0
+CRC_BURST = 10
 SPARE_MARGIN_PERCENT = 5
 USED_WARNING_PERCENT = 90
 USED_CRITICAL_PERCENT = 100
@@ -175,7 +176,10 @@ def _throttles(state: SmartState) -> tuple[str, ...]:
 def _crc_grows(state: SmartState) -> tuple[str, ...]:
     more = growth(state, "crc_errors")
     if more is None or more.per_hour < CRC_PER_HOUR:
-        return ()
+        # A cable that fails now is not diluted by the calm hours before.
+        more = recent_growth(state, "crc_errors")
+        if more is None or more.by < CRC_BURST:
+            return ()
     return (f"{count(state.crc_errors or 0, 'CRC error')}, {more.text}: cable or backplane, not the disk",)
 
 
@@ -319,7 +323,13 @@ RULES: tuple[Rule, ...] = (
         _level("command_timeouts", "command timeout"),
     ),
     Rule("media", WARNING, NVME, "media errors > 0", _level("media_errors", "media error")),
-    Rule("crc-grows", WARNING, ATA, f"attribute 199 grows by >= {CRC_PER_HOUR:g} an hour", _crc_grows),
+    Rule(
+        "crc-grows",
+        WARNING,
+        ATA,
+        f"attribute 199 grows by >= {CRC_PER_HOUR:g} an hour in 24 h, or by >= {CRC_BURST} in the last hour",
+        _crc_grows,
+    ),
     Rule("throttles", WARNING, NVME, "minutes above the warning or critical temperature grow", _throttles),
     Rule("spare-low", WARNING, NVME, f"available spare <= its threshold + {SPARE_MARGIN_PERCENT} %", _spare),
     Rule("worn", WARNING, NVME, f"percentage used >= {USED_WARNING_PERCENT}", _worn),

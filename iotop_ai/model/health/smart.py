@@ -97,7 +97,8 @@ class SmartState(NamedTuple):
     limits. self_test_left_percent: of a running self-test; None when none runs. exit_status: smartctl's bit mask.
     judgements: those behind ``reasons``, with rule and severity, in the same order.
 
-    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; past:
+    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; recent:
+    that nearest to 1 h before, if at most 2 h; past:
     temperature and wear over all known time, oldest first, this reading last. history_note: why an earlier reading is
     missing, "" otherwise. self_tests: whether the disk runs self-tests, None when not reported; test_short_minutes,
     test_long_minutes: the disk's estimates of their duration. self_test_log, error_log: newest first. io_errors,
@@ -165,6 +166,7 @@ class SmartState(NamedTuple):
     io_timeouts: Annotated[
         int | None, Exported("count", "Requests that timed out since boot, by the kernel's count.")
     ] = None
+    recent: HealthPoint | None = None
 
     @property
     def self_test_runs(self) -> bool:

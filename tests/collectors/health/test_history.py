@@ -86,9 +86,12 @@ def test_growth_is_known_across_restarts_and_renames(tmp_path: Path, clock: At) 
     second = HealthHistory(tmp_path / "state", clock).beside(STATE._replace(device="/dev/sdq", pending=2))
     assert second.earlier is not None
     assert (second.earlier.wall_s, second.earlier.pending) == (NOW, 0)
+    assert (first.recent, second.recent) == (None, None)
     clock.wall_s += 300
     third = HealthHistory(tmp_path / "state", clock).beside(STATE._replace(pending=2))
     assert third.earlier == second.earlier
+    assert third.recent is not None
+    assert (third.recent.wall_s, third.recent.pending) == (NOW + DAY_S, 2)
     assert [point.wall_s for point in third.past] == [NOW, NOW + DAY_S, NOW + DAY_S + 300]
 
 

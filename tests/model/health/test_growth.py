@@ -2,7 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.health.growth import DAY_S, Growth, growth, left_words, nearest, past_of, span, wear_left_days
+from iotop_ai.model.health.growth import (
+    DAY_S,
+    Growth,
+    growth,
+    left_words,
+    nearest,
+    past_of,
+    recent_of,
+    span,
+    wear_left_days,
+)
 from iotop_ai.model.health.smart import HealthPoint, PastPoint, SmartState
 
 NOW = 1_790_000_000
@@ -42,6 +52,14 @@ def test_nearest_to_a_day_before_and_never_the_future() -> None:
     assert nearest(points, NOW) == HealthPoint(NOW - 25 * 3600)
     assert nearest((HealthPoint(NOW),), NOW) is None
     assert nearest((), NOW) is None
+
+
+def test_recent_is_about_an_hour_ago_and_two_at_most() -> None:
+    points = tuple(HealthPoint(NOW + at) for at in (-DAY_S, -7000, -3500, -60, 3600))
+    assert recent_of(points, NOW) == HealthPoint(NOW - 3500)
+    assert recent_of(points[:2], NOW) == HealthPoint(NOW - 7000)
+    assert recent_of(points[:1], NOW) is None
+    assert recent_of((), NOW) is None
 
 
 def test_the_past_is_thinned_evenly_and_ends_with_the_newest() -> None:

@@ -12,6 +12,7 @@ from tests import health_doc
 from tests.health_doc import EXAMPLES, NOW_S, example
 
 DAY_AGO = HealthPoint(NOW_S - 86_400)
+FIVE_MINUTES = HealthPoint(NOW_S - 300, crc_errors=500)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -45,6 +46,10 @@ def test_the_page_is_fresh() -> None:
         ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 600, reallocated=20)}, ["reallocated-grows"]),
         ({"crc_errors": 523, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc"]),
         ({"crc_errors": 524, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc-grows"]),
+        # A cable that fails now, after a calm day, and one that failed an error or two in this hour.
+        ({"crc_errors": 520, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc-grows"]),
+        ({"crc_errors": 509, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),
+        ({"crc_errors": 500, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),
         ({"warning_temperature_minutes": 44, "earlier": DAY_AGO._replace(warning_temperature_minutes=44)}, []),
         ({"error_log_entries": 9000, "earlier": DAY_AGO._replace(error_log_entries=1)}, []),
         ({"used_percent": 50, "past": health_doc._MONTH}, []),
