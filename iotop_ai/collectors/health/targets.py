@@ -120,9 +120,10 @@ def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) ->
 
 
 def kernel_counts(root: Root, name: str) -> tuple[int | None, int | None]:
-    """(I/O errors, timeouts) of a SCSI or ATA disk since the kernel found it; None without counters.
+    """(commands with a status other than good, timeouts) of a SCSI or ATA disk since the kernel found it.
 
-    Source: drivers/scsi/scsi_sysfs.c, hexadecimal. Sample: 0x2
+    None without counters. Our own queries count: libata answers each with CHECK CONDITION.
+    Source: drivers/scsi/scsi_sysfs.c, hexadecimal; scsi_complete in scsi_lib.c. Sample: 0x2
     """
     base = f"sys/block/{name}/device"
     return _hex(root.text_or(f"{base}/ioerr_cnt")), _hex(root.text_or(f"{base}/iotmo_cnt"))

@@ -10,6 +10,7 @@ from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.health.growth import DAY_S, left_words, wear_left_days
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.present.health.table import kernel_counts_text
 
 TITLES = ("Disk", "health", "temp-C", "wear%", "hours", "realloc", "pending", "media", "words")
 CHARTS: tuple[tuple[str, str], ...] = (
@@ -96,7 +97,7 @@ def _more(reading: Reading[SmartState]) -> list[str]:
             out.append(f"self-test running: {state.self_test_progress}")
         out += [state.history_note] if state.history_note else []
     if reading.status is Status.DENIED and state is not None and (state.io_errors is not None):
-        out.append(f"the kernel counted {state.io_errors} I/O errors and {state.io_timeouts or 0} timeouts")
+        out.append(f"the kernel: {kernel_counts_text(state)}")
     if reading.remedy:
         out.append(f"remedy: {reading.remedy}")
     return out

@@ -102,7 +102,8 @@ class SmartState(NamedTuple):
     temperature and wear over all known time, oldest first, this reading last. history_note: why an earlier reading is
     missing, "" otherwise. self_tests: whether the disk runs self-tests, None when not reported; test_short_minutes,
     test_long_minutes: the disk's estimates of their duration. self_test_log, error_log: newest first. io_errors,
-    io_timeouts: requests that failed or timed out since boot, by the kernel's count.
+    io_timeouts: commands that ended with a status other than good, and that timed out, since the kernel found the disk;
+    libata ends each SMART query of smartctl with such a status, so the first grows on a sound disk.
     """
 
     device: str
@@ -160,11 +161,14 @@ class SmartState(NamedTuple):
     test_long_minutes: int | None = None
     self_test_log: tuple[SelfTest, ...] = ()
     error_log: tuple[ErrorEntry, ...] = ()
-    io_errors: Annotated[int | None, Exported("count", "Requests that failed since boot, by the kernel's count.")] = (
-        None
-    )
+    io_errors: Annotated[
+        int | None,
+        Exported(
+            "count", "Commands with a status other than good since the kernel found the disk, SMART queries included."
+        ),
+    ] = None
     io_timeouts: Annotated[
-        int | None, Exported("count", "Requests that timed out since boot, by the kernel's count.")
+        int | None, Exported("count", "Commands that timed out since the kernel found the disk.")
     ] = None
     recent: HealthPoint | None = None
 

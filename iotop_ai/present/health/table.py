@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.smart import SmartState
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.summary import NO_SMART
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
@@ -173,9 +174,14 @@ def why_rows(one: DiskRow, width: int) -> list[Line]:
     if state is not None and state.history_note:
         out += wrapped(width, "note", state.history_note)
     if state is not None and (state.io_errors or state.io_timeouts):
-        text = f"it counted {state.io_errors or 0} I/O errors and {state.io_timeouts or 0} timeouts since it started"
-        out += wrapped(width, "kernel", text)
+        out += wrapped(width, "kernel", kernel_counts_text(state))
     return out
+
+
+def kernel_counts_text(state: SmartState) -> str:
+    """The kernel's counts. A SATA disk's answer to a SMART query has a status other than good, too."""
+    not_good = f"{state.io_errors or 0} commands had a status other than good (SMART queries included)"
+    return f"since it found the disk {not_good}, {state.io_timeouts or 0} timed out"
 
 
 def wrapped(width: int, label: str, text: str) -> list[Line]:

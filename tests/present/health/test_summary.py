@@ -110,7 +110,8 @@ def test_one_disk_in_full() -> None:
         "UNC at LBA",
         "96: an attribute was at its limit; the error log has entries",
         "31,204 h (3.6 years)",
-        "kernel I/O errors",
+        "commands not good",
+        "37, SMART queries included",
         "growth since 24 h before",
     ):
         assert piece in shown, piece
