@@ -257,15 +257,6 @@ def test_hostile_process_names_are_harmless(name: bytes, shown: str) -> None:
     assert found.text.isprintable()
 
 
-class SetClock(Clock):
-    """A clock that a test sets."""
-
-    seconds = 0
-
-    def monotonic_ns(self) -> int:
-        return self.seconds * 1_000_000_000
-
-
 class Log:
     """A log of our own: a pipe in packet mode gives one record a read, as /dev/kmsg does."""
 
@@ -314,82 +305,6 @@ def test_errors_are_counted_by_device_and_reported_once_a_tick(log: Log) -> None
     assert log.collector.read() is before
     log.write("I/O error, dev sda, sector 3 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2")
     assert log.collector.read().errors["sda"].lines == 21
-
-
-def test_an_ata_incident_counts_once_with_its_kind(log: Log, tmp_path: Path) -> None:
-    way = "../devices/pci0000:00/0000:00:1f.2/ata3/host2/target2:0:0/2:0:0:0/block/sdb"
-    (tmp_path / "sys/block").mkdir(parents=True)
-    (tmp_path / "sys/block/sdb").symlink_to(way)
-    (tmp_path / "sys/block/sdc").symlink_to(way.replace("ata3", "ata31").replace("sdb", "sdc"))
-    log.collector.read()
-    (tmp_path / "sys/block/sdb").unlink()  # removed before the line is read
-    log.write("ata3.00: exception Emask 0x0 SAct 0x40000000 SErr 0x0 action 0x0")
-    log.write("ata3.00: irq_stat 0x40000008")
-    log.write("ata3.00: failed command: READ FPDMA QUEUED")
-    log.write("ata3.00: status: { DRDY ERR }")
-    assert log.collector.read().errors["sdb"][::2] == (1, "ATA command")
-    log.write("ata3.00: error: { UNC }")
-    log.write("ata4.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen")
-    errors = log.collector.read().errors
-    assert {name: (one.lines, one.what) for name, one in errors.items()} == {
-        "sdb": (1, "critical medium"), "ata4.00": (1, "link"),
-    }  # fmt: skip
-    assert [(one.subject, one.text) for one in log.collector.events()] == [
-        ("sdb", "sdb, ata3.00: link error (SErr 0x0) (and 2 more)"),
-        ("ata4.00", "ata4.00: link error (SErr 0x0, frozen)"),
-    ]
-
-
-SATA = "../devices/pci0000:00/0000:00:1f.2/ata6/host5/target5:0:0/5:0:0:0/block/sdb"
-BAD_READ = (
-    "ata6.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x0",
-    "ata6.00: failed command: READ DMA",
-    "ata6.00: status: { DRDY ERR }",
-    "ata6.00: error: { UNC }",
-    "ata6.00: configured for UDMA/133",
-    "sd 5:0:0:0: [sdb] tag#22 Add. Sense: Unrecovered read error - auto reallocate failed",
-    "blk_update_request: I/O error, dev sdb, sector 1845312 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0",
-    "Buffer I/O error on dev sdb, logical block 230664, async page read",
-    "ata6: EH complete",
-)
-PLAIN = BAD_READ[6]
-
-
-@pytest.mark.parametrize(
-    ("lines", "count", "what"),
-    [
-        (BAD_READ, 1, "critical medium"),
-        (BAD_READ * 3, 3, "critical medium"),
-        ([line.replace("UNC", "ICRC ABRT") for line in BAD_READ], 1, "interface CRC"),
-        ([line for line in BAD_READ if "UNC" not in line], 1, "ATA command"),
-        ([line.replace(": I/O", ": critical medium") for line in BAD_READ if "UNC" not in line], 1, "critical medium"),
-        ([PLAIN, PLAIN.replace("I/O", "critical medium"), PLAIN], 3, "critical medium"),
-        ([PLAIN, PLAIN], 2, "I/O"),
-    ],
-    ids=["one bad read", "retried", "cable", "no cause", "the cause last", "without libata", "plain"],
-)
-def test_one_bad_read_of_a_sata_disk_is_one_error_with_its_cause(
-    log: Log, tmp_path: Path, lines: list[str], count: int, what: str
-) -> None:
-    (tmp_path / "sys/block").mkdir(parents=True)
-    (tmp_path / "sys/block/sdb").symlink_to(SATA)
-    log.collector.read()
-    for line in lines:
-        log.write(line)
-    assert {name: one[::2] for name, one in log.collector.read().errors.items()} == {"sdb": (count, what)}
-
-
-def test_a_known_cause_is_given_up_when_the_errors_end(tmp_path: Path) -> None:
-    now = SetClock()
-    collector = KernelLogCollector(Root(str(tmp_path)), now)
-    medium = LogEvent("io_error", "sda", "", "critical medium", counts=True)
-    plain = medium._replace(what="I/O")
-    found = []
-    for seconds, one in ((0, medium), (500, plain), (1000, plain), (1700, plain)):
-        now.seconds = seconds
-        collector._take([one], 0)
-        found.append(collector._errors["sda"].what)
-    assert found == ["critical medium", "critical medium", "critical medium", "I/O"]
 
 
 def test_a_kill_by_a_cgroups_limit_names_the_cgroup(log: Log) -> None:
