@@ -21,7 +21,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.dataset import Dataset, Decoding
 from iotop_ai.model.preflight.storage import Measured, Phase, Target
 from iotop_ai.preflight.storage.fio import FioError
-from iotop_ai.preflight.storage.reader import HangError
+from iotop_ai.preflight.storage.reader import HangError, Stop
 from iotop_ai.preflight.storage.session import Emit, Request, Session
 
 _PR_SET_PDEATHSIG = 1
@@ -31,7 +31,7 @@ PROGRESS_EVERY_NS = 100_000_000
 class Lines:
     """Writes the news to standard output; stops the session when its reader is gone."""
 
-    def __init__(self, stop: threading.Event, clock: Clock) -> None:
+    def __init__(self, stop: Stop, clock: Clock) -> None:
         self._stop, self._clock = stop, clock
         self._shown_ns = 0
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class Lines:
 
 def main() -> int:
     """Run one session; always 0: the last line says how it ended."""
-    stop = threading.Event()
+    stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -20,7 +20,7 @@ from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.spawn import run, start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.storage import RANDOM, Latency, Measured, Phase
-from iotop_ai.preflight.storage.reader import HANG_S, READ_MOST_BYTES, HangError
+from iotop_ai.preflight.storage.reader import HANG_S, READ_MOST_BYTES, HangError, Stop
 
 OVERHEAD_S = 0.35
 """Its start and end."""
@@ -98,7 +98,7 @@ def read_by_fio(
     handle: int,
     size: int,
     phases: Sequence[Phase],
-    stop: threading.Event,
+    stop: Stop,
     clock: Clock,
     show: Callable[[float], None],
 ) -> list[Measured]:

@@ -13,7 +13,6 @@ import mmap
 import os
 import select
 import signal
-import threading
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -51,10 +50,25 @@ class HangError(Exception):
         self.seconds = seconds
 
 
+class Stop:
+    """Whether a check is to end. Without a lock: a signal may set it within a call of its own, where an Event hangs."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        """End the check soon."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """Whether it is to end."""
+        return self._is_set
+
+
 class Bounds(NamedTuple):
     """When a phase ends early. stop: set from outside. most_bytes, most_ops: by all readers together; 0: unlimited."""
 
-    stop: threading.Event
+    stop: Stop
     most_bytes: int = 0
     most_ops: int = 0
 

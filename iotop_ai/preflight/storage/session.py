@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -33,7 +32,7 @@ from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, pictures, 
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
-from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Blocks, Bounds, Operation, Run, Slots
+from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Blocks, Bounds, Operation, Run, Slots, Stop
 
 CACHED_BYTES = 32 * MIB
 _SYNC_FAST_NS = 100_000_000
@@ -67,7 +66,7 @@ class Emit(NamedTuple):
 class Session:
     """One check. ``run`` once; then ``close``, which removes our own file and may wait for a hung storage."""
 
-    def __init__(self, request: Request, emit: Emit, stop: threading.Event, clock: Clock) -> None:
+    def __init__(self, request: Request, emit: Emit, stop: Stop, clock: Clock) -> None:
         self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
         self._opened: Opened | None = None
         self._own = -1

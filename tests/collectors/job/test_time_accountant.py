@@ -322,7 +322,7 @@ def test_the_cpu_of_several_ticks_is_not_that_of_the_tick_that_read_it() -> None
         for name, ms in machine.grown().items():
             given[name] = given.get(name, 0) + ms
     assert given == {"compute": 20_000, "data_cpu": 10_000}
-    # Four threads beside it: what the main thread reads is no wait.
+    # Four threads beside it: what the main thread reads is not a wait.
     machine.ticks[TRAINER] += 500
     machine.stat_ns[TRAINER] = machine.at_ns + SECOND
     machine.moves(chars=30 * MB)

@@ -7,8 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ from iotop_ai.model.preflight.storage import (
 from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.own_file import own_name
-from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, cpu_bound
+from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, Stop, cpu_bound
 from iotop_ai.preflight.storage.session import Request
 from tests.preflight.storage.places import ext4, mounted, needs_root
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
@@ -92,7 +92,7 @@ def test_every_reader_reads_at_least_once_and_stops_at_one_time() -> None:
         time.sleep(0.01)
         return 1
 
-    found = Run(Phase(RANDOM, 1, 8, 0.001), slowly, Bounds(threading.Event()), Clock()).measure(lambda *_: None)
+    found = Run(Phase(RANDOM, 1, 8, 0.001), slowly, Bounds(Stop()), Clock()).measure(lambda *_: None)
     assert (found.ops, found.size_bytes) == (8, 8)
     assert found.latency is not None
     assert 10 <= found.latency.p50_ms <= 1000 * found.seconds
@@ -106,7 +106,7 @@ def test_readers_share_a_bounded_number_of_operations(readers: int) -> None:
             os.pwrite(file.fileno(), b"x", number)
             return 1
 
-        bounds = Bounds(threading.Event(), most_ops=6)
+        bounds = Bounds(Stop(), most_ops=6)
         found = Run(Phase(RANDOM, 1, readers, 20.0), note, bounds, Clock()).measure(lambda *_: None)
         assert found.ops == 6
         assert os.pread(file.fileno(), 99, 0) == b"x" * 6
@@ -119,10 +119,10 @@ def test_operations_that_did_nothing_do_not_count() -> None:
     def none(_buffer: object, _number: int) -> int:
         return NOTHING
 
-    bounds = Bounds(threading.Event(), most_ops=100)
+    bounds = Bounds(Stop(), most_ops=100)
     found = Run(Phase(RANDOM, 1, 3, 20.0), half, bounds, Clock()).measure(lambda *_: None)
     assert (found.ops, found.size_bytes) == (50, 250)
-    found = Run(Phase(RANDOM, 1, 3, 0.01), none, Bounds(threading.Event()), Clock()).measure(lambda *_: None)
+    found = Run(Phase(RANDOM, 1, 3, 0.01), none, Bounds(Stop()), Clock()).measure(lambda *_: None)
     assert (found.ops, found.size_bytes, found.ops_per_s) == (0, 0, None)
 
 
@@ -268,7 +268,7 @@ def test_a_file_that_a_hung_reader_created_is_removed(tmp_path: Path, monkeypatc
     monkeypatch.setattr(session, "_create_delete", create_and_wait)
     request = Request(str(tmp_path), (Phase(CREATE, 0, 1, 0.1),), "own")
     emit = session.Emit(*[lambda *_: None] * 5)._replace(progress=lambda *_: wait_for(tmp_path / own_name()))
-    one = session.Session(request, emit, threading.Event(), Clock())
+    one = session.Session(request, emit, Stop(), Clock())
     with pytest.raises(reader.HangError):
         one.run()
     assert (tmp_path / own_name()).exists()
@@ -294,9 +294,7 @@ def test_fio_reads_no_more_than_a_row_may(tmp_path: Path, monkeypatch: pytest.Mo
     phases = (Phase(SEQUENTIAL, MIB, 8, 60.0), Phase(RANDOM, 64 << 10, 4, 60.0))
     handle = os.open(path, os.O_RDONLY)
     try:
-        found = fio.read_by_fio(
-            fio.find_fio()[0], handle, path.stat().st_size, phases, threading.Event(), Clock(), lambda _: None
-        )
+        found = fio.read_by_fio(fio.find_fio()[0], handle, path.stat().st_size, phases, Stop(), Clock(), lambda _: None)
     finally:
         os.close(handle)
     assert [one.size_bytes for one in found] == [20 * MIB] * 2
@@ -321,3 +319,28 @@ def test_a_disk_that_hangs_is_reported_and_its_file_removed_later(tmp_path: Path
             # Its filesystem can be unmounted only when the child is gone.
             while Path(f"/proc/{check.pid}").exists() and Path(f"/proc/{check.pid}/stat").read_text().split()[2] != "Z":
                 time.sleep(0.05)
+
+
+SIGNALLED = """
+import os, signal, sys
+from iotop_ai.preflight.storage.reader import Stop
+stop = Stop()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+def within(frame, event, _):
+    if frame.f_code.co_name == "set" and event == "line":
+        os.kill(os.getpid(), signal.SIGTERM)
+    return within
+sys.settrace(within)
+stop.set()
+sys.settrace(None)
+print(stop.is_set())
+"""
+
+
+def test_a_signal_may_end_a_check_that_is_being_ended() -> None:
+    """The parent's end breaks the pipe and sends SIGTERM at once."""
+    child = subprocess.Popen([sys.executable, "-c", SIGNALLED], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.communicate(timeout=20)[0] == "True\n"
+    finally:
+        child.kill()

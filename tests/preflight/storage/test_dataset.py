@@ -7,7 +7,6 @@ import os
 import struct
 import subprocess
 import sys
-import threading
 import zlib
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, scan
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.forecast import forecasted
+from iotop_ai.preflight.storage.reader import Stop
 from iotop_ai.preflight.storage.session import Emit, Request, Session
 from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
 from tests.preflight.storage.places import mounted, needs_root
@@ -345,7 +345,7 @@ def in_process(path: Path, **more: object) -> tuple[Session, list[News]]:
         lambda *both: news.append(Found(*both)),
     )
     request = Request(str(path), QUICK, "own", write=False)._replace(**more)
-    return Session(request, emit, threading.Event(), Clock()), news
+    return Session(request, emit, Stop(), Clock()), news
 
 
 def test_a_slow_decoder_is_waited_for_with_a_sign_of_life(tmp_path: Path) -> None:

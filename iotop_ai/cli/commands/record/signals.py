@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
 from typing import Any
@@ -28,6 +29,7 @@ class Signals:
         self._thread = threading.Thread(target=self._run, name="signals", daemon=True)
         self._old_mask: set[signal.Signals | int] = set()
         self._handlers: dict[signal.Signals, Any] = {}
+        self._unblocked: deque[signal.Signals] = deque()
 
     def __enter__(self) -> Signals:
         # A thread that starts a child unblocks all signals for that moment: with a handler none is lost or fatal.
@@ -52,10 +54,13 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        self._on_signal(signal.Signals(number), False)
+        # The main thread may hold any lock now, so that only the other thread may act.
+        self._unblocked.append(signal.Signals(number))
 
     def _run(self) -> None:
         while not self._stopping:
             info = signal.sigtimedwait(self._numbers, _POLL_S)
             if info is not None:
                 self._on_signal(signal.Signals(info.si_signo), info.si_code == _SI_KERNEL)
+            while self._unblocked:
+                self._on_signal(self._unblocked.popleft(), False)
