@@ -1,0 +1,24 @@
+"""Which disk a process's row names."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.present.process.disk_column import disk_of
+from iotop_ai.present.process.groups import groups
+from iotop_ai.present.screen.view import View
+from tests.present.make import MIB, Disk, Machine, Proc, disk, frame, snapshots
+
+VIEW = View(interval_s=1.0, utc_offset_s=0)
+READER = (Proc(1, "reader", read=MIB),)
+BUSY, IDLE = Disk(disk("vda"), 8, MIB, 1.0), Disk(disk("vda"))
+LOOP = Disk(disk("loop0", "loop"), 8, MIB, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("disks", "named"), [((BUSY,), "vda"), ((IDLE, LOOP), "loop0"), ((BUSY, LOOP), "?"), ((IDLE,), "?")]
+)
+def test_the_one_disk_that_moves_a_byte(disks: tuple[Disk, ...], named: str) -> None:
+    one = frame(snapshots(lambda i: Machine(disks=disks, procs=READER), 4))
+    (group,) = groups(one, VIEW)
+    assert disk_of(group, one, VIEW) == named
