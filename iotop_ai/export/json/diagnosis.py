@@ -94,7 +94,7 @@ class Diagnosis(VerdictTotalsBuilder):
     @property
     def data_stall_seen_s(self) -> float:
         """The seconds that data_stall_ratio is a share of."""
-        return (self.led.whole_ms / 1000) if shares_of(self.led) is not None else self.known_ns / 1e9
+        return self.led.whole_ms / 1000 if shares_of(self.led) is not None else self.known_ns / 1e9
 
     @property
     def goodput_ratio(self) -> float | None:

@@ -26,7 +26,7 @@ from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
 from iotop_ai.present.verdict import headline
-from iotop_ai.present.verdict.advice import limit_text
+from iotop_ai.present.verdict.advice import limit_text, word
 from iotop_ai.present.verdict.banner import HUE, verdict_row
 from iotop_ai.present.verdict.culprit import culprit_of
 from iotop_ai.present.verdict.facts import rule_facts
@@ -135,7 +135,7 @@ def _none(frame: Frame, width: int) -> list[Line]:
     if frame.snapshot.jobs.value is None:
         return [*out, reason_row(width, frame.snapshot.jobs)]
     if ended := frame.verdict.job_pid:
-        name = dict(frame.verdict.primary.args).get("job", "the job")
+        name = word(dict(frame.verdict.primary.args), "job") or "the job"
         text = f" {name} (pid {ended}) has ended; the verdict is about its last moments"
         return [*out, row(width, [Span(text, "strong")])]
     out.append(row(width, [Span(" no training job seen", "strong")]))

@@ -77,10 +77,7 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
 
 def _ended(spans: Spans) -> Spans:
     """Cut words without an open bracket, and without a last word that asks for another."""
-    text = text_of(spans)
-    if text.count("(") > text.count(")"):
-        text = text[: text.rindex("(")]
-    text = text.rstrip(" ,;:")
+    text = _closed(text_of(spans)).rstrip(" ,;:")
     while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
         text = text[:word_at].rstrip(" ,;:")
     out, room = [], len(text)
@@ -96,12 +93,16 @@ def _complete(text: str) -> str:
     """A cut sentence without its incomplete end: cut before an open bracket, else at a comma or colon in its second
     half.
     """
-    if text.count("(") > text.count(")"):
-        text = text[: text.rindex("(")]
-    else:
+    closed = _closed(text)
+    if closed == text:
         end = max(text.rfind(sign) for sign in (", ", ": ", "; ", " or "))
-        text = text[:end] if end >= len(text) // 2 else text
-    return text.rstrip(" ,;:")
+        closed = text[:end] if end >= len(text) // 2 else text
+    return closed.rstrip(" ,;:")
+
+
+def _closed(text: str) -> str:
+    """The text up to a bracket that does not close."""
+    return text[: text.rindex("(")] if text.count("(") > text.count(")") else text
 
 
 def _gpus(a: Args) -> str:

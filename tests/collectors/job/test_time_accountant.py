@@ -345,15 +345,20 @@ def test_what_children_read_counts() -> None:
 COMPUTES = LookCounts(looks=20, futex_computing=Split(cpu=20.0))
 
 
-def test_a_checkpoint_after_workers_that_read_much_were_reaped() -> None:
-    machine = Machine()
-    machine.loading = Loading.NAMED
-    machine.child("pt_data_worker", chars=50_000 * MB)
+def reap_then_compute(machine: Machine) -> None:
+    """The trainer rests longer than it remembers its bytes, takes over its child's, and computes."""
     machine.looks = {TRAINER: RESTS}
     for _ in range(12):
         machine.next()
     machine.reap()
     machine.looks = {TRAINER: COMPUTES}
+
+
+def test_a_checkpoint_after_workers_that_read_much_were_reaped() -> None:
+    machine = Machine()
+    machine.loading = Loading.NAMED
+    machine.child("pt_data_worker", chars=50_000 * MB)
+    reap_then_compute(machine)
     for _ in range(12):
         machine.moves(write=500 * MB)
         assert machine.grown() == {"checkpoint": 1000}
@@ -362,11 +367,7 @@ def test_a_checkpoint_after_workers_that_read_much_were_reaped() -> None:
 def test_threads_that_compute_after_a_child_that_wrote_much_was_reaped() -> None:
     machine = Machine()
     machine.child("cp", write=10_000 * MB)
-    machine.looks = {TRAINER: RESTS}
-    for _ in range(12):
-        machine.next()
-    machine.reap()
-    machine.looks = {TRAINER: COMPUTES}
+    reap_then_compute(machine)
     for _ in range(12):
         assert machine.grown() == {"data_cpu": 1000}
 

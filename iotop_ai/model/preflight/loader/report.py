@@ -9,7 +9,7 @@ from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM
 NEAR_BEST = 0.95
 """Part of the best rate that the recommended configuration must reach."""
 UNSWEPT = {"refused", "empty"}
-"""Failures that are no answer where nothing was measured."""
+"""Failures that give no answer where nothing was measured."""
 
 
 class Choice(NamedTuple):
