@@ -24,6 +24,8 @@ _SIZE = 16_384
 """memory.stat of v1 has 2 kB; io.stat has 100 bytes a device."""
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
+_STACKED = ("loop", "ram", "zram", "dm-", "md")
+_NOT_COUNTED = CgroupIo(None, None, None, None)
 
 
 class Jobs(Protocol):
@@ -95,7 +97,11 @@ class CgroupReader:
         return number(self._raw(relative))
 
     def group(self, paths: Mapping[str, str]) -> Cgroup:
-        """The cgroup with these paths by controller; of the root's nothing is known."""
+        """The cgroup with these paths by controller; of the root's nothing is known.
+
+        Since Linux 6.10 (commit a3166c51702b) v1 counts a disk's bytes only once a limit was set on that disk. The top
+        lists the disks that are counted; the bytes of the others are unknown.
+        """
         found = self._v2(f"{self._unified}{_below(paths.get(''))}") if _below(paths.get("")) else Cgroup()
         if self._unified == TOP:
             return found
@@ -134,7 +140,19 @@ class CgroupReader:
         moved = self._raw(f"{here}/blkio.{name}")
         if not moved:
             return None
-        return parse_v1_io(moved, self._raw(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
+        found = parse_v1_io(moved, self._raw(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
+        counted = parse_v1_io(self._raw(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
+        if not counted:
+            return None
+        # In a container the top is the container's own cgroup, which lists only what it moved.
+        if self._root.exists(f"{TOP}/blkio/release_agent"):
+            found |= dict.fromkeys(self._disks() - counted, _NOT_COUNTED)
+        return found
+
+    def _disks(self) -> set[str]:
+        """The numbers of the disks that may be at the bottom of a stack."""
+        names = [name for name in self._root.names("sys/block") if not name.startswith(_STACKED)]
+        return {self._root.text_or(f"sys/block/{name}/dev").strip() for name in names} - {""}
 
     def _v1_memory(self, here: str) -> CgroupMemory | None:
         current = self._number(f"{here}/memory.usage_in_bytes")

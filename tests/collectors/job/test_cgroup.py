@@ -21,9 +21,12 @@ from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory,
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.process.records import ProcessKey
+from tests.rigs.slowdisk.loop import whole_disk
 
 KEY = ProcessKey(10, 1)
 V1 = Path("/sys/fs/cgroup")
+IO = "blkio.throttle.io_service_bytes"
+NOT_COUNTED = CgroupIo(None, None, None, None)
 BUSY = """\
 import mmap, os, sys
 for path in sys.argv[2:]:
@@ -86,6 +89,32 @@ V2_FOUND = Cgroup(
     CgroupCpu(5000, 150000, 100000, 10, 4, 3000),
     {"io": PressureTotals(500, 400)},
 )
+
+
+@pytest.mark.parametrize(
+    ("top", "job", "found"),
+    [
+        ({"release_agent": "", IO: "Total 0\n"}, "Total 0\n", None),
+        ({"release_agent": "", IO: "8:0 Read 0\nTotal 0\n"}, "Total 0\n", {"8:16": NOT_COUNTED}),
+        ({"release_agent": "", IO: "8:0 Read 0\n8:16 Read 0\nTotal 0\n"}, "Total 0\n", {}),
+        # In a container: its own cgroup lists only what it moved.
+        ({IO: "Total 0\n"}, "Total 0\n", None),
+        ({IO: "8:0 Read 9\nTotal 9\n"}, "Total 0\n", {}),
+    ],
+)
+def test_v1_counts_a_disk_only_once_a_limit_was_set_on_it(
+    tmp_path: Path, top: dict[str, str], job: str, found: dict[str, CgroupIo] | None
+) -> None:
+    blkio = "sys/fs/cgroup/blkio"
+    disks = {"sda": "8:0", "sdb": "8:16", "loop0": "7:0", "dm-0": "253:0"}
+    put(
+        tmp_path,
+        {"proc/10/cgroup": "2:blkio:/job\n0::/\n", f"{blkio}/job/{IO}": job}
+        | {f"{blkio}/{name}": text for name, text in top.items()}
+        | {f"sys/block/{name}/dev": f"{number}\n" for name, number in disks.items()},
+    )
+    (group,) = read(tmp_path, 10).groups.values()
+    assert group.io == found
 
 
 def test_v2_is_read_once_for_the_jobs_that_share_it(tmp_path: Path) -> None:
@@ -195,6 +224,9 @@ def limited(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process in cgroups of its own with a tenth of a CPU and 8 MB."""
     if os.geteuid() or not os.access(V1 / "memory/memory.limit_in_bytes", os.F_OK):
         pytest.skip("needs root and cgroup v1")
+    disk = whole_disk(tmp_path)
+    if disk is None:
+        pytest.skip("needs a folder for temporary files on a disk")
     paths = [V1 / name / f"iotop-ai-test-{os.getpid()}" for name in ("memory", "cpu", "cpuacct", "blkio")]
     for path in paths:
         path.mkdir()
@@ -202,6 +234,8 @@ def limited(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (paths[1] / "cpu.cfs_quota_us").write_text("10000")
     file = tmp_path / "data"
     file.write_bytes(os.urandom(1 << 20))
+    # From here on the kernel counts the bytes of this disk.
+    (paths[3] / "blkio.throttle.read_bps_device").write_text(f"{disk} {1 << 40}")
     busy = subprocess.Popen([sys.executable, "-c", BUSY, str(file), *map(str, paths)])
     try:
         while str(busy.pid) not in (paths[-1] / "cgroup.procs").read_text().split():
