@@ -28,14 +28,18 @@ class Peer(NamedTuple):
 
 
 def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
-    """Whether a job is the peer's own: in its cgroup or one below, or of its user where neither is in a container.
+    """Whether a job is the peer's own: in its pod, container or batch job; else of its user.
 
-    Container images share user ids (all of them root, or 1000), so a user says nothing there.
+    Many users share the cgroup of a service (cron, a notebook hub), so there the user decides. Container images share
+    user ids (all of them root, or 1000), so a user says nothing there.
     """
-    if peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/"):
+    below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
+    own = job_ids(peer.cgroup)
+    if below and (own.slurm or own.pod or own.container):
         return True
     contained = any((ids := job_ids(cgroup)).pod or ids.container for cgroup in (peer.cgroup, job_cgroup))
-    return not contained and bool(peer.cgroup and job_cgroup) and peer.uid in (0, job_uid)
+    known = bool(peer.cgroup and job_cgroup)
+    return peer.uid in (0, job_uid) and (below or (known and not contained))
 
 
 def render_own_verdict_json(frame: Frame, peer: Peer) -> str:

@@ -13,6 +13,8 @@ from tests.diagnosis.build import JOB_STARVED, play
 POD = "/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice"
 ONE, TWO = (f"{POD}/cri-containerd-{letter * 64}.scope" for letter in "ab")
 SESSION = "/user.slice/user-1000.slice/session-3.scope"
+CRON = "/system.slice/cron.service"
+STEP = "/system.slice/slurmstepd.scope/job_48213/step_0"
 SERVICE = "/user.slice/user-1000.slice/user@1000.service/app.slice/train.service"
 NAMES_OF_OTHERS = {"text", "because", "do", "evidence", "advice", "ruled_out", "user"}
 
@@ -34,6 +36,13 @@ NAMES_OF_OTHERS = {"text", "because", "do", "evidence", "advice", "ruled_out", "
         (1000, "", 1000, "", False),
         (1001, SESSION.replace("-3", "-33"), 1000, SESSION, False),
         (1001, SESSION, 1000, SESSION.replace("-3", "-33"), False),
+        (1001, CRON, 1000, CRON, False),
+        (1000, CRON, 1000, CRON, True),
+        (0, CRON, 1000, CRON, True),
+        (1001, "/user.slice", 1000, SESSION, False),
+        (1001, "/system.slice/slurmd.service", 1000, "/system.slice/slurmd.service/worker", False),
+        (1001, STEP, 1000, f"{STEP}/user/task_0", True),
+        (1001, ONE, 1000, f"{ONE}/sub", True),
     ],
 )
 def test_only_ones_own_jobs_are_seen(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
