@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 
 from iotop_ai.collectors.io.own_file import create, open_to_append
 from iotop_ai.model.clean import clean
@@ -201,10 +202,23 @@ class TextSink:
         self.fresh = os.fstat(self._fd).st_size == 0
 
     def write(self, text: str) -> None:
-        """Write all of it. Raises OSError."""
-        view = memoryview(text.encode())
-        while view:
-            view = view[os.write(self._fd, view) :]
+        """Write all of it. Raises OSError; of a regular file a part that was written is cut off."""
+        data = text.encode()
+        done = 0
+        try:
+            while done < len(data):
+                done += os.write(self._fd, data[done:])
+        except OSError:
+            if done:
+                with contextlib.suppress(OSError):
+                    self._cut(done)
+            raise
+
+    def _cut(self, size: int) -> None:
+        """Cut off what we wrote last, unless another program has appended since or it is not a regular file."""
+        status, end = os.fstat(self._fd), os.lseek(self._fd, 0, os.SEEK_CUR)
+        if stat.S_ISREG(status.st_mode) and status.st_size == end:
+            os.ftruncate(self._fd, end - size)
 
     def close(self) -> None:
         """Close the file; may be called twice."""

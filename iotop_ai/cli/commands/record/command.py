@@ -15,7 +15,8 @@ from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 from iotop_ai.cli.commands.record.child import Command, redacted_text, replace_by
 from iotop_ai.cli.commands.record.control import Control
 from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
-from iotop_ai.cli.commands.record.output import Output, open_sink
+from iotop_ai.cli.commands.record.csv_log import CsvLog
+from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, FORWARDED, Signals
 from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
@@ -25,7 +26,6 @@ from iotop_ai.diagnosis.burst import Burst
 from iotop_ai.diagnosis.facts.saturation import saturated
 from iotop_ai.diagnosis.facts.steps import StepComparison
 from iotop_ai.export.json.status import status_object
-from iotop_ai.export.logs.disk_csv import HEADER, disk_log_lines
 from iotop_ai.export.text.run_summary import RunSummary
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
@@ -34,7 +34,6 @@ from iotop_ai.model.settings import SHORTEST_S
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import closing, frames
 from iotop_ai.sources.live.source import LiveSource
-from iotop_ai.store.write.sink import TextSink
 
 OFF_VARIABLE = "IOTOP_AI"
 SAVE_EVERY_NS = 3_600_000_000_000
@@ -77,7 +76,7 @@ class Session:
         self._options = options
         self._clock = Clock()
         self._output: Output | None = None
-        self._log: TextSink | None = None
+        self._log: CsvLog | None = None
         self._command: Command | None = None
         self._control: Control | None = None
         self._comparison = StepComparison()
@@ -111,10 +110,7 @@ class Session:
         """Open, start, record, close, sum up; the exit code. Raises IotopError when it cannot start."""
         options = self._options
         if options.csv:
-            path = options.csv
-            self._log = open_sink(path, lambda: TextSink(path, append=options.append))
-            if self._log.fresh:
-                self._log.write(HEADER + "\n")
+            self._log = CsvLog(options.csv, append=options.append, say=say, on_end=self._on_output_end)
         try:
             if options.output or not options.csv:
                 self._output = Output(options, self._clock, say, self._on_output_end)
@@ -133,8 +129,8 @@ class Session:
         if options.command:
             for line in self._summary.lines():
                 say(line)
-        elif self._output is not None and self._output.broken:
-            raise InputError(self._output.broken)
+        elif broken := next((one.broken for one in (self._output, self._log) if one is not None and one.broken), ""):
+            raise InputError(broken)
         return code
 
     def _start_command(self, signals: Signals) -> None:
@@ -154,8 +150,9 @@ class Session:
         self._finish()
 
     def _on_output_end(self) -> None:
-        """The pipe's reader or the disk is gone: stop, unless a command or the CSV log continues."""
-        if self._source is not None and not self._options.command and self._log is None:
+        """The pipe's reader or the disk is gone: stop, unless a command or the other output continues."""
+        alive = any(one is not None and one.alive for one in (self._output, self._log))
+        if self._source is not None and not self._options.command and not alive:
             self._source.close()
 
     def _finish(self) -> None:
@@ -187,8 +184,7 @@ class Session:
         # The end may have come before the source existed.
         if self._stopping.is_set():
             self._finish()
-        if self._output is not None and not self._output.alive:
-            self._on_output_end()
+        self._on_output_end()
         return source
 
     def _record(self) -> None:
@@ -252,8 +248,7 @@ class Session:
         if self._output is not None:
             self._output.put(frame)
         if self._log is not None:
-            for line in disk_log_lines(frame, self._options.settings.devices):
-                self._log.write(line + "\n")
+            self._log.put(frame, self._options.settings.devices)
         burst_s = self._options.burst_s
         if burst_s is not None and not self._stopping.is_set():
             wanted = self._burst.wanted(frame)

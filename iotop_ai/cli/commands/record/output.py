@@ -47,6 +47,8 @@ class Output:
         self._clock = clock
         self._hurry = False
         self._say = say
+        self._on_end = on_end
+        self._ended = False
         self._last_trouble = ""
         self.path = options.output or default_output(os.uname().nodename, clock.wall_ns())
         sink: PipeSink | FileSink
@@ -67,10 +69,14 @@ class Output:
             rotation=options.rotation,
             rotate=None if self._rotator is None else self._next_file,
             min_free_bytes=options.min_free_bytes,
-            ended=on_end,
+            ended=self._end,
         )
         if self.path != STREAM:
             say(f"to {clean(self.path)}")
+
+    def _end(self) -> None:
+        self._ended = True
+        self._on_end()
 
     def _open_file(self) -> FileSink:
         if self._options.control and not self._options.append:  # its program cannot choose another name
@@ -79,8 +85,8 @@ class Output:
 
     @property
     def alive(self) -> bool:
-        """Whether the recorder still writes."""
-        return self._recorder.alive
+        """Whether the recorder still writes; False before ``on_end`` is called."""
+        return not self._ended
 
     @property
     def broken(self) -> str:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Iterator
@@ -173,6 +174,58 @@ def test_the_csv_log_is_written_line_by_line() -> None:
     assert running.stdout.readline().startswith("20")
     running.stdout.close()
     assert running.wait(20) == 0
+
+
+def small_files() -> None:
+    """As on a full disk: a file takes 300 bytes, which is within the second line of a log."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+
+
+def test_a_full_disk_ends_the_csv_log_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    words = (*FAST, "--csv", str(path))
+
+    def run(*more: str) -> tuple[int, str]:
+        argv = command("record", *words, *more)
+        done = subprocess.run(
+            argv, cwd=TOP, env=PLAIN, capture_output=True, timeout=30, check=False, preexec_fn=small_files
+        )
+        return done.returncode, done.stderr.decode()
+
+    code, stderr = run("--", "sh", "-c", "sleep 2; exit 7")
+    assert code == 7, stderr
+    assert stderr.count(f"the CSV log ends: {path}: File too large") == 1
+    assert path.read_text().startswith("timestamp,")
+    assert path.read_text().endswith("\n")
+    path.unlink()
+    code, stderr = run()
+    assert code == 2
+    assert f"input: the CSV log ends: {path}: File too large" in stderr
+
+
+def test_a_reader_that_left_the_csv_log_keeps_the_exit_code() -> None:
+    running = started("--csv", "-", "--", "sh", "-c", "sleep 2; exit 7")
+    assert running.stdout is not None
+    assert running.stderr is not None
+    running.stdout.readline()
+    running.stdout.close()
+    stderr = running.stderr.read()
+    running.stderr.close()
+    assert running.wait(20) == 7, stderr
+    assert "CSV" not in stderr
+
+
+def test_a_csv_log_that_ended_leaves_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    argv = command("record", "--csv", "-", "-o", str(path), *FAST, "--duration", "1")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            argv, cwd=TOP, env=PLAIN, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+        )
+    assert "the CSV log ends: standard output: No space left on device" in done.stderr
+    assert done.returncode == 2
+    assert kinds(path)[-1] == "end"
+    assert kinds(path).count("snap") > 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")

@@ -1,0 +1,50 @@
+"""The CSV log of ``record``: a disk that is full, or a reader that is gone, ends the log and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from iotop_ai.cli.commands.record.output import open_sink
+from iotop_ai.export.logs.disk_csv import HEADER, disk_log_lines
+from iotop_ai.model.clean import clean
+from iotop_ai.model.frame import Frame
+from iotop_ai.store.write.sink import TextSink
+
+
+class CsvLog:
+    """say: prints a line; on_end: called when the log ends by itself. Raises InputError or UsageError."""
+
+    def __init__(self, path: str, *, append: bool, say: Callable[[str], None], on_end: Callable[[], None]) -> None:
+        self._path = path
+        self._say = say
+        self._on_end = on_end
+        self.alive = True
+        """Whether it is still written."""
+        self.broken = ""
+        """Why it ended; "" without an error or when the reader of the pipe closed it."""
+        self._sink = open_sink(path, lambda: TextSink(path, append=append))
+        if self._sink.fresh:
+            self._write(HEADER + "\n")
+
+    def put(self, frame: Frame, devices: Sequence[str]) -> None:
+        """Write the lines of an interval."""
+        for line in disk_log_lines(frame, devices):
+            if self.alive:
+                self._write(line + "\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._sink.write(text)
+        except OSError as error:
+            self.alive = False
+            if not isinstance(error, BrokenPipeError):
+                path = "standard output" if self._path == "-" else clean(self._path)
+                self.broken = f"the CSV log ends: {path}: {error.strerror}"
+                self._say(self.broken)
+            self._on_end()
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        with contextlib.suppress(OSError):  # a server reports a full disk only here
+            self._sink.close()
