@@ -73,6 +73,10 @@ class SelectedJob:
                 self._others[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
         return without_others(with_job_verdict(frame, self._pid), self._top)
 
+    def is_in(self, frame: Frame) -> bool:
+        """Whether a Frame has the job; without --job, always."""
+        return not self._pid or job_with(frame.snapshot, self._pid) is not None
+
     @property
     def begun(self) -> bool:
         """Whether a Frame so far had the job; without --job, always."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob, duration, watch
 from iotop_ai.cli.commands.snapshot import take_frame
-from iotop_ai.cli.options.common import add_job_flag, add_source_flags, settings_of
-from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.cli.options.common import add_job_flag, add_source_flags, settings_elsewhere, settings_of
+from iotop_ai.cli.options.devices import matching_devices, resolve_devices
 from iotop_ai.cli.options.job import check_job
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.frame import Frame
@@ -16,7 +17,14 @@ from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.selection import ALLOW_ROOT, corrupt_input_as_error
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.verdict.status_line import MEANINGS, checked_format, default_line, formatted, status_fields
+from iotop_ai.present.verdict.status_line import (
+    MEANINGS,
+    NO_STATE,
+    checked_format,
+    default_line,
+    formatted,
+    status_fields,
+)
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.source import stop
 
@@ -42,7 +50,11 @@ def run(args: argparse.Namespace) -> int:
     if args.file is not None:
         if args.follow or args.duration is not None:
             raise UsageError("--follow and --duration watch this machine; leave FILE out")
-        return _print(job.judge(_newest(args.file, allow_root=args.allow_root)), form, ())
+        if getattr(args, "path", None):
+            raise UsageError("--path is a folder of this machine; with FILE use --device")
+        newest = job.judge(_newest(args.file, allow_root=args.allow_root))
+        job.check()
+        return _print(newest, form, _recorded_devices(newest, settings_elsewhere(args).devices))
     settings = resolve_devices(settings_of(args))._replace(smart=False)
     source = LiveSource(settings)
     if args.follow:
@@ -51,7 +63,9 @@ def run(args: argparse.Namespace) -> int:
     if frame is None:
         raise UnknownError("no data could be read")
     check_job(frame.snapshot, job.pid)
-    return _print(job.judge(frame), form, settings.devices)
+    judged = job.judge(frame)
+    job.check()
+    return _print(judged, form, settings.devices)
 
 
 def _newest(path: str, *, allow_root: bool) -> Frame:
@@ -64,13 +78,20 @@ def _newest(path: str, *, allow_root: bool) -> Frame:
         return cursor.seek(cursor.end_wall_ns())
 
 
+def _recorded_devices(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
+    """Kernel names of the recording's disks. Raises UsageError for one that it does not have."""
+    infos = frame.snapshot.disks.value or {}
+    return tuple(dict.fromkeys(name for word in words for name in matching_devices(word, infos)))
+
+
 def _follow(source: LiveSource, settings: Settings, job: SelectedJob, form: str | None) -> int:
     stream = frames(source)
     begun = False
     try:
         for frame in stream:
             if begun:
-                _print(job.judge(frame), form, settings.devices)
+                judged = job.judge(frame)
+                _print(judged, form, settings.devices, judged_job=job.is_in(frame))
             else:
                 check_job(frame.snapshot, job.pid)
             begun = True
@@ -81,8 +102,10 @@ def _follow(source: LiveSource, settings: Settings, job: SelectedJob, form: str 
     return 0
 
 
-def _print(frame: Frame, form: str | None, devices: tuple[str, ...]) -> int:
+def _print(frame: Frame, form: str | None, devices: tuple[str, ...], *, judged_job: bool = True) -> int:
     fields = status_fields(frame, View(devices=devices))
+    if not judged_job:
+        fields |= NO_STATE
     sys.stdout.write((default_line(fields) if form is None else formatted(form, fields)) + "\n")
     sys.stdout.flush()
     return 0

@@ -34,6 +34,8 @@ MEANINGS = {
     "colour": "of the state: red, yellow, green, cyan, magenta or default; for tmux #[fg={colour}]",
 }
 """Fields of --format; an unknown one is "?", one that does not apply is empty."""
+NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
+"""The fields of a verdict on a job that is not seen."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
 _FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")
 

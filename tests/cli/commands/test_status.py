@@ -78,6 +78,38 @@ def test_a_line_each_interval_until_a_signal() -> None:
     process.stdout.close()
 
 
+def test_a_process_that_is_not_part_of_a_job(tmp_path: Path) -> None:
+    done = iotop("status", "-d", "0.2", "--job", "1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: process 1 is not part of a training job")
+    path = record(tmp_path / "a.iotop.jsonl", STARVED)
+    unknown = iotop("status", path, "--allow-root", "--job", "4194303")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert re.search(r"process 4194303 is not part of a training job; jobs: \d+ \(", unknown.stderr)
+
+
+def test_a_stream_is_unsure_while_the_job_is_not_seen() -> None:
+    process = subprocess.Popen(
+        command("status", "--follow", "-d", "0.2", "--job", "1", "--format", "{state}{job}"),
+        stdout=subprocess.PIPE, text=True, cwd=TOP, env=PLAIN,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "??\n"
+    process.terminate()
+    process.wait(20)
+    process.stdout.close()
+
+
+def test_the_disk_of_a_recording(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.iotop.jsonl", stalling(95, (70, 100)))
+    words = ("status", path, "--allow-root", "--format", "{disk}")
+    assert iotop(*words, "--device", "sdb").stdout == "sdb\n"
+    refused = iotop(*words, "--device", "nosuch")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("usage: no device 'nosuch'; devices: ")
+    assert iotop(*words, "--path", "/").stderr.startswith("usage: --path is a folder of this machine")
+
+
 def test_a_process_that_does_not_exist() -> None:
     done = iotop("status", "-d", "0.2", "--job", "4194303")
     assert (done.returncode, done.stderr) == (2, "usage: --job 4194303: no such process\n")

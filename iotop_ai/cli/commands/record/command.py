@@ -14,8 +14,8 @@ from typing import Any
 from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 from iotop_ai.cli.commands.record.child import Command, redacted_text, replace_by
 from iotop_ai.cli.commands.record.control import Control
-from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.commands.record.csv_log import CsvLog
+from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, FORWARDED, Signals
 from iotop_ai.cli.options.alerts import start_alerts
