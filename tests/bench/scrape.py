@@ -5,9 +5,9 @@ Every figure that an H100 and an NVMe disk can report is there, and two jobs of 
 
 from __future__ import annotations
 
+import gzip
 import statistics
 import time
-import zlib
 from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric
@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from iotop_ai.export.prometheus.exposition import SUFFIX, metrics, render
 from iotop_ai.export.prometheus.families import Family
+from iotop_ai.export.prometheus.server import GZIP_LEVEL
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
@@ -135,7 +136,7 @@ def main() -> None:
     drawn = list(session(40))[-20:]
     milliseconds, series, text = cost_ms(drawn)
     print(f"series {series} (at most {MOST_SERIES})")
-    print(f"bytes {len(text)}, gzipped {len(zlib.compress(text, 6))}")
+    print(f"bytes {len(text)}, gzipped {len(gzip.compress(text, GZIP_LEVEL, mtime=0))}")
     print(
         f"CPU ms a scrape {milliseconds:.2f} (at most {LIMIT_MS:g}); by prometheus-client {library_ms(drawn[-1]):.1f}"
     )

@@ -1,0 +1,52 @@
+"""The server of the metrics, asked by urllib."""
+
+from __future__ import annotations
+
+import gzip
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText, accepts_gzip
+from tests.bench.scrape import session
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    scrape = ScrapeText()
+    server = MetricsServer(("127.0.0.1", 0), scrape)
+    scrape.put(list(session(2))[-1])
+    server.start()
+    yield f"http://127.0.0.1:{server.server_port}/metrics"
+    server.stop()
+
+
+def ask(address: str, encodings: str | None = None) -> tuple[str | None, bytes]:
+    """The answer's encoding and body."""
+    headers = {} if encodings is None else {"Accept-Encoding": encodings}
+    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as answer:
+        assert "Accept-Encoding" in answer.headers["Vary"]
+        body = answer.read()
+        assert int(answer.headers["Content-Length"]) == len(body)
+        return answer.headers["Content-Encoding"], body
+
+
+def test_a_scrape_is_gzipped_where_the_client_accepts_it(address: str) -> None:
+    encoding, plain = ask(address)
+    assert encoding is None
+    assert plain.startswith(b"# HELP ")
+    for _ in range(2):
+        encoding, packed = ask(address, "gzip")
+        assert encoding == "gzip"
+        assert gzip.decompress(packed) == plain
+        assert len(packed) < len(plain) / 5
+    assert ask(address, "identity") == (None, plain)
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [("gzip", True), ("deflate, GZIP;q=0.5", True), ("", False), ("br", False), ("gzip; q=0, br", False)],
+)
+def test_which_headers_accept_gzip(header: str, accepted: bool) -> None:
+    assert accepts_gzip(header) is accepted
