@@ -8,6 +8,7 @@ import threading
 
 from iotop_ai.alerts.config import AlertConfig
 from iotop_ai.alerts.deliveries.outbox import NotDelivered, try_to_send
+from iotop_ai.alerts.drop_in import drop_in
 from iotop_ai.alerts.rules import TEST, Alert, default_rules
 from iotop_ai.cli.options.alerts import add_alerts_flag, alerts_path, find_alerts
 from iotop_ai.collectors.io.clock import Clock
@@ -57,6 +58,11 @@ def _list(config: AlertConfig | None) -> None:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
     for one in deliveries:
         print(f"{one.name}: {one.describe()}, at most {one.at_most} an hour")
+    if lines := drop_in(deliveries):
+        print(
+            "the system services of iotop-ai may not do this; allow it: sudo systemctl edit iotop-ai (or iotop-ai-serve)"
+        )
+        print("\n".join(f"  {line}" for line in lines))
 
 
 def _test(config: AlertConfig, names: list[str]) -> int:

@@ -8,9 +8,10 @@ import stat
 import sys
 from importlib.resources import files
 
+from iotop_ai.cli.options.alerts import find_alerts
 from iotop_ai.collectors.io.spawn import own_program
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.errors import IotopError, UnknownError
 
 NAME = "iotop-ai.service"
 SYSTEM_PATH = f"/etc/systemd/system/{NAME}"
@@ -68,7 +69,21 @@ def _advice(words: list[str], *, user: bool) -> list[str]:
     ]
     if unsafe := writable_by_others(words[0]):
         lines.append(f"warning:  users other than root can change {unsafe}, and this service runs it as root")
-    return lines
+    return lines + _alerts_advice()
+
+
+def _alerts_advice() -> list[str]:
+    """How its alerts reach another host; [] where this user's alerts do not need it."""
+    try:
+        config = find_alerts(None, lambda text: None)
+    except IotopError:  # ``alerts list`` says why
+        return []
+    if config is None:
+        return []
+    from iotop_ai.alerts.drop_in import drop_in
+
+    lines = drop_in(config.deliveries)
+    return ["alerts:   this unit holds them back; allow them: sudo systemctl edit iotop-ai", *lines] if lines else []
 
 
 def writable_by_others(path: str) -> str:

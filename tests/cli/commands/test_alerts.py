@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import iotop, iotop_here
+from tests.cli.program import TOP, iotop, iotop_here
 from tests.rigs.receivers import web_server
 
 
@@ -37,6 +38,28 @@ def test_a_test_message_arrives(own_folder: Path) -> None:
     assert "a test message" in json.loads(bodies[0])["text"]
     done = iotop("alerts", "test", "--alerts", path)  # the server is gone
     assert (done.returncode, done.stdout) == (1, "web: not sent: Connection refused\n")
+
+
+def test_what_the_shipped_units_must_allow(own_folder: Path) -> None:
+    text = (TOP / "docs/alerts.md").read_text()
+    (documented,) = re.findall(r"```ini\n(.*?)```", text, re.DOTALL)
+    folder = own_folder / "iotop-ai"
+    folder.mkdir()
+    home = {"XDG_CONFIG_HOME": str(own_folder)}
+    path = written(folder, '[deliver.mail]\nmail = "root"\n')
+    assert "[Service]" not in iotop("alerts", "list", "--alerts", path).stdout
+    assert "alerts:" not in iotop("service", **home).stderr
+    written(folder, '[deliver.web]\nwebhook = "https://example.org/x"\n')
+    shown = iotop("alerts", "list", **home).stdout
+    assert "sudo systemctl edit iotop-ai" in shown
+    assert "IPAddressAllow=any" in shown
+    assert "CAP_KILL" not in shown
+    written(folder, '[deliver.hook]\ncommand = ["/bin/true"]\n')
+    service = iotop("service", **home)
+    for line in documented.splitlines():
+        assert f"  {line}\n" in iotop("alerts", "list", **home).stdout
+        assert f"service: {line}\n" in service.stderr
+    assert "IPAddressDeny=any" in service.stdout
 
 
 @pytest.mark.parametrize("command", ["record", "serve"])

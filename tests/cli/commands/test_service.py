@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.alerts.deliveries.command import CommandDelivery
+from iotop_ai.alerts.drop_in import drop_in
 from iotop_ai.cli.commands.record.options import RecordOptions, record_options
 from iotop_ai.cli.commands.service import program, quoted, unit, writable_by_others
 from iotop_ai.cli.main import build_parser
@@ -60,6 +62,17 @@ def test_systemd_accepts_the_unit(tmp_path: Path, user: bool) -> None:
     path = tmp_path / "iotop-ai.service"
     path.write_text(unit([str(script)], user=user))
     assert verify(path, user=user, folder=tmp_path) == ""
+
+
+def test_systemd_accepts_the_drop_in_for_alerts(tmp_path: Path) -> None:
+    path, folder = tmp_path / "iotop-ai.service", tmp_path / "iotop-ai.service.d"
+    folder.mkdir()
+    path.write_text(unit(["/bin/true"], user=False))
+    text = "\n".join(drop_in([CommandDelivery("hook", ("/bin/true",), 10.0, 12)]))
+    (folder / "alerts.conf").write_text(f"{text}\n")
+    assert verify(path, user=False, folder=tmp_path) == ""
+    (folder / "alerts.conf").write_text(text.replace("IPAddressAllow=any", "IPAddressAllow=all"))
+    assert "Address prefix is invalid" in verify(path, user=False, folder=tmp_path)
 
 
 def test_systemd_reports_a_missing_program(tmp_path: Path) -> None:

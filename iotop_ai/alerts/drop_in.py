@@ -1,0 +1,24 @@
+"""What deliveries need of systemd that the shipped units deny: the lines of a drop-in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.alerts.deliveries.command import CommandDelivery
+from iotop_ai.alerts.deliveries.mail import MailDelivery
+from iotop_ai.alerts.deliveries.outbox import Delivery
+
+NETWORK = (
+    "# other hosts: a webhook, a mail server, a service, a command such as rsync",
+    "RestrictAddressFamilies=AF_INET AF_INET6",
+    "IPAddressAllow=any",
+)
+SIGNALS = ("# a command that signals another user's process", "CapabilityBoundingSet=CAP_KILL")
+
+
+def drop_in(deliveries: Sequence[Delivery]) -> list[str]:
+    """The drop-in's lines; [] where no delivery needs one."""
+    commands = any(isinstance(one, CommandDelivery) for one in deliveries)
+    network = commands or any(not isinstance(one, MailDelivery) or one.smtp for one in deliveries)
+    lines = [*(NETWORK if network else ()), *(SIGNALS if commands else ())]
+    return ["[Service]", *lines] if lines else []
