@@ -18,7 +18,7 @@ import pytest
 
 from iotop_ai.alerts.deliveries.command import CommandDelivery
 from iotop_ai.alerts.deliveries.mail import MailDelivery, message
-from iotop_ai.alerts.deliveries.outbox import Delivery, NotDelivered, Outbox
+from iotop_ai.alerts.deliveries.outbox import WAITING, Delivery, NotDelivered, Outbox
 from iotop_ai.alerts.deliveries.webhook import WebhookDelivery, payload
 from iotop_ai.alerts.rules import FIRING, Alert, AlertRules
 from iotop_ai.model.errors import UsageError
@@ -154,6 +154,87 @@ def test_messages_an_hour_are_limited() -> None:
         outbox.close(60.0)
     assert len(bodies) == 2
     assert messages == ["alert disk is not sent to web: 2 an hour were sent"] * 2
+
+
+class Held:
+    """A delivery that waits for ``go`` before its first message."""
+
+    name, at_most = "held", 1000
+
+    def __init__(self) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.sent = 0
+
+    def send(self, alert: Alert, stop: threading.Event) -> None:
+        self.begun.set()
+        while not self.go.wait(0.02):
+            if stop.is_set():
+                raise NotDelivered("ended")
+        self.sent += 1
+
+    def describe(self) -> str:
+        return ""
+
+
+def full(held: Held, messages: list[str]) -> Outbox:
+    """An outbox whose queue is full behind a message that is being sent."""
+    outbox = Outbox([held], messages.append)
+    outbox.put(alert())
+    assert held.begun.wait(30)
+    for _ in range(WAITING):
+        outbox.put(alert())
+    return outbox
+
+
+def test_alerts_that_wait_at_the_end_are_counted() -> None:
+    held, messages = Held(), list[str]()
+    full(held, messages).close(0.2)
+    assert messages == ["alert disk is not sent to held: ended", "64 alerts are not delivered: the monitor ended"]
+
+
+def test_a_full_queue_is_delivered_at_the_end() -> None:
+    held, messages = Held(), list[str]()
+    outbox = full(held, messages)
+    threading.Timer(0.3, held.go.set).start()
+    outbox.close(60.0)
+    assert (held.sent, messages) == (WAITING + 1, [])
+
+
+def test_an_alert_of_several_deliveries_names_those_that_the_end_left_out() -> None:
+    held, messages = Held(), list[str]()
+    outbox = Outbox([held, Faulty()], messages.append)
+    outbox.put(alert())
+    outbox.close(0.2)
+    assert messages[1:] == ["alert disk is not sent to faulty: the monitor ended"]
+
+
+class Recovering:
+    """A delivery that fails a few times, and then sends."""
+
+    name, at_most = "web", 2
+
+    def __init__(self, failures: int) -> None:
+        self.failures, self.sent = failures, 0
+
+    def send(self, alert: Alert, stop: threading.Event) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise NotDelivered("refused")
+        self.sent += 1
+
+    def describe(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(("failures", "sent", "last"), [(3, 2, "2 an hour were sent"), (99, 0, "8 an hour were tried")])
+def test_failed_tries_take_no_place_of_a_message(failures: int, sent: int, last: str) -> None:
+    web, messages = Recovering(failures), list[str]()
+    outbox = Outbox([web], messages.append)
+    for _ in range(9):
+        outbox.put(alert())
+    outbox.close(60.0)
+    assert web.sent == sent
+    assert messages[-1] == f"alert disk is not sent to web: {last}"
 
 
 def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:

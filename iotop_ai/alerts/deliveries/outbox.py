@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections import deque
@@ -15,6 +16,8 @@ WAITING = 64
 """Alerts that wait for the thread; another one is lost, and a line says so."""
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
+TRIES_EACH = 4
+"""Alerts that are tried an hour, for each that may be sent: those that fail take no place of one that would arrive."""
 MOST_TIMEOUTS = 6
 """A mail or a service answers in several steps, each within the timeout; together they take this many at most."""
 
@@ -66,7 +69,8 @@ class Outbox:
         self._deliveries = tuple(deliveries)
         self._say = say
         self._clock = clock or Clock()
-        self._sent_ns: dict[str, deque[int]] = {one.name: deque() for one in deliveries}
+        self._sent = {one.name: _LastHour() for one in deliveries}
+        self._tried = {one.name: _LastHour() for one in deliveries}
         self._queue: queue.Queue[Alert | None] = queue.Queue(WAITING)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
@@ -81,36 +85,71 @@ class Outbox:
 
     def close(self, seconds: float, end_s: float = 5.0) -> None:
         """Deliver what waits for at most ``seconds``, then end; a hook that still runs is ended, within ``end_s``."""
-        try:
-            self._queue.put_nowait(None)
-        except queue.Full:
-            self._stop.set()
-        self._thread.join(seconds)
+        end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        with contextlib.suppress(queue.Full):
+            self._queue.put(None, timeout=seconds)
+        self._thread.join(max(0.0, (end_ns - self._clock.monotonic_ns()) / 1e9))
         self._stop.set()
         self._thread.join(end_s)
+        if lost := self._drain():
+            self._say(f"{lost} alert{'s are' if lost > 1 else ' is'} not delivered: the monitor ended")
+
+    def _drain(self) -> int:
+        """Empty the queue; how many of its alerts had a delivery."""
+        lost = 0
+        while True:
+            try:
+                alert = self._queue.get_nowait()
+            except queue.Empty:
+                return lost
+            lost += alert is not None and bool(self._deliveries_of(alert))
+
+    def _deliveries_of(self, alert: Alert) -> list[Delivery]:
+        return [one for one in self._deliveries if not alert.deliver or one.name in alert.deliver]
 
     def _run(self) -> None:
         while not self._stop.is_set():
             alert = self._queue.get()
             if alert is None:
                 return
-            for delivery in self._deliveries:
-                if (not alert.deliver or delivery.name in alert.deliver) and not self._stop.is_set():
+            for delivery in self._deliveries_of(alert):
+                if self._stop.is_set():
+                    self._say(f"alert {alert.rule} is not sent to {delivery.name}: the monitor ended")
+                else:
                     self._deliver(delivery, alert)
 
     def _deliver(self, delivery: Delivery, alert: Alert) -> None:
-        now_ns, sent = self._clock.monotonic_ns(), self._sent_ns[delivery.name]
-        while sent and now_ns - sent[0] >= HOUR_NS:
-            sent.popleft()
-        if len(sent) >= delivery.at_most:
-            self._say(f"alert {alert.rule} is not sent to {delivery.name}: {delivery.at_most} an hour were sent")
+        now_ns, at_most = self._clock.monotonic_ns(), delivery.at_most
+        sent, tried = self._sent[delivery.name], self._tried[delivery.name]
+        why = f"{at_most} an hour were sent" if sent.count(now_ns) >= at_most else ""
+        if not why and tried.count(now_ns) >= TRIES_EACH * at_most:
+            why = f"{TRIES_EACH * at_most} an hour were tried"
+        if why:
+            self._say(f"alert {alert.rule} is not sent to {delivery.name}: {why}")
             return
-        sent.append(now_ns)
+        tried.add(now_ns)
         for wait_s in (*TRIES_AFTER_S, None):
             try:
                 try_to_send(delivery, alert, self._stop)
-            except NotDelivered as why:
-                if why.again and wait_s is not None and not self._stop.wait(wait_s):
+            except NotDelivered as error:
+                if error.again and wait_s is not None and not self._stop.wait(wait_s):
                     continue
-                self._say(f"alert {alert.rule} is not sent to {delivery.name}: {why}")
+                self._say(f"alert {alert.rule} is not sent to {delivery.name}: {error}")
+            else:
+                sent.add(self._clock.monotonic_ns())
             return
+
+
+class _LastHour:
+    """Counts what happened within an hour."""
+
+    def __init__(self) -> None:
+        self._at_ns: deque[int] = deque()
+
+    def add(self, now_ns: int) -> None:
+        self._at_ns.append(now_ns)
+
+    def count(self, now_ns: int) -> int:
+        while self._at_ns and now_ns - self._at_ns[0] >= HOUR_NS:
+            self._at_ns.popleft()
+        return len(self._at_ns)
