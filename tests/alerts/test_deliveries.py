@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.alerts.deliveries import outbox as outbox_module
 from iotop_ai.alerts.deliveries.command import CommandDelivery
 from iotop_ai.alerts.deliveries.mail import MailDelivery, message
 from iotop_ai.alerts.deliveries.outbox import WAITING, Delivery, NotDelivered, Outbox
@@ -247,6 +248,28 @@ def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:
     assert error.value.again
     with pytest.raises(UsageError):
         WebhookDelivery("web", "file:///etc/passwd", "json", 10.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "waits"),
+    [(429, "0.4", [0.4]), (408, "", [0.01]), (503, "999999", [0.5]), (429, "nan", [0.01]), (404, "0.4", [])],
+)
+def test_a_busy_server_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, status: int, after: str, waits: list[float]
+) -> None:
+    monkeypatch.setattr(outbox_module, "TRIES_AFTER_S", (0.01, 0.01))
+    monkeypatch.setattr(outbox_module, "LONGEST_WAIT_S", 0.5)
+    with web_server(status, 1, {"Retry-After": after}) as (url, bodies):
+        messages: list[str] = []
+        outbox = Outbox([WebhookDelivery("web", url, "json", 10.0, 2)], messages.append)
+        waited: list[float] = []
+        wait = outbox._stop.wait
+        monkeypatch.setattr(outbox._stop, "wait", lambda seconds: waited.append(seconds) or wait(seconds))
+        outbox.put(alert())
+        outbox.close(60.0)
+    assert waited == waits
+    assert len(bodies) == 1 + len(waits)
+    assert messages == ([] if waits else ["alert disk is not sent to web: the server answered 404"])
 
 
 def test_names_are_no_mentions() -> None:

@@ -9,19 +9,24 @@ import socket
 import socketserver
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 
 @contextlib.contextmanager
-def web_server(status: int = 200) -> Iterator[tuple[str, list[bytes]]]:
-    """(address, bodies of its POST requests)."""
+def web_server(
+    status: int = 200, refusals: int | None = None, headers: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, list[bytes]]]:
+    """(address, bodies of its POST requests). refusals: so many answers have the status, later ones 200; None: all."""
     bodies: list[bytes] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(status)
+            self.send_response(status if refusals is None or len(bodies) <= refusals else 200)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
 
         def log_message(self, *args: object) -> None:

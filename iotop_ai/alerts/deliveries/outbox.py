@@ -16,6 +16,7 @@ WAITING = 64
 """Alerts that wait for the thread; another one is lost, and a line says so."""
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
+LONGEST_WAIT_S = 30.0
 TRIES_EACH = 4
 """Alerts that are tried an hour, for each that may be sent: those that fail take no place of one that would arrive."""
 MOST_TIMEOUTS = 6
@@ -23,11 +24,11 @@ MOST_TIMEOUTS = 6
 
 
 class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
-    """One line: why. again: whether another try may help."""
+    """One line: why. again: whether another try may help; after_s: not before, as the server asks."""
 
-    def __init__(self, why: str, *, again: bool = False) -> None:
+    def __init__(self, why: str, *, again: bool = False, after_s: float = 0.0) -> None:
         super().__init__(why)
-        self.again = again
+        self.again, self.after_s = again, after_s
 
 
 class Delivery(Protocol):
@@ -132,7 +133,9 @@ class Outbox:
             try:
                 try_to_send(delivery, alert, self._stop)
             except NotDelivered as error:
-                if error.again and wait_s is not None and not self._stop.wait(wait_s):
+                # A longer wait would hold up the other deliveries.
+                least_s = min(error.after_s, LONGEST_WAIT_S)
+                if error.again and wait_s is not None and not self._stop.wait(max(wait_s, least_s)):
                     continue
                 self._say(f"alert {alert.rule} is not sent to {delivery.name}: {error}")
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import threading
 import urllib.error
 import urllib.parse
@@ -19,6 +20,9 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
 FORMATS = ("json", "slack", "discord")
+_LATER = (408, 429)
+"""A request that took too long, and too many of them: the same request may pass later."""
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
 """Characters of a text; Discord takes 2,000."""
 
@@ -63,7 +67,10 @@ class WebhookDelivery:
             call_with_timeout(self._timeout_s, f"webhook {self.name}", post)
         except urllib.error.HTTPError as error:
             error.close()
-            raise NotDelivered(f"the server answered {error.code}", again=error.code >= 500) from None
+            again = error.code >= 500 or error.code in _LATER
+            wait = _SECONDS.fullmatch((error.headers.get("Retry-After") or "").strip())
+            after_s = float(wait[0]) if again and wait else 0.0
+            raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
         except http.client.HTTPException:  # its text may hold the address, which is a secret
             raise NotDelivered("the server's answer is not HTTP", again=True) from None
         except ValueError:  # so may this one
