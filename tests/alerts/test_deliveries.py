@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -140,10 +141,13 @@ def alive(pid: int) -> bool:
 
 
 def test_a_hanging_command_ends_with_the_monitor(tmp_path: Path) -> None:
-    outbox = Outbox([CommandDelivery("hook", (script(tmp_path, "sleep 1000"),), 600.0, 12)], lambda text: None)
+    messages: list[str] = []
+    hook = script(tmp_path, "sleep 1000")
+    outbox = Outbox([CommandDelivery("hook", (hook,), 600.0, 12)], messages.append)
     outbox.put(alert())
     outbox.close(0.5)
     assert not outbox._thread.is_alive()
+    assert messages == [f"alert disk is not sent to hook: {hook} still ran as the monitor ended and was ended"]
 
 
 def test_messages_an_hour_are_limited() -> None:
@@ -270,6 +274,15 @@ def test_a_busy_server_is_asked_again(
     assert waited == waits
     assert len(bodies) == 1 + len(waits)
     assert messages == ([] if waits else ["alert disk is not sent to web: the server answered 404"])
+
+
+def test_a_mail_has_a_date_and_an_id_of_its_own() -> None:
+    one = alert()._replace(wall_ns=1_700_000_000 * 10**9)
+    mails = [message(one, "iotop-ai", "ops@example.org") for _ in range(2)]
+    assert mails[0]["Date"] == "Tue, 14 Nov 2023 22:13:20 +0000"
+    assert re.fullmatch(r"<[^<>@\s]+@gpu07>", mails[0]["Message-ID"])
+    assert mails[0]["Message-ID"] != mails[1]["Message-ID"]
+    assert message(one._replace(host="a> b\u00fc"), "iotop-ai", "root")["Message-ID"].endswith("@localhost>")
 
 
 def test_names_are_no_mentions() -> None:

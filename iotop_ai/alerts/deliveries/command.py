@@ -55,7 +55,8 @@ class CommandDelivery(NamedTuple):
             stop.wait(_POLL_S)
             left_s -= _POLL_S
         if child.poll() is None:
-            raise NotDelivered(f"{clean(self.argv[0])} took longer than {self.timeout_s:g} s and {_end(child)}")
+            why = f"took longer than {self.timeout_s:g} s" if left_s <= 0 else "still ran as the monitor ended"
+            raise NotDelivered(f"{clean(self.argv[0])} {why} and {_end(child)}")
         if child.returncode:
             raise NotDelivered(f"{clean(self.argv[0])} ended with status {child.returncode}")
 

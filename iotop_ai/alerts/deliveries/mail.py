@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import smtplib
 import ssl
 import subprocess
 import threading
+from datetime import UTC, datetime
 from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid
 from typing import NamedTuple
 
 from iotop_ai.alerts.deliveries.message import alert_object, title
@@ -20,6 +23,7 @@ from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}")
 PORTS = {"no": 25, "starttls": 587, "tls": 465}
 """How the connection is encrypted, with the port that is usual for it (RFC 8314, RFC 6409)."""
 
@@ -119,5 +123,8 @@ def message(alert: Alert, sender: str, to: str) -> EmailMessage:
     for name, text in (("From", sender), ("To", to)):
         check_address(text)
         mail[name] = text
+    mail["Date"] = format_datetime(datetime.fromtimestamp(alert.wall_ns // 10**9, UTC))
+    # Without a domain it would ask a name server for this machine's name.
+    mail["Message-ID"] = make_msgid(domain=alert.host if _HOST.fullmatch(alert.host) else "localhost")
     mail.set_content(f"{title(alert)}\n\n{json.dumps(alert_object(alert), indent=1)}\n")
     return mail

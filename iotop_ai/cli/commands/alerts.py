@@ -59,9 +59,7 @@ def _list(config: AlertConfig | None) -> None:
     for one in deliveries:
         print(f"{one.name}: {one.describe()}, at most {one.at_most} an hour")
     if lines := drop_in(deliveries):
-        print(
-            "the system services of iotop-ai may not do this; allow it: sudo systemctl edit iotop-ai (or iotop-ai-serve)"
-        )
+        print("the system services may not do this; allow it: sudo systemctl edit iotop-ai (or iotop-ai-serve)")
         print("\n".join(f"  {line}" for line in lines))
 
 
