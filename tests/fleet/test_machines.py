@@ -79,6 +79,18 @@ def test_alerts_belong_to_their_machine() -> None:
     assert found.alerts == (FleetAlert("LooseAlert"),)
 
 
+@pytest.mark.parametrize(
+    ("severity", "counts"), [("none", False), ("info", False), ("None", False), ("", True), ("critical", True)]
+)
+def test_an_alert_that_always_fires_is_listed_and_is_not_trouble(severity: str, counts: bool) -> None:
+    labels = {"alertname": "Watchdog", **({"severity": severity} if severity else {})}
+    found = fleet(alerts=vector(({**labels, "instance": "gpu01:9743"}, 1.0), (labels, 1.0)))
+    one = machines(found)["gpu01"]
+    assert [alert.name for alert in (*one.alerts, *found.alerts)] == ["Watchdog", "Watchdog"]
+    assert one.troubled is counts
+    assert [alert.counts for alert in found.alerts] == [counts]
+
+
 def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:
     (job,) = [job for job in fleet().jobs if len(job.parts) > 1]
     assert (job.name, [part.machine for part in job.parts]) == (f"slurm {JOB}", ["gpu07", "gpu08", "gpu09"])

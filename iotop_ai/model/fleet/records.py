@@ -33,6 +33,11 @@ class FleetAlert(NamedTuple):
     name: str
     severity: str = ""
 
+    @property
+    def counts(self) -> bool:
+        """Whether it reports trouble: Watchdog always fires, InfoInhibitor only silences others."""
+        return self.severity.lower() not in ("none", "info")
+
 
 class FleetDisk(NamedTuple):
     """The busiest disk. busy_ratio: time with a request in flight. await_ms: mean time of its reads and writes."""
@@ -184,7 +189,7 @@ class FleetMachine(NamedTuple):
         one = self.primary
         loses = one is not None and one.severity in ("warning", "critical") and one.state in _TROUBLE
         ill = self.health is not None and self.health.severity > OK
-        return loses or ill or self.silent or bool(self.alerts)
+        return loses or ill or self.silent or any(alert.counts for alert in self.alerts)
 
     @property
     def lost_ratio(self) -> float | None:

@@ -94,7 +94,8 @@ def _second(fleet: Fleet, shown: FleetView, width: int) -> Line:
     elif late is not None and late.straggler is not None:
         label, text, token = "waits", f"{late.name} for {straggler_words(late, late.straggler)}", "text"
     elif fleet.alerts:
-        label, text, token = "alerts", ", ".join(one.name for one in fleet.alerts), "warn"
+        token = "warn" if any(one.counts for one in fleet.alerts) else "text"
+        label, text = "alerts", ", ".join(one.name for one in fleet.alerts)
     else:
         label, text, token = "source", f"{shown.server}, window {duration(shown.window_s)}", "dim"
     return place(width, Cell(1, label, "dim"), Cell(_TEXT_AT, whole_clauses(text, width - _TEXT_AT - 1), token))

@@ -9,6 +9,7 @@ from iotop_ai.cli.commands.fleet.options import FleetOptions, add_fleet_flags, f
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet
+from iotop_ai.model.clean import clean
 from iotop_ai.present.fleet.words import in_order, matches
 
 
@@ -49,6 +50,9 @@ def _print_once(options: FleetOptions) -> int:
         print_lines(fleet_lines(fleet, machines))
     if fleet.partial:
         print(f"unknown: not answered: {', '.join(fleet.partial)}", file=sys.stderr)
-    if any(one.troubled for one in machines) or (fleet.alerts and not options.pattern):
+    if not machines:
+        words = f" has {clean(options.pattern)!r}" if options.pattern and fleet.machines else " is known to that server"
+        print(f"unknown: no machine{words}", file=sys.stderr)
+    if any(one.troubled for one in machines) or (any(one.counts for one in fleet.alerts) and not options.pattern):
         return 1
     return 2 if not machines or fleet.partial else 0

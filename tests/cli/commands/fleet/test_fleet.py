@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.fleet.queries import queries
 from tests.cli.program import iotop
 from tests.rigs.fleet.answering import answering
 from tests.rigs.fleet.exporter import exporter
-from tests.rigs.fleet.small import MACHINES, OTHERS
+from tests.rigs.fleet.small import MACHINES, OTHERS, WINDOW_S
 from tests.rigs.prometheus import Prometheus, free_port, prometheus_of, wait_for
 
 WINDOW = ("--window", "10s")
@@ -80,6 +81,29 @@ def test_garbage_is_one_line_and_2(fault: bytes, words: str) -> None:
         done = iotop("fleet", "--prometheus", server.url, "--window", "20s", "--json")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert words in done.stderr
+
+
+def ask_once(alerts: list[dict[str, str]], *flags: str) -> tuple[int, str, str]:
+    """``fleet --once --find gpu01`` and its exit code, where these alerts fire."""
+    with answering() as server:
+        result = [{"metric": labels, "value": [1795402100, "1"]} for labels in alerts]
+        answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
+        server.bodies[queries(WINDOW_S)["alerts"]] = json.dumps(answer).encode()
+        done = iotop("fleet", "--prometheus", server.url, "--window", f"{WINDOW_S}s", "--once", *flags)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_no_machine_of_a_filter_is_one_line_and_2() -> None:
+    assert ask_once([], "--find", "nosuch")[::2] == (2, "unknown: no machine has 'nosuch'\n")
+
+
+def test_a_watchdog_is_listed_and_not_a_fault() -> None:
+    watchdog = {"alertname": "Watchdog", "severity": "none"}
+    code, text, _ = ask_once([watchdog | {"instance": "gpu01:9743"}, watchdog], "--find", "gpu01")
+    assert code == 0
+    assert any(line.startswith("gpu01") and "Watchdog" in line for line in text.splitlines())
+    assert "alerts without a machine: Watchdog" in text
+    assert ask_once([watchdog | {"instance": "gpu01:9743", "severity": "critical"}], "--find", "gpu01")[0] == 1
 
 
 def test_a_pipe_has_no_screen() -> None:
