@@ -45,6 +45,8 @@ class _Assembly:
         reading = answers[READING]
         self._at_s = reading.at_s or 0.0
         self._names = MachineNames({one.label("instance") for one in reading.series} - {""})
+        for one in self._series("node"):
+            self._names.learn(one.label("instance"), one.label("nodename"))
         self._machines: dict[str, FleetMachine] = {}
 
     def _series(self, name: str) -> tuple[Series, ...]:

@@ -27,12 +27,25 @@ class MachineNames:
             count[host] = count.get(host, 0) + 1
         self._names = {instance: instance if count[host] > 1 else host for instance, host in hosts.items()}
         self._own = frozenset(self._names.values())
+        self._machine_of_node: dict[str, str] = {}
+
+    def learn(self, instance: str, node: str) -> None:
+        """Take a node's name for the machine of iotop-ai on which node_exporter runs; one of two machines is neither's.
+
+        So an exporter in a pod, which knows the node's name alone, belongs to a machine that is scraped by address.
+        """
+        machine = host_of(instance)
+        if node and machine in self._own:
+            known = self._machine_of_node.setdefault(node, machine)
+            self._machine_of_node[node] = machine if known == machine else ""
 
     def of(self, instance: str, other: str = "") -> str:
         """The machine's name. other: what the exporter calls its host; "" where it does not say."""
         name = self._names.get(instance)
         if name is None:
             host = host_of(instance)
+            if other not in self._own:
+                other = self._machine_of_node.get(other) or other
             # An exporter in a pod has an address of its own, and its host's name in a label.
             prefer_other = host not in self._own and (other in self._own or _is_address(host))
             name = self._names[instance] = other if other and prefer_other else host

@@ -166,6 +166,28 @@ def test_names() -> None:
     assert two.of("10.1.2.5:9400") == "10.1.2.5"
 
 
+def test_a_machine_that_is_scraped_by_address_is_listed_once() -> None:
+    at_s = 1000.0
+    reading = vector(*(({"instance": f"10.0.0.{n}:9743"}, at_s) for n in (7, 8, 9)))
+    nodes = vector(
+        ({"instance": "10.0.0.7:9100", "nodename": "gpu07"}, 1.0),
+        ({"instance": "10.0.0.8:9100", "nodename": "ubuntu"}, 1.0),
+        ({"instance": "10.0.0.9:9100", "nodename": "ubuntu"}, 1.0),
+    )
+    dcgm = vector(
+        ({"instance": "10.244.1.3:9400", "Hostname": "gpu07", "gpu": "0", "UUID": "GPU-1"}, 80.0),
+        ({"instance": "10.244.1.4:9400", "Hostname": "ubuntu", "gpu": "0", "UUID": "GPU-2"}, 80.0),
+    )
+    found = machines(fleet_of({READING: reading, "node": nodes, "dcgm": dcgm}, WINDOW_S))
+    assert {name: one.sources for name, one in found.items()} == {
+        "10.0.0.7": ("iotop", "node", "dcgm"),
+        "10.0.0.8": ("iotop", "node"),
+        "10.0.0.9": ("iotop", "node"),
+        "ubuntu": ("dcgm",),
+    }
+    assert found["10.0.0.7"].gpus == 1
+
+
 def test_hostile_values_change_nothing_else() -> None:
     bad = vector(
         ({"instance": "gpu01:9743", "bucket": "no_such"}, 5.0),
