@@ -15,6 +15,7 @@ from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.movement import Movement, Totals
 from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
+from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.job.time_account import Interval, Phase, account
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
 from iotop_ai.model.process.rates import NO_IO
@@ -32,6 +33,7 @@ ALONE_S = 10.0
 """Age from which a job without GPU and loaders has begun to train."""
 HUNG_S = 60.0
 LATELY_NS = 10_000_000_000
+_NO_PLACE = JobPlace()
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
 """Shares for which the other ranks of a job wait as well."""
 
@@ -39,12 +41,14 @@ _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpo
 class _State:
     """What is kept of a job from tick to tick."""
 
-    __slots__ = ("at_ns", "counts", "movement", "own_cores", "past", "started", "totals")
+    __slots__ = ("at_ns", "counts", "movement", "own_cores", "past", "started", "stepped", "totals")
 
     def __init__(self, at_ns: int, started: bool) -> None:
         self.counts = TimeCounts()
         self.at_ns = at_ns
         self.started = started
+        self.stepped = False
+        """Whether it was seen to train: it has loaders, or used a GPU."""
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
         self.own_cores: dict[ProcessKey, float | None] = {}
@@ -88,6 +92,19 @@ class _GpuMoments:
         answered = {uuid for uuid in uuids if uuid in self._readings and self._readings[uuid].value is not None}
         known = [one for uuid in answered if (one := self._busy.get(uuid)) is not None]
         return sum(known) / len(known) if known else None
+
+    def used_by(self, job: Job) -> bool:
+        """Whether this job uses one of its GPUs: beside another program only where the driver tells whose."""
+        pids = {key.pid for key in job.members}
+        for uuid in job.gpus:
+            state = self._readings[uuid].value if uuid in self._readings else None
+            if state is None or (self._busy.get(uuid) or 0.0) < STEPS_GPU:
+                continue
+            programs = [process for process in state.processes or () if process.kind == "compute"]
+            mine = [process for process in programs if process.found and process.pid in pids]
+            if len(mine) == len(programs) or any((one.sm_percent or 0) >= STEPS_GPU * 100 for one in mine):
+                return True
+        return False
 
     def spin(self, uuids: Collection[str]) -> bool:
         """Whether these GPUs only wait for each other."""
@@ -202,9 +219,12 @@ class TimeAccountant:
             state.movement.moves(tick.at_ns, fresh)
         else:
             state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
-        holds = bool(job.gpus or job.workers)
-        if holds and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
-            return Phase.HUNG
+        state.stepped = state.stepped or bool(job.workers) or self._gpus.used_by(job)
+        if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
+            # A notebook or a server that nobody asks for anything stands as still.
+            holds = bool(job.gpus or job.workers)
+            if holds and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
+                return Phase.HUNG
         compiles = any(_compiles(tick, rank.key) for rank in job.ranks)
         age = tick.ages_s.get(job.key) or 0.0
         if not state.started:

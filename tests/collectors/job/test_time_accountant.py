@@ -52,7 +52,7 @@ class Machine:
         self.reaped = 0
         self.gpu: dict[str, Any] = {}
         """Further fields of each GPU."""
-        self.place = JobPlace()
+        self.place = JobPlace(listening=0)
         self.loading = Loading.ITSELF
         self.accountant = TimeAccountant()
         self.counts = self.next(0.0)
@@ -188,8 +188,9 @@ def test_without_a_gpu_loaders_or_some_seconds_are_the_begin() -> None:
 def test_what_does_not_move_for_a_minute_hangs(job: Job) -> None:
     machine = Machine(job)
     machine.looks = {TRAINER: RESTS}
-    machine.moves(cpu=50)
+    machine.busy[GPU] = 90
     machine.next()
+    machine.busy[GPU] = 0
     for _ in range(int(HUNG_S) - 1):
         assert machine.grown() == {"unexplained": 1000}
     assert machine.grown() == {"hung": 1000}
@@ -249,6 +250,9 @@ def test_another_job_at_a_disk_does_not_move_this_one() -> None:
     machine.jobs[OTHER] = other
     machine.io[OTHER], machine.ticks[OTHER] = [0] * 7, 0
     machine.looks = {TRAINER: RESTS, OTHER: LookCounts(looks=20, main_disk=20)}
+    machine.busy[GPU] = 90
+    machine.next()
+    machine.busy[GPU] = 0
     for _ in range(int(HUNG_S)):
         machine.next()
     assert machine.grown() == {"hung": 1000}
@@ -384,7 +388,7 @@ def test_a_checkpoint_and_a_remote_mount() -> None:
 
 
 def test_another_users_job_goes_on_without_rates() -> None:
-    machine = Machine()
+    machine = Machine(WITH_WORKERS)
     machine.io = {}
     machine.busy[GPU] = 30
     for _ in range(5):

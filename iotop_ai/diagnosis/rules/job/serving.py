@@ -7,10 +7,10 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.rules.job.common import BLIND, job_args
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.serving import TRAINS
 
 BASE = 0.7
 WITHOUT_GPU = 0.5
-_TRAINS = ("launcher", "loader")
 
 
 def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
@@ -25,7 +25,7 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     out, limits = [], facts.limits
     for job in facts.jobs:
         listening = job.place.listening
-        if job.workers or not listening or len(job.job.ranks) != 1 or any(w in _TRAINS for w in job.job.evidence):
+        if job.workers or not listening or len(job.job.ranks) != 1 or any(w in TRAINS for w in job.job.evidence):
             continue
         asleep = _asleep(facts, job)
         works = (job.cpu_ratio or 0.0) >= limits.idle_thread or (job.read_bytes_per_s or 0.0) >= limits.idle_bytes_per_s

@@ -8,11 +8,13 @@ from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.rules.job.common import job_args, job_claim
 from iotop_ai.diagnosis.rules.job.phase import child_compiles
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.job.time_shares import TimeShares
 
 HOST_BASE = 0.8
 COMPILE_BASE = 0.9
 HUNG_BASE = 0.9
+_TRAINED_MS = 1000
 
 
 def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple[Evidence, ...]:
@@ -94,14 +96,25 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
+def _has_trained(facts: Facts, job: JobFacts) -> bool:
+    """Whether something shows that it made steps since it is watched."""
+    jobs, steps = facts.snapshot.jobs.value, facts.snapshot.steps.value or {}
+    if job.workers or not job.job.members.isdisjoint(steps):
+        return True
+    counts = None if jobs is None else jobs.times.get(job.job.key)
+    return counts is not None and counts.compute + counts.collective + counts.transfer >= _TRAINED_MS
+
+
 def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
     """Nothing of the job has moved for a minute, or it is stopped.
 
     Claim: hung: a deadlocked loader, a lost rank, a lock never released; or a signal, debugger or frozen cgroup.
-    Evidence: CPU time, reads, writes and GPU of its processes; its main thread's state.
+    Evidence: CPU time, reads, writes and GPU of its processes; its main thread's state; that it has trained before.
     Threshold: 60 s in which all its processes use < 0.01 cores and move < 32 KiB/s together, in each 10 s, while it
-        holds GPUs or has loaders; stopped >= 50 % of 10 s.
-    Blind spot: a rank that spins in a collective for a lost peer moves.
+        holds GPUs or has loaders; stopped >= 50 % of 10 s. Not of a notebook, nor of a job without launcher and loaders
+        that listens for clients. It must have loaders, or have used a GPU or reported steps while watched.
+    Blind spot: a rank that spins in a collective for a lost peer moves; a job without loaders that stood still before
+        it was watched; a server whose GPU process does not listen itself looks like a job.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -109,6 +122,8 @@ def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
         if time is None or max(time.hung, time.stopped) < limits.phase_share * limits.leave_level:
             continue
         stopped = time.stopped >= time.hung
+        if not stopped and (may_rest(job.job, job.place) or not _has_trained(facts, job)):
+            continue
         name = "stopped" if stopped else "hung"
         args: Args = (*job_args(facts, job), ("stopped", float(stopped)), ("main", float(job.job.ranks[0].key.pid)))
         finding = Finding(

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
-from tests.diagnosis.build import COMPUTING, JOB_HEALTHY, TRAINER_OLD, Machine, Training, verdict_of
-from tests.diagnosis.job_scenes import ON_GPU, READS, TIME_SCENES
+from tests.diagnosis.build import COMPUTING, JOB_HEALTHY, TRAINER_OLD, Machine, Training, classes, verdict_of
+from tests.diagnosis.host_scenes import SERVING
+from tests.diagnosis.job_scenes import ON_GPU, READS, TIME_SCENES, one
 
 
 @pytest.mark.parametrize("name", TIME_SCENES)
@@ -66,3 +67,16 @@ def test_only_loader_workers_are_a_matter_of_num_workers(kind: str, cure: str) -
     primary = verdict_of(replace(ON_GPU, job=job), 40).primary
     assert primary.class_id == "cpu_prep"
     assert primary.advice[0].template == cure
+
+
+@pytest.mark.parametrize(
+    "rests",
+    [
+        one(SERVING),
+        one(SERVING, listening=None, evidence=("gpu", "library", "notebook")),
+        one(SERVING, listening=0),
+    ],
+    ids=["server", "notebook", "never seen to train"],
+)
+def test_a_recording_that_counted_as_hung_what_only_rests(rests: Machine) -> None:
+    assert "hung" not in classes(verdict_of(one(rests, time=(("hung", 1.0),)), 40))

@@ -1,0 +1,20 @@
+"""Which jobs may rest for hours with nothing wrong: those that wait until somebody asks them for something."""
+
+from __future__ import annotations
+
+from iotop_ai.model.job.records import Job, JobPlace
+
+TRAINS = ("launcher", "loader")
+"""Evidence that a server does not have."""
+
+
+def may_rest(job: Job, place: JobPlace) -> bool:
+    """Whether it is a notebook, or may be a server: it listens for clients, or whether it does is not known.
+
+    With several training processes it may be one as well: a model that is split over GPUs.
+    """
+    if "notebook" in job.evidence:
+        return True
+    if job.workers or any(word in TRAINS for word in job.evidence):
+        return False
+    return place.listening != 0

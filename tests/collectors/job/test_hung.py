@@ -1,0 +1,71 @@
+"""Which jobs that stand still for a minute hang: those that trained before, and wait for nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.collectors.job.time_accountant import HUNG_S
+from iotop_ai.model.gpu.state import GpuProcess
+from iotop_ai.model.job.records import Job, JobPlace, Rank
+from iotop_ai.model.job.serving import may_rest
+from tests.collectors.job.test_time_accountant import (
+    GPU,
+    ON_GPU,
+    PEER,
+    RESTS,
+    SECOND_GPU,
+    TRAINER,
+    WITH_WORKERS,
+    WORKER,
+    Machine,
+    job_of,
+)
+
+
+def stands_still(job: Job, place: JobPlace, used: int | None = 90, **gpu: object) -> bool:
+    """Whether a job hangs that rests for more than a minute. used: percent of its GPU in the second before."""
+    machine = Machine(job)
+    machine.looks = {rank.key: RESTS for rank in job.ranks}
+    machine.place, machine.gpu = place, gpu
+    machine.busy = dict.fromkeys(job.gpus, used)
+    machine.next()
+    machine.busy = dict.fromkeys(job.gpus, 0)
+    machine.next(HUNG_S)
+    return machine.grown() == {"hung": 1000}
+
+
+QUIET, LISTENS, HIDDEN = JobPlace(listening=0), JobPlace(listening=1), JobPlace()
+NOTEBOOK = ("gpu", "library", "notebook")
+TWO = job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,)))
+
+
+def test_a_job_that_used_its_gpu_hangs() -> None:
+    assert stands_still(ON_GPU, QUIET)
+    assert not stands_still(ON_GPU, QUIET, used=0), "it may only hold the GPU"
+    assert stands_still(WITH_WORKERS, HIDDEN, used=0), "its loaders show that it trains"
+
+
+def test_a_server_without_requests_does_not_hang() -> None:
+    assert not stands_still(ON_GPU, LISTENS)
+    assert not stands_still(ON_GPU, HIDDEN), "another user's: whether it listens may not be read"
+    assert not stands_still(TWO, LISTENS), "a model that is split over GPUs"
+    assert stands_still(ON_GPU._replace(evidence=("gpu", "launcher")), LISTENS), "its ranks meet at a socket"
+
+
+def test_a_notebook_between_two_cells_does_not_hang() -> None:
+    assert not stands_still(ON_GPU._replace(evidence=NOTEBOOK), QUIET)
+    assert not stands_still(WITH_WORKERS._replace(evidence=NOTEBOOK), HIDDEN), "its loaders are kept"
+
+
+@pytest.mark.parametrize(("percent", "hangs"), [(60, True), (0, False), (None, False)])
+def test_the_work_of_another_program_on_its_gpu_is_not_its_own(percent: int | None, hangs: bool) -> None:
+    mine = GpuProcess(TRAINER.pid, None, "compute", percent)
+    other = GpuProcess(999, None, "compute", 30)
+    assert stands_still(ON_GPU, QUIET, processes=(mine, other)) is hangs
+    assert stands_still(ON_GPU, QUIET, processes=(mine, other._replace(kind="graphics")))
+
+
+def test_what_may_rest() -> None:
+    assert may_rest(ON_GPU, LISTENS)
+    assert not may_rest(ON_GPU, QUIET)
+    assert not may_rest(job_of(Rank(TRAINER, (WORKER,), (GPU,))), LISTENS)
