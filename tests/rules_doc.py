@@ -26,8 +26,9 @@ A rule reads a window of {window_s:g} s, or three periods of the slowest reading
 with new readings, and no gap. A finding enters when its condition holds in {enter} % of the samples, at least
 {least_samples}. It leaves below {leave} %, or when its main signal falls below {level} % of its threshold, and stays
 at least {dwell_s:g} s, and {keep_s:g} s after its condition last held. Another cause of the same job's wait replaces
-the first after {confirm_s:g} s. An unknown value never counts as true. The monitor's own processes are left out.
-Without any finding the verdict is UNSURE and lists what was checked; OK needs evidence.
+the first after {confirm_s:g} s. With its job a finding leaves at once, but for `job_died`. An unknown value
+never counts as true. The monitor's own processes are left out. Without any finding the verdict is UNSURE and
+lists what was checked; OK needs evidence.
 
 A device's normal read time is the lower of two: the value for its kind, and a tenth of its own last 27 hours, counted
 per serial number and request size. That history applies from {baseline_minutes:g} minutes on, and pauses during a

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iotop_ai.diagnosis.facts.gather import Claim, Facts
-from iotop_ai.model.finding import Severity
+from iotop_ai.diagnosis.facts.leading_job import job_pid
+from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.fold_state import ActiveFinding, FoldState
 from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
@@ -82,7 +83,11 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
         # A GPU that the driver no longer lists is not repaired; nor is any while the driver does not answer.
         return True
-    if key[0] == "job_died" and _restarted(facts, old):
+    if key[0] == "job_died":
+        if _restarted(facts, old):
+            return False
+    elif _job_ended(facts.snapshot, old.finding):
+        # Nothing is left to be cured, and it would stand as the verdict about the job that leads now.
         return False
     if _rival(key, entered):
         return False
@@ -90,6 +95,12 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
         return True
     keep_s = limits.keep_s if keep_s is None else keep_s
     return 0 <= now - old.entered_ns < limits.dwell_s * 1e9 or 0 <= now - old.last_true_ns < keep_s * 1e9
+
+
+def _job_ended(snapshot: Snapshot, finding: Finding) -> bool:
+    """Whether the job that a finding is about is certainly no job any more."""
+    pid, table = job_pid(finding), snapshot.jobs.value
+    return pid is not None and table is not None and all(key.pid != pid for key in table.jobs)
 
 
 def _restarted(facts: Facts, death: ActiveFinding) -> bool:

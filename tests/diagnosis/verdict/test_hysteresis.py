@@ -7,10 +7,25 @@ from itertools import pairwise
 
 import pytest
 
+from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION
+from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
-from tests.diagnosis.build import COMPUTING, JOB_ALONE, JOB_HEALTHY, JOB_PREPARING, Machine, classes, play
+from tests.diagnosis.build import (
+    COMPUTING,
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    LOADERS,
+    TRAINER_OLD,
+    Machine,
+    S,
+    classes,
+    play,
+)
+from tests.diagnosis.host_scenes import epochs
 from tests.diagnosis.job_scenes import DATA_SCENES, SAVING, one
 
 KIB = 1024
@@ -78,6 +93,34 @@ def test_a_class_that_is_to_be_confirmed_waits_only_behind_the_first_window() ->
     at = next(i for i, f in enumerate(later) if f.verdict.primary.class_id == "io_limit")
     assert at >= 30 + CLASS_SPECS["io_limit"].confirm_s
     assert all(f.verdict.state is not State.UNSURE for f in later[at:])
+
+
+def two_jobs() -> tuple[list[tuple[Machine, int]], Machine]:
+    """A job that starts its workers anew for each epoch beside another one; then the other alone."""
+    trainer = replace(TRAINER_OLD, pid=900, start=90)
+    workers = tuple(replace(w, pid=910 + i, ppid=900, cpu=0.5, blocked=0.0) for i, w in enumerate(LOADERS[:2]))
+    other = replace(COMPUTING, task=trainer, workers=workers, stall=0.01)
+    both = [(replace(m, beside=other, tasks=(*m.tasks, trainer, *workers)), n) for m, n in epochs(20, 4, 4)]
+    return both, replace(JOB_HEALTHY, job=other, tasks=(trainer, *workers))
+
+
+def test_the_finding_of_a_job_that_ended_is_no_verdict_about_another() -> None:
+    both, other = two_jobs()
+    frames = play(*both, (other, 5))
+    assert frames[-6].verdict.primary.class_id == "worker_respawn"
+    for frame in frames[-5:]:
+        assert (classes(frame.verdict), frame.verdict.job_pid) == (["healthy"], 900)
+
+
+def test_without_any_job_left_nothing_is_starved() -> None:
+    frames = play(*epochs(20, 4, 4))
+    last = frames[-1]
+    assert last.verdict.state is State.STARVED
+    later = last.snapshot._replace(at_ns=last.snapshot.at_ns + S)
+    unread = later._replace(jobs=Reading(None, Status.FAILED))
+    assert fold(last.carry, unread, last.history)[1].state is State.STARVED, "whether it ended is not known"
+    ended = later._replace(jobs=Reading(JobTable(), Status.OK, at_ns=later.at_ns))
+    assert "worker_respawn" not in classes(fold(last.carry, ended, last.history)[1])
 
 
 def test_the_stamp_begins_with_the_version_of_the_rules() -> None:
