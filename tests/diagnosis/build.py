@@ -278,7 +278,8 @@ def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuStat
 
 def _gpus_of(machine: Machine) -> tuple[str, ...]:
     """Those that show the processes of the job."""
-    unused = [i for i, state in machine.gpu_only.items() if state.get("processes") == ()]
+    listed = {i: state["processes"] for i, state in machine.gpu_only.items() if state.get("processes") is not None}
+    unused = [i for i, programs in listed.items() if all(one.pid not in machine.gpu_pids for one in programs)]
     return tuple(f"GPU-{i}" for i in range(len(machine.gpus)) if i not in unused)
 
 

@@ -71,6 +71,12 @@ class GpuGroup(NamedTuple):
         return self.job is None or self.job.age_s is None or self.job.age_s >= LIMITS.settle_s
 
 
+def power_of(facts: Facts, job: JobFacts) -> float | None:
+    """Mean power over limit of a job's own GPUs; of all in use where its own are not known."""
+    own = next((group.gpus for group in gpu_groups(facts, facts.limits.window_s) if group.job is job), ())
+    return mean(gpu.power_ratio for gpu in own) if own else facts.gpu.power_ratio
+
+
 def ratio(part: float | None, whole: float | None) -> float | None:
     """A part of a whole; None when either is unknown or the whole is 0."""
     return None if part is None or not whole else part / whole

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from iotop_ai.diagnosis.facts.gather import Claim, Facts, claim, confidence, gpu_args, gpu_evidence
-from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups
+from collections.abc import Sequence
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence
+from iotop_ai.diagnosis.facts.gpu_groups import OneGpu, gpu_groups
 from iotop_ai.diagnosis.facts.process import blocked_tasks
 from iotop_ai.diagnosis.facts.window import at_least, mean
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 BOUND_BASE = 0.8
@@ -21,37 +24,79 @@ def _most_blocked(facts: Facts) -> float | None:
     return max((t.blocked_ratio for t in facts.related), default=0.0)
 
 
-def _sm(facts: Facts) -> float | None:
-    """Mean SM activity (GPM) of the GPUs in use; None where the cards do not report it."""
+class _Busy(NamedTuple):
+    """The GPUs that are judged together: those of one job, or all in use where no job's are known."""
+
+    args: Args
+    subject: str
+    busy: tuple[float | None, ...]
+    """Mean utilisation, per sample."""
+    power: float | None
+    """Mean power over limit."""
+    sm: float | None
+    """Mean SM activity (GPM); None where the cards do not report it."""
+
+
+def _together(facts: Facts) -> list[_Busy]:
+    """GPUs that another program holds say nothing about a job."""
+    groups = gpu_groups(facts, facts.limits.window_s)
+    if all(group.job is None for group in groups):
+        every = _sm(facts, [gpu for group in groups for gpu in group.gpus])
+        return [_Busy(gpu_args(facts), "", facts.gpu.busy, facts.gpu.power_ratio, every)]
+    out = []
+    for group in groups:
+        if group.job is None:
+            continue
+        uuids = {gpu.state.uuid for gpu in group.gpus}
+        busy = tuple(
+            mean(rates.busy_ratio for uuid, rates in (sample.gpu.value or {}).items() if uuid in uuids)
+            for sample in facts.look.samples
+        )
+        args: Args = (
+            ("job_pid", float(group.job.job.key.pid)),
+            ("gpus", float(len(group.gpus))),
+            ("gpus_all", float(facts.gpu.all)),
+            ("gpu_busy", mean(busy)),
+        )
+        power = mean(gpu.power_ratio for gpu in group.gpus)
+        out.append(_Busy(args, group.subject, busy, power, _sm(facts, group.gpus)))
+    return out
+
+
+def _sm(facts: Facts, gpus: Sequence[OneGpu]) -> float | None:
     newest = facts.look.samples[-1].gpu.value if facts.look.samples else None
     if newest is None or all(rates.sm_ratio is None for rates in newest.values()):
         return None
-    return mean(gpu.mean("sm_ratio") for group in gpu_groups(facts, facts.limits.window_s) for gpu in group.gpus)
+    return mean(gpu.mean("sm_ratio") for gpu in gpus)
 
 
 def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     """The GPUs are busy, and their power or SM activity confirms it: they are the limit.
 
     Claim: gpu_bound: the GPUs have all the data that they can take.
-    Evidence: utilisation of the GPUs in use, their power against its limit, their SM activity (GPM).
+    Evidence: utilisation of the job's GPUs (of all in use, where no job's are known), their power against its limit,
+        their SM activity (GPM).
     Threshold: >= 90 % busy, and power >= 40 % of the limit or SM activity >= 50 %. SM activity >= 80 % makes it sure;
         below 50 % the verdict says that the kernels are too small to fill the GPU (DCGM user guide). A main thread that
         is always busy spins for the GPU.
     Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure.
     """
-    limits = facts.limits
-    power = facts.gpu.power_ratio
     if not facts.gpu.used:
         return ()
-    sm = _sm(facts)
+    return tuple(found for one in _together(facts) if (found := _computes(facts, one)) is not None)
+
+
+def _computes(facts: Facts, one: _Busy) -> Claim | None:
+    limits, power, sm = facts.limits, one.power, one.sm
     if power is not None and power < limits.power_share and (sm is None or sm < limits.sm_idle):
-        return ()
-    flags = at_least(facts.gpu.busy, limits.gpu_bound)
-    evidence = gpu_evidence(facts, limits.gpu_bound)
+        return None
+    busy, evidence = mean(one.busy), []
+    if busy is not None:
+        evidence.append(Evidence("gpus.busy_ratio", busy, "ratio", limits.gpu_bound))
     if power is not None:
-        evidence += (Evidence("gpus.power_ratio", power, "ratio", limits.power_share),)
+        evidence.append(Evidence("gpus.power_ratio", power, "ratio", limits.power_share))
     if sm is not None:
-        evidence += (Evidence("gpus.sm_ratio", sm, "ratio", limits.sm_idle),)
+        evidence.append(Evidence("gpus.sm_ratio", sm, "ratio", limits.sm_idle))
     agrees = power is not None or (sm is not None and sm >= limits.sm_idle)
     small = sm is not None and sm < limits.sm_idle
     base = BOUND_BY_SM if sm is not None and sm >= limits.sm_busy else BOUND_BASE
@@ -59,18 +104,12 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
         "gpu_bound",
         Severity.INFO,
         confidence(base, 3, 1.0 if agrees else WITHOUT_POWER),
-        "",
-        (
-            *gpu_args(facts),
-            ("power", power),
-            ("sm", sm),
-            ("small", float(small)),
-            ("blocked", _most_blocked(facts)),
-        ),
-        evidence,
+        one.subject,
+        (*one.args, ("power", power), ("sm", sm), ("small", float(small)), ("blocked", _most_blocked(facts))),
+        tuple(evidence),
         advice=(Advice("larger_kernels" if small else "gpu_limits"),),
     )
-    return (claim(facts, finding, flags, (facts.gpu.busy_ratio or 0.0) / limits.gpu_bound),)
+    return claim(facts, finding, at_least(one.busy, limits.gpu_bound), (busy or 0.0) / limits.gpu_bound)
 
 
 def gpus_fed(facts: Facts) -> tuple[Claim, ...]:

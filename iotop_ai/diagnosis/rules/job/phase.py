@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence
+from iotop_ai.diagnosis.facts.gpu_groups import power_of
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.time_window import largest_other
@@ -46,7 +47,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     for job in facts.jobs:
         busy = job.gpu_busy
         seen = bool(job.workers) if busy is None else busy >= limits.gpu_fair
-        power = facts.gpu.power_ratio
+        power = power_of(facts, job)
         if not seen or not _calm(facts, job) or (busy is not None and power is not None and power < limits.power_share):
             continue
         limit = [WITHOUT_GPU] if busy is None else []
@@ -83,23 +84,35 @@ def child_compiles(facts: Facts, job: JobFacts) -> str:
     return ""
 
 
+def _has_used_a_gpu(facts: Facts, job: JobFacts, age_s: float) -> bool:
+    """Whether a GPU that may be this job's worked in the last minute, after the job had started."""
+    own, began_ns = job.job.gpus, facts.snapshot.at_ns - age_s * 1e9
+    if not own and facts.gpu.pids is not None:
+        return False  # the processes on the GPUs are visible, and none is the job's
+    for sample in facts.history:
+        gpus = sample.gpu
+        if gpus.at_ns is None or gpus.at_ns - (gpus.seconds or 0.0) * 1e9 < began_ns:
+            continue
+        for uuid, rates in (gpus.value or {}).items():
+            if (not own or uuid in own) and (rates.busy_ratio or 0.0) >= facts.limits.idle_gpu:
+                return True
+    return False
+
+
 def job_starts(facts: Facts) -> tuple[Claim, ...]:
     """A young job without loaders still imports, loads its weights or compiles.
 
     Claim: starting: it has not begun to train.
     Evidence: age, loaders, GPU, compilers below it, memory growth.
-    Threshold: younger than 20 minutes, no loader, no GPU above 5 % in the last minute, and a compiler below it or
-        memory growing by 5 MB/s.
+    Threshold: younger than 20 minutes, no loader, none of its GPUs (of all, where its own are not visible) above 5 % in
+        the last minute and since its start, and a compiler below it or memory growing by 5 MB/s.
     Blind spot: a job without loaders that keeps its data in memory grows as well.
     """
     limits, out = facts.limits, []
     if not facts.jobs:
         return ()
-    used = any(
-        (rates.busy_ratio or 0.0) >= limits.idle_gpu for s in facts.history for rates in (s.gpu.value or {}).values()
-    )
     for job in facts.jobs:
-        if job.workers or used or job.age_s is None or job.age_s >= limits.starting_s:
+        if job.workers or job.age_s is None or job.age_s >= limits.starting_s or _has_used_a_gpu(facts, job, job.age_s):
             continue
         compiler, grown = child_compiles(facts, job), job.grown_bytes_per_s
         if not compiler and (grown or 0.0) < limits.growing_bytes_per_s * limits.leave_level:

@@ -1,0 +1,65 @@
+"""A job is judged by its own GPUs, whatever other programs do with the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.gpu.state import GpuProcess
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.job_scenes import STARTING, one
+
+TRAINS = (("compute", 0.97), ("data_disk", 0.03))
+HELD = {i: {"processes": (GpuProcess(7000 + i, GIB, "compute"),)} for i in range(1, 8)}
+FREE = {i: {"processes": (), "memory_used_bytes": 0} for i in range(1, 8)}
+FIRST = replace(
+    JOB_HEALTHY, job=replace(COMPUTING, stall=0.01, time=TRAINS), gpus=(0.97, *(0.0,) * 7), gpu_pids=(50,), power=560.0,
+    gpu_only_rates={i: {"power_watts": 70.0} for i in range(1, 8)},
+)  # fmt: skip
+"""A job on the first of eight GPUs."""
+LOADS = replace(one(STARTING, time=(("startup", 1.0),)), gpus=(0.0, 0.9), gpu_pids=(50,), gpu_only={1: HELD[1]})
+"""A job that loads its weights into the first of two GPUs, beside one on the second."""
+
+
+@pytest.mark.parametrize("others", [HELD, FREE], ids=["held", "free"])
+def test_the_gpus_that_others_hold_do_not_make_a_job_unsure(others: dict[int, dict[str, object]]) -> None:
+    machine = replace(FIRST, gpu_only=others)
+    verdict = verdict_of(machine, 30)
+    assert (verdict.state, classes(verdict), verdict.job_pid) == (State.OK, ["gpu_bound"], 50)
+    assert dict(verdict.primary.args)["gpus"] == 1
+    fed = verdict_of(replace(machine, gpus=(0.85, *machine.gpus[1:])), 30)
+    assert (fed.state, classes(fed)) == (State.OK, ["healthy"])
+    assert dict(fed.primary.args)["power"] == pytest.approx(0.8)
+
+
+def test_the_gpus_of_others_do_not_make_a_job_healthy() -> None:
+    idle = replace(
+        FIRST, gpus=(0.4, *(0.99,) * 7), gpu_only=HELD, gpu_only_rates={0: {"power_watts": 90.0}}, power=650.0
+    )
+    assert not {"gpu_bound", "healthy"} & {*classes(verdict_of(idle, 30))}
+    spins = replace(idle, gpus=(0.99,) * 8)
+    assert not {"gpu_bound", "healthy"} & {*classes(verdict_of(spins, 30))}
+
+
+def test_a_job_that_starts_beside_a_gpu_that_computes() -> None:
+    assert verdict_of(LOADS, 20).state is State.STARTING
+    not_yet = replace(LOADS, gpu_pids=(), gpu_only={0: {"processes": ()}, 1: HELD[1]}, tasks=(*LOADS.tasks, Task(7001)))
+    assert verdict_of(not_yet, 20).state is State.STARTING, "it is on none of the GPUs yet"
+    assert verdict_of(replace(LOADS, gpus=(0.3, 0.0)), 20).state is not State.STARTING
+
+
+def test_a_job_that_starts_right_after_the_one_before_on_the_same_gpu() -> None:
+    young = replace(STARTING.job, task=replace(STARTING.job.task, start=4000)) if STARTING.job else None
+    again = replace(LOADS, job=young, tasks=(young.task,) if young else (), gpus=(0.0, 0.0))
+    frames = play((FIRST, 40), (again, 15))
+    assert frames[-1].verdict.state is State.STARTING
+    seen: set[State] = {frame.verdict.state for frame in play((FIRST, 40), (replace(again, gpus=(0.4, 0.0)), 15))[-3:]}
+    assert State.STARTING not in seen
+
+
+def test_without_visible_processes_every_gpu_may_be_the_jobs() -> None:
+    hidden: Machine = replace(LOADS, gpu_pids=(), gpu_only={0: {"processes": None}, 1: {"processes": None}})
+    assert verdict_of(hidden, 20).state is not State.STARTING
+    assert verdict_of(replace(hidden, gpus=(0.0, 0.0)), 20).state is State.STARTING
