@@ -40,7 +40,9 @@ class JobMemory(NamedTuple):
     following: bool = False
     """Whether the newest restart is still costing time."""
     idle_s: float = 0.0
-    """Time lost while it has no worker; it counts for the next restart."""
+    """Time lost while it has no worker; the last seconds of it count for the next restart."""
+    left_ns: int | None = None
+    """Since when it has no worker; None while it has one, and before the first."""
 
 
 class GpuMemory(NamedTuple):

@@ -17,6 +17,9 @@ MOST_RESTARTS = 8
 _WAITING = 0.5
 _AT_LEAST_S = 2.0
 """New workers are followed for at least this long: the batches of the old ones may last until then."""
+_TURN_S = 3.0
+"""Between the old workers and the new ones. Where a job is longer without any, it did something else until then: an
+evaluation that loads by itself."""
 NOTHING = JobMemory()
 
 Memory = Mapping[ProcessKey, JobMemory]
@@ -34,6 +37,7 @@ def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Threshold
     for key, job in table.jobs.items():
         old = memory.get(key, NOTHING)
         lost = _lost(job, rates.get(key), sample) * seconds
+        old = _without_workers(old, job, snapshot.at_ns - int(seconds * 1e9))
         new = _step(old, job, snapshot.at_ns, lost, lost >= _WAITING * seconds > 0, limits)
         if new != NOTHING:
             out[key] = new
@@ -52,6 +56,13 @@ def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
     return max(0.0, min(waits, 1.0 - (busy or 0.0)))
 
 
+def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
+    """The memory with the begin of a time without workers. since_ns: the newest moment at which they may have left."""
+    if job.ranks[0].workers or not old.newest_ticks or old.left_ns is not None:
+        return old
+    return old._replace(left_ns=since_ns)
+
+
 def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
     # The first rank stands for all: the workers of several ranks are never all new at one moment.
     starts = [worker.start_ticks for worker in job.ranks[0].workers]
@@ -59,10 +70,16 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
         return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old
     newest = max(old.newest_ticks, *starts)
     if old.newest_ticks and min(starts) > old.newest_ticks:
-        restart = WorkerRestart(at_ns, round(old.idle_s + lost_s, 3), 0.0)
+        apart_s = 0.0 if old.left_ns is None else (at_ns - old.left_ns) / 1e9
+        idle_s = old.idle_s + lost_s
+        own_s = idle_s * min(1.0, _TURN_S / apart_s) if apart_s else idle_s
+        restart = WorkerRestart(at_ns, round(own_s, 3), 0.0)
         before = old.turns
         if old.following and before:
             before = (*before[:-1], _unrelated(before[-1]))
+        if before:
+            last = before[-1]
+            before = (*before[:-1], last._replace(other_s=round(last.other_s + idle_s - own_s, 3)))
         return JobMemory(newest, (*before, restart)[-MOST_RESTARTS:], True)
     if not old.turns:
         return JobMemory(newest)

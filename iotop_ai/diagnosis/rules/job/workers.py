@@ -18,7 +18,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
     Claim: worker_respawn: training waits while they start, import and fill their queues again.
     Evidence: start times of the workers; samples of trainer and workers right after.
     Threshold: all workers of the first rank replaced twice, each time with >= 1 s lost; that is >= 5 % of the time
-        since the first, and at least half of all that was lost.
+        since the first, and at least half of all that was lost. Of a time without workers its last 3 s count.
     Blind spot: a validation with a loader of its own replaces them as well; epochs of more than ten minutes.
     """
     out, limits = [], facts.limits
