@@ -37,3 +37,11 @@ def test_the_seconds_between_two_sets_of_workers_are_their_cost() -> None:
     parts = [((ALONE, 3), (epoch(number, 0.9), 3), (epoch(number), 30)) for number in range(4)]
     verdict = play(*[scene for part in parts for scene in part])[-1].verdict
     assert verdict.primary.class_id == "worker_respawn"
+
+
+def test_a_job_that_goes_on_without_its_workers_loads_by_itself() -> None:
+    words = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60))]
+    assert "single_thread" not in words[:40], "it may start new ones"
+    assert words[-1] == "single_thread"
+    back = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60), (epoch(1), 60))]
+    assert "single_thread" not in back[-45:]

@@ -45,12 +45,21 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
+def _just_had_workers(facts: Facts, job: JobFacts) -> bool:
+    """Whether it had loaders a moment ago: it starts new ones or ends. A notebook may go on without any for hours."""
+    memory = facts.carry.memory.get(job.job.key)
+    if memory is None:
+        return False
+    return memory.left_ns is None or (facts.snapshot.at_ns - memory.left_ns) / 1e9 < facts.limits.respawn_most_s
+
+
 def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     """A job without loader workers prepares its data in the training thread.
 
     Claim: single_thread: one thread loads, prepares and trains in turn.
     Evidence: samples of the trainer; the GPU is idle meanwhile.
-    Threshold: no workers; the trainer runs >= 30 % of the time and more than it is blocked; GPU < 70 %, or none.
+    Threshold: no workers for 20 s; the trainer runs >= 30 % of the time and more than it is blocked; GPU < 70 %, or
+        none.
     Blind spot: training on the CPU itself looks the same: without a GPU at most 55 % sure; a thread that spins for a
         busy GPU does not count.
     """
@@ -59,8 +68,7 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         over, running = gate(facts, job), job.running
         if job.loads_apart or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
             continue
-        # A job that had loaders starts new ones or ends.
-        if facts.carry.memory.get(job.job.key) is not None:
+        if _just_had_workers(facts, job):
             continue
         busy = job.gpu_busy
         if (busy is not None and busy >= limits.gpu_fair) or (job.cpu_ratio or 0.0) > limits.thread_most:
