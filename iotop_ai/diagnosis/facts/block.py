@@ -111,6 +111,39 @@ def _spread(values: list[float], level: float) -> float:
     return sqrt(sum([(v - level) ** 2 for v in values]) / len(values))
 
 
+def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
+    """Whether a stacked device completes requests in no time at all: older kernels (md before 5.14) only count them."""
+    done = [one for one in rates if one is not None and (one.reads_per_s or one.writes_per_s)]
+    return bool(info.slaves and done) and not any(r.read_await_ms or r.await_ms or r.queue_size for r in done)
+
+
+def _timed_by_members(
+    rates: list[BlockRates | None], look: Window, info: BlockInfo, infos: Mapping[str, BlockInfo], layer: int = 0
+) -> list[BlockRates | None]:
+    """The rates of such a device with queue, awaits and utilisation of the devices that it is made of."""
+    tables = [{key.name: one for key, one in (s.block.value or {}).items()} for s in look.samples]
+    below = []
+    for name in info.slaves:
+        member = [table.get(name) for table in tables]
+        known = infos.get(name)
+        if known is not None and layer < _LOWER_LIMIT and _has_no_times(known, member):
+            member = _timed_by_members(member, look, known, infos, layer + 1)
+        below.append(member)
+    return [None if r is None else _with_times(r, rows) for r, *rows in zip(rates, *below, strict=True)]
+
+
+def _with_times(rates: BlockRates, members: list[BlockRates | None]) -> BlockRates:
+    known = [one for one in members if one is not None]
+    queues = [one.queue_size for one in known if one.queue_size is not None]
+    busy = [one.busy_ratio for one in known if one.busy_ratio is not None]
+    return rates._replace(
+        read_await_ms=_weighted([(one.read_await_ms, one.reads_per_s) for one in known]),
+        await_ms=_weighted([(one.await_ms, (one.reads_per_s or 0.0) + (one.writes_per_s or 0.0)) for one in known]),
+        queue_size=sum(queues) if queues else None,
+        busy_ratio=rates.busy_ratio or max(busy, default=None),
+    )
+
+
 def device_facts(
     key: BlockKey,
     info: BlockInfo,
@@ -121,13 +154,16 @@ def device_facts(
 ) -> DeviceFacts:
     """One device over the window. learned: the read latency baselines."""
     rates = [(s.block.value or {}).get(key) for s in look.samples]
+    timed = not _has_no_times(info, rates)
+    if not timed:
+        rates = _timed_by_members(rates, look, info, infos)
     known = [r for r in rates if r is not None]
     base = base_of(info, infos)
     serial = serves_serially(base)
     awaits = [_await(r) for r in rates]
     size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in known])
     await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
-    own = baseline_ms(learned, info, size, limits)
+    own = baseline_ms(learned, info, size, limits) if timed else None
     normal = prior_ms(base, size, limits)
     # The lower of the two: a long stall must not become normal. But a disk that was idle is faster than a busy one can
     # be, so that what it learned counts down to half of its kind's figure.

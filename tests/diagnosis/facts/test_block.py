@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from iotop_ai.diagnosis.facts.block import all_devices, base_of, prior_ms, serves_serially
+from iotop_ai.diagnosis.facts.block import DeviceFacts, all_devices, base_of, prior_ms, serves_serially
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
 from iotop_ai.diagnosis.facts.window import window
@@ -72,3 +74,29 @@ def test_means_are_weighted_and_partitions_left_out() -> None:
     assert facts[0].inflation == pytest.approx(20.0 / facts[0].normal_ms)
     assert facts[0].steady
     assert all_devices(None, look, PerSampleCache()) == ()
+
+
+def test_an_array_that_the_kernel_does_not_time_has_the_times_of_its_members() -> None:
+    untimed = {"await_ms": 0.0, "queue": 0.0, "busy": 0.0, "major": 9, "transport": ""}
+    volume = Disk("dm-0", kind="dm", slaves=("md0",), read_bytes_per_s=400 * MB, **untimed)  # type: ignore[arg-type]
+    array = replace(volume, name="md0", kind="md", slaves=("nvme0n1", "nvme1n1"))
+    first = Disk("nvme0n1", "nvme", read_bytes_per_s=300 * MB, await_ms=8.0, queue=20.0, busy=1.0)
+    second = replace(first, name="nvme1n1", read_bytes_per_s=100 * MB, await_ms=4.0, queue=3.0, busy=0.5)
+
+    def seen(*disks: Disk) -> DeviceFacts:
+        frame = play((Machine(disks=disks), 12))[-1]
+        look = window(frame.history, frame.snapshot.at_ns, 10, ("block",))
+        return all_devices(frame.snapshot.disks.value, look, PerSampleCache())[0]
+
+    for top in (volume, array):
+        facts = seen(top, *((array,) if top is volume else ()), first, second)
+        assert (facts.name, facts.read_bytes_per_s) == (top.name, 400 * MB)
+        assert (facts.read_await_ms, facts.await_ms) == (pytest.approx(7.0), pytest.approx(7.0))
+        assert (facts.queue_size, facts.busy_ratio) == (23.0, 1.0)
+        assert all(facts.slow)
+    lone = seen(array)
+    assert (lone.read_await_ms, lone.queue_size, lone.inflation) == (None, None, None), (
+        "of its members nothing is known"
+    )
+    timed = seen(replace(array, await_ms=1.0, queue=5.0), first, second)
+    assert (timed.read_await_ms, timed.queue_size) == (1.0, 5.0)

@@ -296,7 +296,8 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """A limit set on the job holds its reads back, not the device.
 
     Claim: io_limit: the loaders are blocked before their requests reach the device.
-    Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue.
+    Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue (of a stacked device that
+        the kernel does not time: its members').
     Threshold: read rate within 15 % of a limit (io.max, blkio.throttle) on its device, or fewer than 0.3 queued per
         blocked task (measured: 0.005 under a limit, 0.9 and above else) while the await is below 3 times normal.
     Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.

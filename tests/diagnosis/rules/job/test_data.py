@@ -154,3 +154,11 @@ def test_what_another_program_reads_again_is_not_the_jobs(who: str) -> None:
     frames = play((usual, 20), (burst, 3), (usual, 12))
     found = "cache_thrash" if who == "the job" else "storage_read"
     assert frames[-1].verdict.primary.class_id == found
+
+
+def test_an_array_that_the_kernel_does_not_time_is_no_limit() -> None:
+    disk = Disk("nvme0n1", "nvme", mount="", major=259, read_bytes_per_s=92 * MB, await_ms=9.0, queue=7.9, busy=1.0)
+    array = replace(disk, name="md0", kind="md", mount="/data", major=9, slaves=("nvme0n1",), await_ms=0.0, queue=0.0)
+    primary = verdict_of(replace(JOB_ALONE, disks=(array, disk))).primary
+    assert (primary.class_id, dict(primary.args)["device"]) == ("storage_read", "md0")
+    assert dict(primary.args)["await_ms"] == pytest.approx(9.0)
