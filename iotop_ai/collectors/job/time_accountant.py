@@ -171,12 +171,12 @@ class TimeAccountant:
             return
         busy = self._gpus.busy(job.gpus)
         phase = self._phase(job, state, tick, fresh, busy)
-        place = tick.places.get(job.key)
-        remote = place is not None and place.remote_mount is not None
+        place = tick.places.get(job.key, JobPlace())
+        remote = place.remote_mount is not None
         shares = [
             account(
                 self._interval(rank, state, tick, fresh[rank.key], busy)._replace(
-                    phase=phase, remote=remote, spins=self._gpus.spin(job.gpus)
+                    phase=phase, remote=remote, local=place.reads_locally, spins=self._gpus.spin(job.gpus)
                 )
             )
             for rank in seen

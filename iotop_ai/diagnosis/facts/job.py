@@ -16,7 +16,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeShares
-from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
+from iotop_ai.model.machine.filesystem import is_fuse
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
@@ -109,10 +109,7 @@ class JobFacts(NamedTuple):
     @property
     def reads_locally(self) -> bool:
         """Whether the mount from which it reads most is known not to be a network filesystem."""
-        first = self.place.mounts[0] if self.place.mounts else None
-        if first is None:
-            return False
-        return fuse_is_remote(first.fstype, first.source) is False if is_fuse(first.fstype) else not self.remote_mount
+        return self.place.reads_locally
 
     @property
     def through_fuse(self) -> bool:

@@ -14,7 +14,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.job.task_states import JobSample, SweepCounts, TaskCounts, TaskRates, sweep_rates, task_rates
 from iotop_ai.model.job.time_shares import TimeCounts, time_shares
-from iotop_ai.model.machine.filesystem import is_remote
+from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse, is_remote
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
@@ -143,6 +143,14 @@ class JobPlace(NamedTuple):
         """The mount from which it reads most, when it is a network filesystem; else None."""
         first = self.mounts[0] if self.mounts else None
         return first if first is not None and is_remote(first.fstype, first.source) else None
+
+    @property
+    def reads_locally(self) -> bool:
+        """Whether the mount from which it reads most is known not to be a network filesystem."""
+        first = self.mounts[0] if self.mounts else None
+        if first is None:
+            return False
+        return fuse_is_remote(first.fstype, first.source) is False if is_fuse(first.fstype) else not self.remote_mount
 
 
 class JobTable(NamedTuple):

@@ -62,6 +62,8 @@ class Interval(NamedTuple):
     own_written_bytes_per_s: float | None = None
     own_read_bytes_per_s: float | None = None
     """The same of the process itself; read from a device, or by calls where that is more."""
+    local: bool = False
+    """It is known to read from a local filesystem, where read_bytes has all that it waits for."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -97,15 +99,28 @@ def loads(interval: Interval) -> bool:
 
 def saves(interval: Interval) -> bool:
     """Whether those that wait for a device wait for writes: much is written meanwhile, and little read."""
-    written = interval.write_bytes_per_s or 0.0
-    return written >= SAVE_BYTES_PER_S and (interval.read_bytes_per_s or 0.0) < SAVE_READS * written
+    return _mostly_writes(interval.write_bytes_per_s, _reads(interval))
 
 
 def main_saves(interval: Interval) -> bool:
     """The same for the main thread, which with loaders known by name reads no data itself."""
-    lately = interval.lately_written_bytes_per_s or 0.0
-    reads = 0.0 if interval.loading is Loading.NAMED else interval.read_bytes_per_s or 0.0
-    return saves(interval) or (lately >= SAVE_BYTES_PER_S and reads < SAVE_READS * lately)
+    reads = 0.0 if interval.loading is Loading.NAMED else _reads(interval)
+    return saves(interval) or _mostly_writes(interval.lately_written_bytes_per_s, reads)
+
+
+def _mostly_writes(written: float | None, reads: float) -> bool:
+    return (written or 0.0) >= SAVE_BYTES_PER_S and reads < SAVE_READS * (written or 0.0)
+
+
+def _reads(interval: Interval) -> float:
+    """Bytes per second read from where they may be waited for. read_bytes lacks what NFS and FUSE give."""
+    by_calls = 0.0 if interval.local else interval.read_chars_per_s or 0.0
+    return max(interval.read_bytes_per_s or 0.0, by_calls)
+
+
+def _loaders_save(interval: Interval) -> bool:
+    """Whether those that the main thread waits for may save: loaders that are known by name only read."""
+    return interval.loading is not Loading.NAMED and saves(interval)
 
 
 def saves_aside(interval: Interval) -> bool:
@@ -121,21 +136,24 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     rest = left - busy
     # What shows a wait by itself.
     sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
-    saved = saves_aside(interval) and interval.loading is Loading.ITSELF
-    waits = _Waits((looks.waits,), looks.main_disk, looks.main_net, ("checkpoint" if saved else "data_cpu",), saved)
+    aside = saves_aside(interval) and interval.loading is Loading.ITSELF
+    cpu = "checkpoint" if aside else "data_cpu"
+    saved = aside or _loaders_save(interval)
+    waits = _Waits((looks.waits,), looks.main_disk, looks.main_net, (cpu,), saved)
     rest -= _take(interval, out, rest, sure, waits)
     # A main thread in a futex: a thread loader's queue, while its makers work. Beside loader processes what a thread of
     # the trainer computes is not data.
     weak = (looks.futex, looks.futex_computing)
     aside = saves_aside(interval) and interval.loading is not Loading.OTHERS
     cpus = ("data_cpu", "checkpoint" if aside else _computes(interval))
-    rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, _Waits(weak, cpus=cpus, saved=aside))
+    saved = aside or saves(interval)
+    rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, _Waits(weak, cpus=cpus, saved=saved))
     if interval.copies:
         out[_AT["transfer"]] += rest
         return
     running = min(rest, looks.running / whole)
     alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
-    dumps = saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
+    dumps = main_saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
     out[_AT["checkpoint" if dumps else "data_cpu" if alone and loads(interval) else "host"]] += running
     rest -= running
     backward = min(rest, looks.backward / whole)
@@ -160,9 +178,11 @@ def _waits_for_peers(interval: Interval) -> bool:
 def _without_gpu(interval: Interval, out: list[float]) -> None:
     looks, whole = interval.looks, interval.looks.looks
     sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
-    _take(interval, out, sure, sure, _Waits((looks.waits,), looks.main_disk, looks.main_net))
+    waits = _Waits((looks.waits,), looks.main_disk, looks.main_net, saved=_loaders_save(interval))
+    _take(interval, out, sure, sure, waits)
     # Of a futex only looks without a computing thread can be a wait: the threads of a thread loader compute as well.
-    _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, _Waits((looks.futex,)))
+    asleep = _Waits((looks.futex,), saved=saves(interval))
+    _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
     out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
     alone = interval.loading is Loading.ITSELF and (interval.own_cores is None or interval.own_cores <= _ONE_THREAD)
     out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += looks.running / whole
@@ -195,13 +215,13 @@ def _take(interval: Interval, out: list[float], most: float, found: float, waits
         return 0.0
     whole = interval.looks.looks
     part = taken / found / whole
-    saved = waits.saved or saves(interval)
-    disks = "checkpoint" if saved else "data_network" if interval.remote else "data_disk"
+    files = "data_network" if interval.remote else "data_disk"
+    disks = "checkpoint" if waits.saved else files
     for split, cpu in zip(waits.splits, waits.cpus, strict=False):
         out[_AT[disks]] += split.disk * part
         out[_AT["data_network"]] += split.network * part
         out[_AT[cpu]] += split.cpu * part
         out[_AT["data_other"]] += split.other * part
-    out[_AT["checkpoint" if main_saves(interval) else disks]] += waits.disk * part
+    out[_AT["checkpoint" if waits.saved or main_saves(interval) else files]] += waits.disk * part
     out[_AT["data_network"]] += waits.net * part
     return taken

@@ -387,6 +387,20 @@ def test_a_checkpoint_and_a_remote_mount() -> None:
     assert machine.grown() == {"data_network": 1000}
 
 
+def test_a_log_beside_a_network_filesystem_is_no_checkpoint() -> None:
+    """NFS and FUSE count no read_bytes; a local filesystem counts all that it waits for."""
+    machine = Machine()
+    machine.looks = {TRAINER: WAITS}
+    for mount, share in (
+        (JobMount("/mnt/s3", "fuse.s3fs", "s3fs", "0:60"), "data_network"),
+        (JobMount("/mnt/x", "fuse", "x", "0:61"), "data_disk"),
+        (JobMount("/data", "ext4", "/dev/sda1", "8:1"), "checkpoint"),
+    ):
+        machine.place = JobPlace(mounts=(mount,))
+        machine.moves(chars=80 * MB, write=2 * MB)
+        assert machine.grown() == {share: 1000}
+
+
 def test_another_users_job_goes_on_without_rates() -> None:
     machine = Machine(WITH_WORKERS)
     machine.io = {}

@@ -181,6 +181,35 @@ def test_what_shows_loading_and_saving() -> None:
     assert not saves(quiet._replace(write_bytes_per_s=2 * MB, read_bytes_per_s=1 * MB))
 
 
+FILES_FAR = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, remote=True)
+"""Loaders blocked in a network filesystem, which counts no read_bytes, beside a trainer that writes its log."""
+
+
+@pytest.mark.parametrize(
+    ("interval", "shares"),
+    [
+        (FILES_FAR, {"compute": 0.1, "data_network": 0.9}),
+        (FILES_FAR._replace(loading=OTHERS), {"compute": 0.1, "data_network": 0.9}),
+        (FILES_FAR._replace(gpu_busy=None), {"data_network": 1.0}),
+        (FILES_FAR._replace(looks=FUTEX_DISK, loading=ITSELF), {"compute": 0.1, "data_network": 0.9}),
+        (
+            FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, lately_written_bytes_per_s=1 * MB),
+            {"compute": 0.1, "data_network": 0.9},
+        ),
+        # PyTorch's workers never save, whatever the trainer writes meanwhile.
+        (FILES_FAR._replace(read_chars_per_s=0.0, write_bytes_per_s=80 * MB), {"compute": 0.1, "data_network": 0.9}),
+        (
+            FILES_FAR._replace(read_chars_per_s=0.0, write_bytes_per_s=80 * MB, loading=OTHERS),
+            {"compute": 0.1, "checkpoint": 0.9},
+        ),
+        # With a local disk what the page cache gives is no read that is waited for.
+        (FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, remote=False, local=True), {"compute": 0.1, "checkpoint": 0.9}),
+    ],
+)
+def test_reads_of_a_network_filesystem_are_no_saves(interval: Interval, shares: dict[str, float]) -> None:
+    assert named(interval) == shares
+
+
 SPLITS = ("waits", "futex", "futex_computing")
 NUMBERS = tuple(name for name in LookCounts._fields if name not in (*SPLITS, "looks"))
 PARTS = len(Split._fields)
