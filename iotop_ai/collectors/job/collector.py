@@ -107,7 +107,12 @@ class JobCollector:
             self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
         sampler = self._sampler
         sweeps = sampler.sweeps()
-        times = self._times.update(self._jobs, self._tick(table, now)) if self._jobs else {}
+        if self._jobs:
+            times = self._times.update(self._jobs, self._tick(table, now))
+        else:
+            # A job that is found again later was not watched meanwhile.
+            times = {}
+            self._times.forget()
         newest = JobTable(self._jobs, sweeps, sampler.tasks(), self._place, sampler.cpu_ns, times)
         # Without a job, repeat the table with its time, so that rules see no new sample.
         if newest.jobs or newest != self._newest:
@@ -126,7 +131,11 @@ class JobCollector:
     def _tick(self, table: ProcessTable, now: int) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
         at_ns, suspended_ns = self._clock.monotonic_ns(), self._clock.suspended_ns()
-        ages = {key: key.age_s(at_ns, suspended_ns, table.clk_tck) for key in self._jobs}
+        # The youngest training process decides: a launcher may be old, and starts them again after a failure.
+        ages = {
+            job.key: min((rank.key.age_s(at_ns, suspended_ns, table.clk_tck) for rank in job.ranks), default=None)
+            for job in self._jobs.values()
+        }
         looks = self._sampler.looks()
         children = self._descendants.update(table, ranks)
         return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages)

@@ -32,6 +32,8 @@ ATTACHED_S = 60.0
 ALONE_S = 10.0
 """Age from which a job without GPU and loaders has begun to train."""
 HUNG_S = 60.0
+BLIND_MS = 5000
+"""Time without a look after which it is no longer known what happened in it."""
 LATELY_NS = 10_000_000_000
 _NO_PLACE = JobPlace()
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
@@ -41,7 +43,7 @@ _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpo
 class _State:
     """What is kept of a job from tick to tick."""
 
-    __slots__ = ("at_ns", "counts", "movement", "own_cores", "past", "started", "stepped", "totals")
+    __slots__ = ("at_ns", "counts", "movement", "own_cores", "past", "ranks", "started", "stepped", "totals")
 
     def __init__(self, at_ns: int, started: bool) -> None:
         self.counts = TimeCounts()
@@ -49,6 +51,7 @@ class _State:
         self.started = started
         self.stepped = False
         """Whether it was seen to train: it has loaders, or used a GPU."""
+        self.ranks: frozenset[ProcessKey] = frozenset()
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
         self.own_cores: dict[ProcessKey, float | None] = {}
@@ -56,7 +59,7 @@ class _State:
 
 
 class Tick(NamedTuple):
-    """What one tick knows. looks, loading: by training process. ages_s: of each job, None unknown."""
+    """What one tick knows. looks, loading: by training process. ages_s: of each job's youngest one, None unknown."""
 
     at_ns: int
     table: ProcessTable
@@ -155,18 +158,29 @@ class TimeAccountant:
         out = {}
         for key, job in jobs.items():
             state = self._states.get(key)
+            begun = (tick.ages_s.get(key) or 0.0) > ATTACHED_S
             if state is None:
-                state = self._states[key] = _State(tick.at_ns, (tick.ages_s.get(key) or 0.0) > ATTACHED_S)
+                state = self._states[key] = _State(tick.at_ns, begun)
+            ranks = frozenset(rank.key for rank in job.ranks)
+            if ranks.isdisjoint(state.ranks):
+                # torchrun starts all of them again after a failure: they import, load and compile again.
+                state.started = begun
+            state.ranks = ranks
             self._account(job, state, tick)
             out[key] = state.counts
         return out
+
+    def forget(self) -> None:
+        """There is no job."""
+        if self._states:
+            self._states, self._gpus, self._inherited = {}, _GpuMoments(), _Inherited()
 
     def _account(self, job: Job, state: _State, tick: Tick) -> None:
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
         fresh = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
         seen = [rank for rank in job.ranks if rank.key in tick.looks]
         if milliseconds <= 0 or not any(tick.looks[rank.key].looks for rank in seen):
-            if not state.totals or (milliseconds > 0 and not seen):
+            if not state.totals or (milliseconds > 0 and not seen) or milliseconds > BLIND_MS:
                 state.totals, state.at_ns = fresh, tick.at_ns
             return
         busy = self._gpus.busy(job.gpus)

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,7 +22,9 @@ from iotop_ai.collectors.job.task_sampler import MOST_TASKS, TaskSampler
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
 from iotop_ai.model.job.task_states import APART, COARSE, PLACES, SweepCounts, add_sweep, place_of
-from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.job.looks import LookCounts
+from iotop_ai.model.job.time_shares import TimeCounts
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable
 
 TRAINER = Path(__file__).resolve().parents[2] / "scenarios" / "trainer.py"
 
@@ -117,6 +120,80 @@ def test_without_a_job_nothing_is_read_again() -> None:
     assert first == JobTable(own_cpu_ns=0)
     processes.close()
     jobs.close()
+
+
+class _Looks:
+    """A sampler of made looks: one a tick at each training process."""
+
+    cpu_ns = 0
+
+    def __init__(self) -> None:
+        self.keys: list[ProcessKey] = []
+
+    def select(self, jobs: Mapping[ProcessKey, Job]) -> None:
+        self.keys = [rank.key for job in jobs.values() for rank in job.ranks]
+
+    def looks(self) -> dict[ProcessKey, LookCounts]:
+        return {key: LookCounts(looks=20, running=20) for key in self.keys}
+
+    def answering(self) -> frozenset[ProcessKey]:
+        return frozenset()
+
+    def close(self) -> None:
+        pass
+
+    def sweeps(self) -> dict[ProcessKey, object]:
+        return {}
+
+    loading = tasks = traffic = sweeps
+
+
+class _Seconds(Clock):
+    now_s = 10_000
+
+    def monotonic_ns(self) -> int:
+        return self.now_s * 10**9
+
+    def suspended_ns(self) -> int:
+        return 0
+
+
+def job_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: Sequence[ProcessKey | None]) -> list[TimeCounts]:
+    """The counters, second by second, of a launcher whose one rank is each of these; None: it has none, and no job."""
+    top = ProcessKey(50, 1)
+    clock, now = _Seconds(), [ranks[0]]
+
+    def found(*_: object) -> dict[ProcessKey, Job]:
+        return {} if now[0] is None else {top: Job(top, "train.py", "alice", 0, (Rank(now[0]),))}
+
+    monkeypatch.setattr("iotop_ai.collectors.job.collector.find_jobs", found)
+    jobs = JobCollector(Root(str(tmp_path)), clock, sampler=cast("TaskSampler", _Looks()))
+    out = []
+    for rank in ranks:
+        now[0] = rank
+        keys = [top] if rank is None else [top, rank]
+        info = {key: ProcessInfo("python", ("python", "train.py"), "alice", 0) for key in keys}
+        stat = {key: ProcessStat("S", 50, 0, 0, 0, 0, 0, 1, 0, 0) for key in keys}
+        at = clock.monotonic_ns()
+        jobs.see(ProcessTable({}, stat, info, frozenset(), at, at, (at,), {}, {}, {}, {}), None)
+        out.append(jobs.read().times.get(top, TimeCounts()))
+        clock.now_s += 1
+    jobs.close()
+    return out
+
+
+def test_while_no_job_is_found_no_time_is_given_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rank = ProcessKey(60, 2)
+    times = job_times(tmp_path, monkeypatch, [rank, rank, *[None] * 600, rank, rank])
+    assert times[1].whole_ms == 1000
+    assert times[-1].whole_ms == 1000
+
+
+def test_the_age_of_a_job_is_that_of_its_youngest_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = ProcessKey(60, 100), ProcessKey(61, 10_002 * 100)
+    times = job_times(tmp_path, monkeypatch, [old, old, new, new])
+    assert (times[1].startup, times[3].startup) == (0, 2000)
+    assert job_times(tmp_path, monkeypatch, [new, new, new, new])[3].startup > 0, "its launcher is old"
 
 
 def test_a_pid_with_another_owner_is_not_looked_at() -> None:

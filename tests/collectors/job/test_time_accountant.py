@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from iotop_ai.collectors.job.time_accountant import ALONE_S, ATTACHED_S, HUNG_S, STARTUP_MOST_S, Tick, TimeAccountant
+from iotop_ai.collectors.job.time_accountant import (
+    ALONE_S,
+    ATTACHED_S,
+    BLIND_MS,
+    HUNG_S,
+    STARTUP_MOST_S,
+    Tick,
+    TimeAccountant,
+)
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
@@ -158,6 +166,55 @@ def test_the_rank_that_loses_most_decides() -> None:
     assert machine.grown() == {"compute": 370, "data_disk": 630}
     machine.looks = {PEER: RUNS}
     assert machine.grown() == {"compute": 1000}, "where only one was looked at it decides"
+
+
+def test_time_without_a_look_is_not_given_to_the_next_one() -> None:
+    machine = Machine()
+    machine.next()
+    machine.looks = {TRAINER: LookCounts()}
+    for _ in range(3):
+        assert machine.grown() == {}
+    machine.looks = {TRAINER: RUNS}
+    assert machine.grown() == {"host": 4000}, "some ticks"
+    machine.looks = {TRAINER: LookCounts()}
+    for _ in range(600):
+        assert machine.grown() == {}
+    machine.looks = {TRAINER: RUNS}
+    (grown,) = machine.grown().values()
+    assert grown <= BLIND_MS + 1000
+
+
+def test_what_is_not_watched_is_forgotten() -> None:
+    machine = Machine()
+    machine.busy[GPU] = 90
+    machine.next()
+    machine.accountant.forget()
+    machine.busy[GPU] = 0
+    machine.looks = {TRAINER: LookCounts()}
+    machine.next(600.0)
+    machine.looks = {TRAINER: WAITS}
+    machine.next()
+    assert machine.counts == TimeCounts(data_disk=1000)
+
+
+def test_a_launcher_that_starts_its_ranks_again_starts() -> None:
+    machine = Machine(age_s=2.0)
+    machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (GPU,))))}
+    machine.looks = {TRAINER: RUNS, PEER: RUNS}
+    machine.busy[GPU] = 90
+    machine.next(100.0)
+    machine.busy[GPU] = 0
+    machine.looks = {PEER: RUNS, OTHER: RUNS}
+    machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(PEER, (), (GPU,)), Rank(OTHER, (), (GPU,))))}
+    assert machine.grown() == {"host": 1000}, "one of two is new"
+    machine.age_s = 2.0
+    machine.looks = {WORKER: RUNS}
+    machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(WORKER, (), (GPU,)),))}
+    assert machine.grown() == {"startup": 1000}
+    machine.busy[GPU] = 90
+    assert machine.grown() == {"compute": 900, "host": 100}
+    machine.busy[GPU] = 0
+    assert machine.grown() == {"host": 1000}
 
 
 def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
