@@ -102,7 +102,7 @@ class JobCollector:
         if now >= self._place_due_ns:
             self._place_due_ns = now + int(PLACE_S * 1e9)
             self._places.forget(frozenset(self._jobs))
-            fresh = {key: self._with_traffic(job, self._places.read(job)) for key, job in self._jobs.items()}
+            fresh = {key: self._with_traffic(job, self._places.read(job, now)) for key, job in self._jobs.items()}
             # Keep equal objects, so that a recording does not repeat them.
             self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
         sampler = self._sampler

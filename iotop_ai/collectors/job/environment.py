@@ -28,6 +28,8 @@ SHM_TIMEOUT_S = 0.05
 """After this time the size is unknown; the next call waits for the first to end."""
 SOCKETS_EVERY = 5
 """Readings between two reads of a job's sockets."""
+HALF_NS = 60_000_000_000
+"""Time after which a mount that was seen counts half: a job that copied its data first reads from elsewhere now."""
 Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
@@ -42,12 +44,13 @@ class EnvironmentReader:
         self._unified = unified_folder(root)
         self._statvfs = statvfs
         self._shm_workers: dict[ProcessKey, BackgroundWorker] = {}
-        self._seen: dict[ProcessKey, Counter[JobMount]] = {}
+        self._seen: dict[ProcessKey, dict[JobMount, float]] = {}
+        self._seen_ns: dict[ProcessKey, int] = {}
         self._turn = 0
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
-    def read(self, job: Job) -> JobPlace:
-        """The environment of a job now."""
+    def read(self, job: Job, now_ns: int = 0) -> JobPlace:
+        """The environment of a job now. now_ns: monotonic time, by which what was seen earlier loses its weight."""
         self._turn += 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]
@@ -65,7 +68,7 @@ class EnvironmentReader:
             total,
             full,
             self._allowed(key),
-            self._mounts(job, members),
+            self._mounts(job, members, now_ns),
             *self._listens(job),
             None if memory is None else memory.room_bytes,
         )
@@ -73,7 +76,7 @@ class EnvironmentReader:
     def forget(self, jobs: frozenset[ProcessKey]) -> None:
         """Forget other jobs."""
         for key in self._seen.keys() - jobs:
-            del self._seen[key]
+            del self._seen[key], self._seen_ns[key]
         for key in self._sockets.keys() - jobs:
             del self._sockets[key]
         for key in self._shm_workers.keys() - jobs:
@@ -111,19 +114,23 @@ class EnvironmentReader:
                 return count_cpus(line.partition(b":")[2])
         return None
 
-    def _mounts(self, job: Job, members: list[ProcessKey]) -> tuple[JobMount, ...]:
+    def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
         """Mounts of data files that some members have open, now or at an earlier read."""
-        seen = self._seen.setdefault(job.key, Counter())
+        seen = self._seen.get(job.key, {})
         start = self._turn * MOST_READERS % len(members)
         ids: Counter[int] = Counter()
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
         if ids:
+            kept = 0.5 ** ((now_ns - self._seen_ns.get(job.key, now_ns)) / HALF_NS)
+            seen = self._seen[job.key] = {mount: times * kept for mount, times in seen.items()}
+            self._seen_ns[job.key] = now_ns
             raw = self._raw(f"proc/{members[0].pid}/mountinfo")
             table = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
             for number, times in ids.items():
                 for mount in parse_mountinfo(table.get(number, b"")):
-                    seen[JobMount(mount.path, mount.fstype, mount.source, mount.device)] += times
+                    found = JobMount(mount.path, mount.fstype, mount.source, mount.device)
+                    seen[found] = seen.get(found, 0.0) + times
         # Counter.most_common imports heapq at its first call, and this thread opens nothing outside /proc.
         return tuple(sorted(seen, key=seen.__getitem__, reverse=True)[:MOST_MOUNTS])
 

@@ -114,6 +114,21 @@ def test_mounts_of_open_data_files_by_their_id(tmp_path: Path) -> None:
     assert reader.read(JOB).mounts == ()
 
 
+def test_a_job_that_copied_its_data_first_reads_from_its_new_place_soon(tmp_path: Path) -> None:
+    put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
+    opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
+    reader = EnvironmentReader(Root(str(tmp_path)))
+    for second in range(0, 1800, 2):
+        assert [mount.path for mount in reader.read(JOB, second * 10**9).mounts] == ["/nfs"]
+    (tmp_path / "proc/10/fd/3").unlink()
+    opened(tmp_path, 4, "/data/shard-1.tar", 40)
+    seen = [reader.read(JOB, second * 10**9) for second in range(1800, 1880, 2)]
+    assert seen[0].remote_mount is not None
+    assert [mount.path for mount in seen[-1].mounts] == ["/data", "/nfs"]
+    (tmp_path / "proc/10/fd/4").unlink()
+    assert reader.read(JOB, 10**15).mounts == seen[-1].mounts, "nothing else was seen since"
+
+
 def test_nothing_readable_is_nothing_known(tmp_path: Path) -> None:
     place = EnvironmentReader(Root(str(tmp_path))).read(JOB)
     assert place.limits == ()
