@@ -34,8 +34,11 @@ ALONE_S = 10.0
 HUNG_S = 60.0
 BLIND_MS = 5000
 """Time without a look after which it is no longer known what happened in it."""
+COMPILES_NS = 5_000_000_000
+"""Time for which a compiler that neither runs nor uses CPU still counts: stat is not read in every tick."""
 LATELY_NS = 10_000_000_000
 _NO_PLACE = JobPlace()
+_ENDED, _WORKS = ("Z", "X"), ("R", "D")
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
 """Shares for which the other ranks of a job wait as well."""
 
@@ -43,7 +46,7 @@ _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpo
 class _State:
     """What is kept of a job from tick to tick."""
 
-    __slots__ = ("at_ns", "counts", "movement", "own_cores", "past", "ranks", "started", "stepped", "totals")
+    __slots__ = ("at_ns", "compilers", "counts", "movement", "own_cores", "past", "ranks", "started", "stepped", "totals")
 
     def __init__(self, at_ns: int, started: bool) -> None:
         self.counts = TimeCounts()
@@ -55,6 +58,8 @@ class _State:
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
         self.own_cores: dict[ProcessKey, float | None] = {}
+        self.compilers: dict[ProcessKey, tuple[int, int]] = {}
+        """CPU ticks of each compiler below it, and when it last worked."""
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
 
 
@@ -235,11 +240,11 @@ class TimeAccountant:
             state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
         state.stepped = state.stepped or bool(job.workers) or self._gpus.used_by(job)
         if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
-            # A notebook or a server that nobody asks for anything stands as still.
+            # A notebook or a server without a request stands as still.
             holds = bool(job.gpus or job.workers)
             if holds and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
                 return Phase.HUNG
-        compiles = any(_compiles(tick, rank.key) for rank in job.ranks)
+        compiles = _compiles(job, state, tick)
         age = tick.ages_s.get(job.key) or 0.0
         if not state.started:
             # The first compile comes before the first step: while it lasts, loaders and age do not show training.
@@ -280,9 +285,21 @@ def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> flo
     return state.own_cores.get(key)
 
 
-def _compiles(tick: Tick, key: ProcessKey) -> bool:
-    info = tick.table.info
-    return any(child in info and info[child].name in COMPILERS for child in tick.children.get(key, ()))
+def _compiles(job: Job, state: _State, tick: Tick) -> bool:
+    """Whether a compiler below it works: one that was not waited for, or waits for its own input, does not."""
+    table, before = tick.table, state.compilers
+    state.compilers = {}
+    for child in (child for rank in job.ranks for child in tick.children.get(rank.key, ())):
+        if child not in table.info or table.info[child].name not in COMPILERS:
+            continue
+        stat = table.stat.get(child)
+        if stat is None or stat.state in _ENDED:
+            continue
+        ticks = stat.utime_ticks + stat.stime_ticks
+        old, worked_ns = before.get(child, (-1, 0))
+        works = stat.state in _WORKS or ticks != old
+        state.compilers[child] = ticks, tick.at_ns if works else worked_ns
+    return any(tick.at_ns - worked_ns < COMPILES_NS for _, worked_ns in state.compilers.values())
 
 
 def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:

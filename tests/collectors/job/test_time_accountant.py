@@ -11,6 +11,7 @@ from iotop_ai.collectors.job.time_accountant import (
     ALONE_S,
     ATTACHED_S,
     BLIND_MS,
+    COMPILES_NS,
     HUNG_S,
     STARTUP_MOST_S,
     Tick,
@@ -57,6 +58,7 @@ class Machine:
         self.stat_ns: dict[ProcessKey, int] = {}
         """When each stat was read, where that is not this tick."""
         self.children: dict[ProcessKey, str] = {}
+        self.child_state = "R"
         self.reaped = 0
         self.gpu: dict[str, Any] = {}
         """Further fields of each GPU."""
@@ -92,7 +94,10 @@ class Machine:
     def tick(self) -> Tick:
         """What this tick knows."""
         stat = {key: ProcessStat("S", 1, 0, 0, 0, ticks, 0, 1, 0, 0) for key, ticks in self.ticks.items()}
-        stat |= {key: ProcessStat("R", TRAINER.pid, FAULTS, 0, 0, 0, 0, 1, 0, 0) for key in self.children}
+        stat |= {
+            key: ProcessStat(self.child_state, TRAINER.pid, FAULTS, 0, 0, self.ticks.get(key, 0), 0, 1, 0, 0)
+            for key in self.children
+        }
         stat[self.key] = stat[self.key]._replace(cminflt=FAULTS * self.reaped)
         info = {key: ProcessInfo(name, (), "alice", 1000) for key, name in self.children.items()}
         io = {key: ProcessIo(*fields) for key, fields in self.io.items()}
@@ -330,6 +335,22 @@ def test_a_compiler_below_the_job() -> None:
     assert machine.grown() == {"compute": 600, "compile": 400}
     machine.children = {CHILD: "python3"}
     assert machine.grown() == {"compute": 600, "host": 400}
+
+
+def test_a_compiler_that_does_nothing_compiles_nothing() -> None:
+    machine = Machine()
+    machine.child("gcc")
+    machine.child_state = "Z"
+    assert machine.grown() == {"host": 1000}
+    machine.child_state = "S"
+    machine.next(10.0)
+    assert machine.grown(10.0) == {"host": 10_000}, "it waits for its input"
+    machine.moves(CHILD, cpu=1)
+    for _ in range(COMPILES_NS // SECOND):
+        assert machine.grown() == {"compile": 1000}
+    assert machine.grown() == {"host": 1000}
+    machine.child_state = "D"
+    assert machine.grown() == {"compile": 1000}
 
 
 def test_the_first_compile_belongs_to_the_start() -> None:
