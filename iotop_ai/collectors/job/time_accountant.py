@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.gpu.moment import copies, spins
+from iotop_ai.model.gpu.sharing import parts
 from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.movement import Movement, Totals
@@ -77,6 +78,19 @@ class Tick(NamedTuple):
     ages_s: Mapping[ProcessKey, float | None]
 
 
+class _GpuUse(NamedTuple):
+    """What a job's GPUs do. busy: their mean utilisation for it, 0..1, None where none is known.
+
+    others: the same for other jobs. spins: they only wait for each other. copies: one receives as much as its link
+    carries.
+    """
+
+    busy: float | None = None
+    others: float = 0.0
+    spins: bool = False
+    copies: bool = False
+
+
 class _GpuMoments:
     """What the GPUs do; a rate lasts until the next reading of its GPU."""
 
@@ -95,32 +109,26 @@ class _GpuMoments:
                 self._copying[uuid] = copies(reading.value, received_bytes_per_s(old, reading))
         self._readings = now
 
-    def busy(self, uuids: Collection[str]) -> float | None:
-        """Mean utilisation of those that answered, 0..1; None where none is known."""
-        answered = {uuid for uuid in uuids if uuid in self._readings and self._readings[uuid].value is not None}
-        known = [one for uuid in answered if (one := self._busy.get(uuid)) is not None]
-        return sum(known) / len(known) if known else None
-
-    def used_by(self, job: Job) -> bool:
-        """Whether this job uses one of its GPUs: beside another program only where the driver tells whose."""
-        pids = {key.pid for key in job.members}
-        for uuid in job.gpus:
-            state = self._readings[uuid].value if uuid in self._readings else None
-            if state is None or (self._busy.get(uuid) or 0.0) < STEPS_GPU:
-                continue
-            programs = [process for process in state.processes or () if process.kind == "compute"]
-            mine = [process for process in programs if process.found and process.pid in pids]
-            if len(mine) == len(programs) or any((one.sm_percent or 0) >= STEPS_GPU * 100 for one in mine):
-                return True
-        return False
-
-    def spin(self, uuids: Collection[str]) -> bool:
-        """Whether these GPUs only wait for each other."""
-        return spins([self._readings[uuid].value for uuid in uuids if uuid in self._readings])
-
-    def copy(self, uuids: Collection[str]) -> bool:
-        """Whether one of them receives as much as its link carries."""
-        return any(self._copying.get(uuid, False) for uuid in uuids)
+    def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
+        """What those of a job do for it. pids: of the job."""
+        states = {uuid: self._readings[uuid].value for uuid in uuids if uuid in self._readings}
+        shared = {uuid: part for uuid, one in states.items() if one is not None and (part := parts(one, pids))}
+        known, others = [], 0.0
+        for uuid in [uuid for uuid, one in states.items() if one is not None]:
+            busy = self._busy.get(uuid)
+            if uuid in shared:
+                others += shared[uuid].others or 0.0
+                busy = shared[uuid].own
+            if busy is not None:
+                known.append(busy)
+        if not known:
+            return _GpuUse()
+        return _GpuUse(
+            sum(known) / len(known),
+            others / len(known),
+            not shared and spins(list(states.values())),
+            any(self._copying.get(uuid, False) for uuid in uuids if uuid not in shared),
+        )
 
 
 class _Inherited:
@@ -169,7 +177,7 @@ class TimeAccountant:
             ranks = frozenset(rank.key for rank in job.ranks)
             if ranks.isdisjoint(state.ranks):
                 # torchrun starts all of them again after a failure: they import, load and compile again.
-                state.started = begun
+                state.started, state.stepped = begun, False
             state.ranks = ranks
             self._account(job, state, tick)
             out[key] = state.counts
@@ -188,15 +196,16 @@ class TimeAccountant:
             if not state.totals or (milliseconds > 0 and not seen) or milliseconds > BLIND_MS:
                 state.totals, state.at_ns = fresh, tick.at_ns
             return
-        busy = self._gpus.busy(job.gpus)
-        phase = self._phase(job, state, tick, fresh, busy)
+        pids = _pids(job, tick) if job.gpus else frozenset()
+        gpus = self._gpus.use(job.gpus, pids)
+        phase = self._phase(job, state, tick, fresh, gpus.busy)
         place = tick.places.get(job.key, JobPlace())
         remote = place.remote_mount is not None
         shares = [
             account(
-                self._interval(rank, state, tick, fresh[rank.key], busy)._replace(
-                    phase=phase, remote=remote, local=place.reads_locally, spins=self._gpus.spin(job.gpus)
-                )
+                self._interval(
+                    rank, state, tick, fresh[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
+                )._replace(phase=phase, remote=remote, local=place.reads_locally, spins=gpus.spins)
             )
             for rank in seen
             if tick.looks[rank.key].looks
@@ -207,8 +216,8 @@ class TimeAccountant:
         state.at_ns += milliseconds * 1_000_000
         state.totals = fresh
 
-    def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, busy: float | None) -> Interval:
-        """A rank's interval. busy: utilisation of the job's GPUs, for a rank whose own are not known."""
+    def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, gpus: _GpuUse) -> Interval:
+        """A rank's interval. gpus: its own, or all of the job where these are not known."""
         seconds = (tick.at_ns - state.at_ns) / 1e9
         before = state.totals.get(rank.key)
 
@@ -220,7 +229,7 @@ class TimeAccountant:
         return Interval(
             tick.looks[rank.key],
             tick.loading.get(rank.key, Loading.ITSELF),
-            self._gpus.busy(rank.gpus) if rank.gpus else busy,
+            gpus.busy,
             None if before is None else rate(before.read, now.read),
             None if before is None else rate(before.chars, now.chars),
             None if before is None else rate(before.write, now.write),
@@ -228,7 +237,8 @@ class TimeAccountant:
             lately_written_bytes_per_s=lately.write,
             own_written_bytes_per_s=lately.own_write,
             own_read_bytes_per_s=lately.own_read,
-            copies=self._gpus.copy(rank.gpus),
+            copies=gpus.copies and bool(rank.gpus),
+            others_busy=gpus.others,
         )
 
     def _phase(
@@ -236,9 +246,10 @@ class TimeAccountant:
     ) -> Phase:
         if (busy or 0.0) >= STEPS_GPU:
             state.movement.moves(tick.at_ns, fresh)
+            state.stepped = True
         else:
             state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
-        state.stepped = state.stepped or bool(job.workers) or self._gpus.used_by(job)
+        state.stepped = state.stepped or bool(job.workers)
         if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
             # A notebook or a server without a request stands as still.
             holds = bool(job.gpus or job.workers)
@@ -261,6 +272,12 @@ class _Lately(NamedTuple):
     write: float | None = None
     own_read: float | None = None
     own_write: float | None = None
+
+
+def _pids(job: Job, tick: Tick) -> frozenset[int]:
+    """All processes of a job, as far down as they are known."""
+    below = (child.pid for rank in job.ranks for child in tick.children.get(rank.key, ()))
+    return frozenset((job.key.pid, *(key.pid for key in job.members), *below))
 
 
 def _lately(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _Lately:

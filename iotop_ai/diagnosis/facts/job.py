@@ -7,6 +7,7 @@ from operator import itemgetter, mul
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
+from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, others_on
 from iotop_ai.diagnosis.facts.time_window import window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, window
 from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
@@ -67,7 +68,7 @@ class JobFacts(NamedTuple):
     write_bytes_per_s: float | None
     cpu_ratio: float | None
     gpu_busy: float | None
-    """Mean utilisation of its GPUs; None when unknown or without one."""
+    """Mean utilisation of its GPUs, its own part where others compute on them; None when unknown or without one."""
     gpus: int
     age_s: float | None
     """Of its oldest trainer."""
@@ -77,6 +78,8 @@ class JobFacts(NamedTuple):
     """Where its time went over the window; None where that was not counted. The figures above follow from it then."""
     long_time: TimeShares | None = None
     """The same over the long window."""
+    shares_gpu: bool = False
+    """Another job works on its GPUs, or may: that they are busy does not show that it has its data."""
 
     @property
     def workers(self) -> int:
@@ -245,10 +248,13 @@ def job_facts(
         rates = _rates(look, key)
         # Between two sets of workers a job has none for a moment; it is still not a job that loads by itself.
         workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
-        busy, long_busy = (_gpu_busy(one, job, gpu, len(table.jobs)) for one in (look, long))
         place = table.places.get(key, NO_PLACE)
-        lost = _lost(_rates(long, key), workers, long_busy, window_shares(long, key), place)
-        wait = _lost(rates, workers, busy, window_shares(look, key), place)
+        time, long_time = (window_shares(one, key) for one in (look, long))
+        others = others_on(snapshot, job)
+        busy, shares_gpu = gpu_busy(look, job, gpu, len(table.jobs), others, time)
+        long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), others, long_time)
+        lost = _lost(_rates(long, key), workers, long_busy, long_time, place)
+        wait = _lost(rates, workers, busy, time, place)
         denied = processes is None or not job.members.isdisjoint(processes.denied)
         tick = 100 if processes is None else processes.clk_tck
         moved = _moved(look.samples, job, denied, processes is None)
@@ -285,6 +291,7 @@ def job_facts(
                 _weighted(rates, "apart_ratio"),
                 wait.time,
                 lost.time,
+                shares_gpu,
             )
         )
     return tuple(out)
@@ -300,16 +307,6 @@ def _growth(look: Window, job: Job) -> float | None:
         for key in ranks
         if (task := s.jobs.value.tasks.get(key)) is not None
     )
-
-
-def _gpu_busy(look: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
-    """The mean of its own GPUs; of all in use where it is the only job and its GPUs are not visible."""
-    own = job.gpus
-    if own:
-        return mean(
-            rates.busy_ratio for s in look.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own
-        )
-    return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
 
 
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:

@@ -64,6 +64,8 @@ class Interval(NamedTuple):
     """The same of the process itself; read from a device, or by calls where that is more."""
     local: bool = False
     """It is known to read from a local filesystem, where read_bytes has all that it waits for."""
+    others_busy: float = 0.0
+    """Utilisation of its GPUs by other jobs: then gpu_busy is its own part."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -141,6 +143,10 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     saved = aside or _loaders_save(interval)
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_net, (cpu,), saved)
     rest -= _take(interval, out, rest, sure, waits)
+    # While another job's kernels run, the job may wait for them: nothing but a sure wait is its own loss then.
+    shared = min(rest, interval.others_busy)
+    out[_AT["unexplained"]] += shared
+    rest -= shared
     # A main thread in a futex: a thread loader's queue, while its makers work. Beside loader processes what a thread of
     # the trainer computes is not data.
     weak = (looks.futex, looks.futex_computing)

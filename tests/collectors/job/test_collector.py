@@ -20,9 +20,9 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.collector import JobCollector
 from iotop_ai.collectors.job.task_sampler import MOST_TASKS, TaskSampler
 from iotop_ai.collectors.process.collector import ProcessCollector
+from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
 from iotop_ai.model.job.task_states import APART, COARSE, PLACES, SweepCounts, add_sweep, place_of
-from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable
 

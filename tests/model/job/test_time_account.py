@@ -186,6 +186,24 @@ FILES_FAR = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, remote=True
 
 
 @pytest.mark.parametrize(
+    ("looks", "shares"),
+    [
+        # What shows a wait for data by itself is the job's loss, whoever else computes on its GPU.
+        (QUEUE_DISK, {"compute": 0.05, "data_disk": 0.95}),
+        (
+            LookCounts(looks=20, waits=Split(disk=10.0), running=10),
+            {"compute": 0.05, "data_disk": 0.5, "unexplained": 0.45},
+        ),
+        # A main thread that runs or sleeps in a futex may wait until the other job's kernels are done.
+        (RUNS, {"compute": 0.05, "unexplained": 0.9, "host": 0.05}),
+        (FUTEX_DISK, {"compute": 0.05, "unexplained": 0.9, "data_disk": 0.05}),
+    ],
+)
+def test_a_gpu_on_which_another_job_computes(looks: LookCounts, shares: dict[str, float]) -> None:
+    assert named(Interval(looks, NAMED, 0.05, others_busy=0.9)) == shares
+
+
+@pytest.mark.parametrize(
     ("interval", "shares"),
     [
         (FILES_FAR, {"compute": 0.1, "data_network": 0.9}),
@@ -203,7 +221,10 @@ FILES_FAR = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, remote=True
             {"compute": 0.1, "checkpoint": 0.9},
         ),
         # With a local disk what the page cache gives is no read that is waited for.
-        (FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, remote=False, local=True), {"compute": 0.1, "checkpoint": 0.9}),
+        (
+            FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, remote=False, local=True),
+            {"compute": 0.1, "checkpoint": 0.9},
+        ),
     ],
 )
 def test_reads_of_a_network_filesystem_are_no_saves(interval: Interval, shares: dict[str, float]) -> None:
@@ -237,6 +258,7 @@ INTERVALS = st.builds(
     st.booleans(),
     st.none() | st.floats(0, 256),
     st.sampled_from(Phase),
+    others_busy=st.floats(0, 1),
 )
 
 

@@ -1,0 +1,66 @@
+"""How busy the GPUs of a job are for it over a window, where others may compute on them as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.diagnosis.facts.gpu import GpuFacts
+from iotop_ai.diagnosis.facts.window import Window, mean
+from iotop_ai.model.gpu.sharing import parts, strangers
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.time_shares import TimeShares
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.snapshot import Snapshot
+
+OTHERS_WORK = 0.1
+"""Utilisation of a job's GPUs by others from which it shares them; below, another notebook is only open there."""
+_DEEPEST = 32
+_UNREAD: Reading[GpuState] = Reading()
+
+
+def gpu_busy(
+    look: Window, job: Job, gpu: GpuFacts, jobs: int, others: bool | None, time: TimeShares | None
+) -> tuple[float | None, bool]:
+    """(how busy its GPUs are for it, whether it shares them with work of others). others: of ``others_on``."""
+    busy = _all_busy(look, job, gpu, jobs)
+    if others is None:
+        return busy, False
+    own = time.compute + time.collective if others and time is not None else None
+    return own, own is None or (busy or 0.0) - own >= OTHERS_WORK
+
+
+def _all_busy(look: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
+    """The mean of its own GPUs; of all in use where it is the only job and its GPUs are not visible."""
+    own = job.gpus
+    if own:
+        return mean(
+            rates.busy_ratio for s in look.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own
+        )
+    return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
+
+
+def others_on(snapshot: Snapshot, job: Job) -> bool | None:
+    """Whether it is known what others and the job each use of its GPUs; None where nothing of others is on them."""
+    states = [state for uuid in job.gpus if (state := (snapshot.gpu.value or {}).get(uuid, _UNREAD).value) is not None]
+    pids = _pids_of(snapshot, job, [one.pid for state in states for one in state.processes or ()])
+    if not any(strangers(state, pids) for state in states):
+        return None
+    found = [parts(state, pids) for state in states]
+    return all(one is None or one.own is not None for one in found)
+
+
+def _pids_of(snapshot: Snapshot, job: Job, among: Sequence[int]) -> frozenset[int]:
+    """The job's processes, and those of ``among`` that were started below one."""
+    inside = {key.pid for key in job.members}
+    stat = {} if snapshot.processes.value is None else snapshot.processes.value.stat
+    parents: dict[int, int] = {}
+    for pid in among:
+        up, steps = pid, 0
+        if pid not in inside and not parents:
+            parents = {key.pid: one.ppid for key, one in stat.items()}
+        while up not in inside and up in parents and steps < _DEEPEST:
+            up, steps = parents[up], steps + 1
+        if up in inside:
+            inside.add(pid)
+    return frozenset(inside)

@@ -1,0 +1,37 @@
+"""A GPU on which other processes than those of one job compute: its utilisation is not the job's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
+
+COMPUTE = "compute"
+
+
+class GpuParts(NamedTuple):
+    """How busy a GPU is for the job and for others, 0..1; None unknown."""
+
+    own: float | None = None
+    others: float | None = None
+
+
+def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
+    """The compute processes on a GPU that belong to others than these pids."""
+    listed = [one for one in state.processes or () if one.kind == COMPUTE]
+    own = any(one.found and one.pid in pids for one in listed)
+    # Where no process of the job is found, one of another namespace may be its own.
+    return [one for one in listed if one.pid not in pids if one.found or own]
+
+
+def parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
+    """The job's and the others' parts of a GPU; None where only the job computes. pids: of the job."""
+    others = [one.sm_percent for one in strangers(state, pids)]
+    if not any(percent != 0 for percent in others):
+        return None
+    own = [one.sm_percent for one in state.processes or () if one.kind == COMPUTE and one.found and one.pid in pids]
+    if not own or None in own or None in others:
+        return GpuParts()
+    mine, theirs = (min(1.0, sum(one for one in found if one is not None) / 100) for found in (own, others))
+    return GpuParts(mine, theirs)

@@ -1,0 +1,56 @@
+"""How busy a job's GPUs are for it, beside processes of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.diagnosis.facts.gather import gather
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.model.gpu.state import GpuProcess
+from tests.diagnosis.build import FETCHING, GIB, JOB_ALONE, LOADERS, TRAINER_OLD, Machine, classes, play, verdict_of
+
+STARVED = replace(FETCHING, time=(("compute", 0.02), ("data_disk", 0.98)))
+
+
+def on_gpu(*processes: GpuProcess) -> Machine:
+    """A job that waits for its disk on a GPU that is nearly always busy."""
+    state = {"processes": processes, "memory_used_bytes": GIB}
+    return replace(JOB_ALONE, job=STARVED, gpus=(0.97,), gpu_pids=(TRAINER_OLD.pid,), power=600.0, gpu_state=state)
+
+
+def facts_of(machine: Machine) -> JobFacts:
+    frame = play((machine, 15))[-1]
+    return gather(frame.snapshot, frame.history, carry=frame.carry).jobs[0]
+
+
+@pytest.mark.parametrize(
+    ("processes", "busy", "shared"),
+    [
+        ((GpuProcess(50, GIB, "compute", 97),), 0.97, False),
+        ((GpuProcess(50, GIB, "compute", 2), GpuProcess(LOADERS[0].pid, GIB, "compute", 90)), 0.97, False),
+        ((GpuProcess(50, GIB, "compute", 2), GpuProcess(900, GIB, "graphics", 90)), 0.97, False),
+        ((GpuProcess(50, GIB, "compute", 2), GpuProcess(900, GIB, "compute", 95)), 0.02, True),
+        ((GpuProcess(50, GIB, "compute"), GpuProcess(900, GIB, "compute")), None, True),
+    ],
+)
+def test_the_work_of_another_process_is_not_the_jobs(
+    processes: tuple[GpuProcess, ...], busy: float | None, shared: bool
+) -> None:
+    found = facts_of(on_gpu(*processes))
+    assert found.gpu_busy == (None if busy is None else pytest.approx(busy))
+    assert found.shares_gpu is shared
+
+
+def test_an_idle_process_beside_it_shares_nothing() -> None:
+    machine = on_gpu(GpuProcess(50, GIB, "compute", 95), GpuProcess(900, GIB, "compute", 0))
+    machine = replace(machine, job=replace(STARVED, time=(("compute", 0.95), ("host", 0.05))))
+    found = facts_of(machine)
+    assert (found.gpu_busy, found.shares_gpu) == (pytest.approx(0.95), False)
+
+
+def test_a_job_that_waits_for_its_disk_beside_a_busy_one_is_starved() -> None:
+    for percent in (None, 2):
+        processes = GpuProcess(50, GIB, "compute", percent), GpuProcess(900, GIB, "compute", percent)
+        assert classes(verdict_of(on_gpu(*processes), 40))[0] == "storage_read"
