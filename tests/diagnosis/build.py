@@ -167,6 +167,8 @@ class Training:
     memory_used: int | None = None
     time: tuple[tuple[str, float], ...] = ()
     """Shares of its time that are not 0; () where it is not counted."""
+    file_waits: float | None = None
+    """Share of its time at files of a network mount; None where that is not counted apart."""
 
     @property
     def shares(self) -> TimeShares:
@@ -363,7 +365,8 @@ def sample_of(machine: Machine, second: int) -> Sample:
         rates = {job.task.key: r for job in found if seconds and (r := job.rates(second)) is not None}
         tasks = {job.task.key: TaskRates(job.main_disk, job.main_running, 0.0, 0.1, 0.0, job.grown) for job in found}
         times = {job.task.key: job.shares for job in found if seconds and job.time}
-        bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005, times)))
+        files = {job.task.key: job.file_waits for job in found if job.task.key in times and job.file_waits is not None}
+        bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005, times, files)))
     core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, machine.steal)
     return bare._replace(
         block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),

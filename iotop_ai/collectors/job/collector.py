@@ -113,7 +113,8 @@ class JobCollector:
             # A job that is found again later was not watched meanwhile.
             times = {}
             self._times.forget()
-        newest = JobTable(self._jobs, sweeps, sampler.tasks(), self._place, sampler.cpu_ns, times)
+        files = self._times.file_waits()
+        newest = JobTable(self._jobs, sweeps, sampler.tasks(), self._place, sampler.cpu_ns, times, files)
         # Without a job, repeat the table with its time, so that rules see no new sample.
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()

@@ -47,11 +47,24 @@ _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpo
 class _State:
     """What is kept of a job from tick to tick."""
 
-    __slots__ = ("at_ns", "compilers", "counts", "movement", "own_cores", "past", "ranks", "started", "stepped", "totals")
+    __slots__ = (
+        "at_ns",
+        "compilers",
+        "counts",
+        "file_ms",
+        "movement",
+        "own_cores",
+        "past",
+        "ranks",
+        "started",
+        "stepped",
+        "totals",
+    )
 
     def __init__(self, at_ns: int, started: bool) -> None:
         self.counts = TimeCounts()
         self.at_ns = at_ns
+        self.file_ms: float | None = None
         self.started = started
         self.stepped = False
         """Whether it was seen to train: it has loaders, or used a GPU."""
@@ -183,6 +196,10 @@ class TimeAccountant:
             out[key] = state.counts
         return out
 
+    def file_waits(self) -> dict[ProcessKey, int]:
+        """As in JobTable."""
+        return {key: int(state.file_ms) for key, state in self._states.items() if state.file_ms is not None}
+
     def forget(self) -> None:
         """There is no job."""
         if self._states:
@@ -201,18 +218,19 @@ class TimeAccountant:
         phase = self._phase(job, state, tick, fresh, gpus.busy)
         place = tick.places.get(job.key, JobPlace())
         remote = place.remote_mount is not None
-        shares = [
-            account(
-                self._interval(
-                    rank, state, tick, fresh[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
-                )._replace(phase=phase, remote=remote, local=place.reads_locally, spins=gpus.spins)
-            )
+        intervals = [
+            self._interval(
+                rank, state, tick, fresh[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
+            )._replace(phase=phase, remote=remote, local=place.reads_locally, spins=gpus.spins)
             for rank in seen
             if tick.looks[rank.key].looks
         ]
         # Ranks that step together wait together: the one that loses most decides.
-        slowest = max(shares, key=lambda one: sum(one[i] for i in _LOST_FOR_OTHERS))
-        state.counts = add_time(state.counts, slowest, milliseconds)
+        slowest = max(intervals, key=_lost)
+        state.counts = add_time(state.counts, account(slowest), milliseconds)
+        if remote:
+            files = account(slowest._replace(remote=False))[SHARES.index("data_disk")]
+            state.file_ms = (state.file_ms or 0.0) + files * milliseconds
         state.at_ns += milliseconds * 1_000_000
         state.totals = fresh
 
@@ -264,6 +282,11 @@ class TimeAccountant:
         if not state.started:
             return Phase.STARTUP
         return Phase.COMPILE if compiles else Phase.TRAINING
+
+
+def _lost(interval: Interval) -> float:
+    shares = account(interval)
+    return sum(shares[i] for i in _LOST_FOR_OTHERS)
 
 
 class _Lately(NamedTuple):

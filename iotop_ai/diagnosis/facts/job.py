@@ -8,7 +8,7 @@ from operator import itemgetter, mul
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, others_on
-from iotop_ai.diagnosis.facts.time_window import window_shares
+from iotop_ai.diagnosis.facts.time_window import file_waits, window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, window
 from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
 from iotop_ai.diagnosis.memory.jobs import Memory
@@ -166,13 +166,15 @@ def _decider(rates: Sequence[JobRates], workers: int) -> _Parts:
     return disk, running, net, other
 
 
-def _parts(time: TimeShares, place: JobPlace) -> _Parts:
-    """The data shares as parts of the wait; what a network filesystem holds up counts as blocked readers."""
+def _parts(time: TimeShares, files: float) -> _Parts:
+    """The data shares as parts of the wait; what a network filesystem holds up counts as blocked readers.
+
+    files: share of the time at its files.
+    """
     if not time.data:
         return _UNKNOWN
-    remote = place.remote_mount is not None
-    disk = time.data_disk + (time.data_network if remote else 0.0)
-    network = 0.0 if remote else time.data_network
+    files = min(files, time.data_network)
+    disk, network = time.data_disk + files, time.data_network - files
     return disk / time.data, time.data_cpu / time.data, network / time.data, time.data_other / time.data
 
 
@@ -187,12 +189,10 @@ class _Lost(NamedTuple):
     time: TimeShares | None
 
 
-def _lost(
-    rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, place: JobPlace
-) -> _Lost:
+def _lost(rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float) -> _Lost:
     """From where the time went; where that was not counted, from the joint looks at trainer and workers alone."""
     if time is not None:
-        return _Lost(time.data, *_parts(time, place), time)
+        return _Lost(time.data, *_parts(time, files), time)
     return _Lost(_stall(rates, workers, busy), *_decider(rates, workers), None)
 
 
@@ -253,8 +253,8 @@ def job_facts(
         others = others_on(snapshot, job)
         busy, shares_gpu = gpu_busy(look, job, gpu, len(table.jobs), others, time)
         long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), others, long_time)
-        lost = _lost(_rates(long, key), workers, long_busy, long_time, place)
-        wait = _lost(rates, workers, busy, time, place)
+        lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place))
+        wait = _lost(rates, workers, busy, time, file_waits(look, key, place))
         denied = processes is None or not job.members.isdisjoint(processes.denied)
         tick = 100 if processes is None else processes.clk_tck
         moved = _moved(look.samples, job, denied, processes is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.window import Window
+from iotop_ai.model.job.records import JobPlace
 from iotop_ai.model.job.time_shares import DATA, LOST, TimeShares, combined
 from iotop_ai.model.process.records import ProcessKey
 
@@ -13,6 +14,19 @@ def window_shares(look: Window, key: ProcessKey) -> TimeShares | None:
     """The shares of all samples of the window together; None where none was counted."""
     parts = [s.jobs.value.times[key] for s in look.samples if s.jobs.value is not None and key in s.jobs.value.times]
     return combined(parts)
+
+
+def file_waits(look: Window, key: ProcessKey, place: JobPlace) -> float:
+    """Share of the window's time at files of the network mount that a job reads from; 0 where it reads from none.
+
+    Where files and sockets were not counted apart, all of the wait for the network.
+    """
+    if place.remote_mount is None:
+        return 0.0
+    values = [s.jobs.value for s in look.samples if s.jobs.value is not None and key in s.jobs.value.times]
+    whole = sum(one.times[key].whole_ms for one in values)
+    waits = [one.file_waits.get(key, one.times[key].data_network) * one.times[key].whole_ms for one in values]
+    return sum(waits) / whole if whole else 0.0
 
 
 def largest_other(shares: TimeShares) -> float:

@@ -13,7 +13,7 @@ from operator import sub
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.job.task_states import JobSample, SweepCounts, TaskCounts, TaskRates, sweep_rates, task_rates
-from iotop_ai.model.job.time_shares import TimeCounts, time_shares
+from iotop_ai.model.job.time_shares import TimeCounts, TimeShares, time_shares
 from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse, is_remote
 from iotop_ai.model.process.records import ProcessKey
 
@@ -157,7 +157,8 @@ class JobTable(NamedTuple):
     """One reading of the jobs. {}: looked and found none. All but ``own_cpu_ns`` by the job's or the process's key.
 
     sweeps, tasks: growing counts of the fast looks. own_cpu_ns: CPU time of the looking thread so far. times: where the
-    jobs' time went since they are watched; {} in recordings made before it was counted.
+    jobs' time went since they are watched; {} in recordings made before it was counted. file_waits: of data_network,
+    milliseconds at files of a network mount, not at sockets; of jobs that read from one.
     """
 
     jobs: Mapping[ProcessKey, Job] = {}
@@ -166,6 +167,7 @@ class JobTable(NamedTuple):
     places: Mapping[ProcessKey, JobPlace] = {}
     own_cpu_ns: int | None = None
     times: Mapping[ProcessKey, TimeCounts] = {}
+    file_waits: Mapping[ProcessKey, int] = {}
 
     def job_of(self, key: ProcessKey) -> Job | None:
         """The training job that a process belongs to; None without one."""
@@ -186,7 +188,17 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
     used = None if before is None else delta(before.own_cpu_ns, after.own_cpu_ns)
     old = {} if before is None else before.times
     times = {key: found for key in after.times if (found := time_shares(old.get(key), after.times[key])) is not None}
-    return JobSample(jobs, tasks, None if used is None or not seconds else used / 1e9 / seconds, times)
+    own_cpu = None if used is None or not seconds else used / 1e9 / seconds
+    return JobSample(jobs, tasks, own_cpu, times, _file_waits(before, after, times))
+
+
+def _file_waits(
+    before: JobTable | None, after: JobTable, times: Mapping[ProcessKey, TimeShares]
+) -> dict[ProcessKey, float]:
+    """The shares of the interval in which files of a network mount were waited for."""
+    old = {} if before is None else before.file_waits
+    grown = {key: delta(old.get(key), now) for key, now in after.file_waits.items() if key in times}
+    return {key: min(1.0, ms / times[key].whole_ms) for key, ms in grown.items() if ms is not None}
 
 
 def _tasks_rates(

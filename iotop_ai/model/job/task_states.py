@@ -304,9 +304,11 @@ class JobSample(NamedTuple):
     """What the jobs did in one interval. jobs, times: by the job's key. tasks: by process.
 
     own_cpu_ratio: what the sampling cost. times: where the time went; without those of which it was not counted.
+    file_waits: of the time, the share at files of a network mount; of jobs that read from one.
     """
 
     jobs: Mapping[ProcessKey, JobRates]
     tasks: Mapping[ProcessKey, TaskRates]
     own_cpu_ratio: float | None = None
     times: Mapping[ProcessKey, TimeShares] = {}
+    file_waits: Mapping[ProcessKey, float] = {}

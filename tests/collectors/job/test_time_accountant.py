@@ -479,6 +479,19 @@ def test_a_log_beside_a_network_filesystem_is_no_checkpoint() -> None:
         assert machine.grown() == {share: 1000}
 
 
+def test_sockets_beside_a_network_mount_are_counted_apart() -> None:
+    machine = Machine()
+    machine.looks = {TRAINER: LookCounts(looks=20, waits=Split(disk=4.0, network=16.0))}
+    machine.next()
+    assert machine.accountant.file_waits() == {}
+    machine.place = JobPlace(mounts=(JobMount("/data", "nfs4", "server:/data", ""),))
+    assert machine.grown() == {"data_network": 1000}
+    assert machine.accountant.file_waits() == {TRAINER: 200}
+    machine.looks = {TRAINER: LookCounts(looks=20, main_net=20)}
+    assert machine.grown() == {"data_network": 1000}
+    assert machine.accountant.file_waits() == {TRAINER: 200}
+
+
 def test_another_users_job_goes_on_without_rates() -> None:
     machine = Machine(WITH_WORKERS)
     machine.io = {}

@@ -28,6 +28,7 @@ from iotop_ai.model.job.task_states import (
     sweep_rates,
     task_rates,
 )
+from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessKey
 
 
@@ -155,6 +156,18 @@ def test_job_rates_join_sweeps_and_workers() -> None:
     assert (rates.worker_cpu_ratio, rates.worker_idle_ratio) == (0.0, 0.5)
     assert got.own_cpu_ratio == 0.01
     assert job_rates(None, table(1), None).jobs == {}
+
+
+def test_waits_for_files_are_a_share_of_the_interval() -> None:
+    one, two = ProcessKey(10, 1), ProcessKey(11, 2)
+    before = JobTable(times=dict.fromkeys((one, two), TimeCounts(compute=500)), file_waits={one: 100})
+    after = JobTable(
+        times=dict.fromkeys((one, two), TimeCounts(compute=1000, data_network=500)), file_waits={one: 300, two: 100}
+    )
+    got = job_rates(before, after, 1.0)
+    assert got.file_waits == {one: 0.2}
+    assert got.times[one].data_network == 0.5
+    assert job_rates(None, after, None).file_waits == {}
 
 
 PLACES = st.integers(0, 5)
