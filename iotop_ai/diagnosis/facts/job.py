@@ -273,10 +273,7 @@ def job_facts(
                 wait.other,
                 _weighted(rates, "main_disk_ratio"),
                 _weighted(rates, "main_running_ratio"),
-                tuple(
-                    None if s.jobs.value is None or (r := s.jobs.value.jobs.get(key)) is None else r.main_disk_ratio
-                    for s in look.samples
-                ),
+                _main_disk(look, key),
                 None if blocked is None else blocked * len(job.ranks),
                 bool(blind) and blind * 2 >= waits,
                 _weighted(rates, "worker_disk_ratio"),
@@ -295,6 +292,12 @@ def job_facts(
             )
         )
     return tuple(out)
+
+
+def _main_disk(look: Window, key: ProcessKey) -> tuple[float | None, ...]:
+    """Per sample; None unknown."""
+    found = [None if s.jobs.value is None else s.jobs.value.jobs.get(key) for s in look.samples]
+    return tuple(None if rates is None else rates.main_disk_ratio for rates in found)
 
 
 def _growth(look: Window, job: Job) -> float | None:
