@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Mapping
 from operator import add
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.gpu.moment import copies, spins
-from iotop_ai.model.gpu.sharing import parts
+from iotop_ai.model.gpu.sharing import GpuParts, parts
 from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.movement import Movement, Totals
@@ -23,7 +23,7 @@ from iotop_ai.model.process.rates import NO_IO
 from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 if TYPE_CHECKING:
-    from iotop_ai.model.gpu.state import GpuTable
+    from iotop_ai.model.gpu.state import GpuState, GpuTable
 
 STEPS_GPU = 0.05
 """Utilisation from which a GPU has begun to train."""
@@ -111,6 +111,8 @@ class _GpuMoments:
         self._readings: GpuTable = {}
         self._busy: dict[str, float | None] = {}
         self._copying: dict[str, bool] = {}
+        self.of_several: frozenset[str] = frozenset()
+        """Those on which several jobs were seen."""
 
     def update(self, gpus: GpuTable | None) -> None:
         """Take a tick's readings."""
@@ -122,10 +124,14 @@ class _GpuMoments:
                 self._copying[uuid] = copies(reading.value, received_bytes_per_s(old, reading))
         self._readings = now
 
+    def _parts(self, state: GpuState, pids: Collection[int]) -> GpuParts | None:
+        # The list of a GPU's processes may be missing for a moment.
+        return GpuParts() if not state.processes and state.uuid in self.of_several else parts(state, pids)
+
     def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
         """What those of a job do for it. pids: of the job."""
         states = {uuid: self._readings[uuid].value for uuid in uuids if uuid in self._readings}
-        shared = {uuid: part for uuid, one in states.items() if one is not None and (part := parts(one, pids))}
+        shared = {uuid: part for uuid, one in states.items() if one is not None and (part := self._parts(one, pids))}
         known, others = [], 0.0
         for uuid in [uuid for uuid, one in states.items() if one is not None]:
             busy = self._busy.get(uuid)
@@ -180,6 +186,8 @@ class TimeAccountant:
         """The counters after this tick; a job that ended is forgotten."""
         self._states = {key: state for key, state in self._states.items() if key in jobs}
         self._gpus.update(tick.gpus)
+        times = Counter(uuid for job in jobs.values() for uuid in job.gpus)
+        self._gpus.of_several = frozenset(uuid for uuid, number in times.items() if number > 1)
         self._inherited.update(tick.table, [rank.key for job in jobs.values() for rank in job.ranks])
         out = {}
         for key, job in jobs.items():

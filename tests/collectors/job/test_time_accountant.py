@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import add
 from typing import Any
 
 import pytest
@@ -10,130 +9,32 @@ import pytest
 from iotop_ai.collectors.job.time_accountant import (
     ALONE_S,
     ATTACHED_S,
-    BLIND_MS,
-    COMPILES_NS,
     HUNG_S,
     STARTUP_MOST_S,
-    Tick,
-    TimeAccountant,
 )
-from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
 from iotop_ai.model.job.time_shares import TimeCounts
-from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
-from iotop_ai.model.reading import Reading, Status
-
-SECOND = 10**9
-MB = 10**6
-TRAINER, WORKER, PEER, OTHER, CHILD = (ProcessKey(pid, 7) for pid in (100, 101, 200, 300, 400))
-GPU, SECOND_GPU = "GPU-0", "GPU-1"
-FAULTS = 50
-"""Of each child: the trainer's cminflt grows by them when it reaps one."""
-RUNS = LookCounts(looks=20, running=20)
-RESTS = LookCounts(looks=20, resting=20)
-WAITS = LookCounts(looks=20, waits=Split(disk=20.0))
-
-
-def job_of(*ranks: Rank) -> Job:
-    return Job(ranks[0].key, "train.py", "alice", 0, ranks)
-
-
-ON_GPU = job_of(Rank(TRAINER, (), (GPU,)))
-WITH_WORKERS = job_of(Rank(TRAINER, (WORKER,), (GPU,)))
-ALONE = job_of(Rank(TRAINER))
-
-
-class Machine:
-    """Ticks of one job, a second apart where nothing else is asked for; what it did lately is set between them."""
-
-    def __init__(self, job: Job = ON_GPU, age_s: float = 300.0) -> None:
-        self.jobs = {job.key: job}
-        self.at_ns = 10**12
-        self.age_s = age_s
-        self.looks = {rank.key: RUNS for rank in job.ranks}
-        self.busy: dict[str, int | None] = dict.fromkeys(job.gpus, 0)
-        self.io = {rank.key: [0] * 7 for rank in job.ranks}
-        self.ticks = {rank.key: 0 for rank in job.ranks}
-        self.stat_ns: dict[ProcessKey, int] = {}
-        """When each stat was read, where that is not this tick."""
-        self.children: dict[ProcessKey, str] = {}
-        self.child_state = "R"
-        self.reaped = 0
-        self.gpu: dict[str, Any] = {}
-        """Further fields of each GPU."""
-        self.place = JobPlace(listening=0)
-        self.loading = Loading.ITSELF
-        self.accountant = TimeAccountant()
-        self.counts = self.next(0.0)
-
-    @property
-    def key(self) -> ProcessKey:
-        """The first job's."""
-        return next(iter(self.jobs))
-
-    def moves(self, key: ProcessKey = TRAINER, *, read: int = 0, chars: int = 0, write: int = 0, cpu: int = 0) -> None:
-        """A process reads, writes or computes."""
-        io = self.io[key]
-        self.io[key] = [io[0] + chars, *io[1:4], io[4] + read, io[5] + write, io[6]]
-        self.ticks[key] += cpu
-
-    def child(self, name: str, **moved: int) -> None:
-        """A child of the first trainer starts, and has read or written so much."""
-        self.children[CHILD] = name
-        self.io[CHILD] = [0] * 7
-        self.ticks[CHILD] = 0
-        self.moves(CHILD, **moved)
-
-    def reap(self) -> None:
-        """The first trainer waits for its child, which has ended."""
-        del self.children[CHILD], self.ticks[CHILD]
-        self.io[self.key] = list(map(add, self.io[self.key], self.io.pop(CHILD)))
-        self.reaped += 1
-
-    def tick(self) -> Tick:
-        """What this tick knows."""
-        stat = {key: ProcessStat("S", 1, 0, 0, 0, ticks, 0, 1, 0, 0) for key, ticks in self.ticks.items()}
-        stat |= {
-            key: ProcessStat(self.child_state, TRAINER.pid, FAULTS, 0, 0, self.ticks.get(key, 0), 0, 1, 0, 0)
-            for key in self.children
-        }
-        stat[self.key] = stat[self.key]._replace(cminflt=FAULTS * self.reaped)
-        info = {key: ProcessInfo(name, (), "alice", 1000) for key, name in self.children.items()}
-        io = {key: ProcessIo(*fields) for key, fields in self.io.items()}
-        table = ProcessTable(
-            io, stat, info, frozenset(), self.at_ns, self.at_ns, (self.at_ns,), self.stat_ns, {}, {}, {}
-        )
-        gpus = {
-            uuid: Reading(GpuState(uuid, 0, "H100", percent, **self.gpu), Status.OK, at_ns=self.at_ns)
-            for uuid, percent in self.busy.items()
-        }
-        ranks = [rank.key for job in self.jobs.values() for rank in job.ranks]
-        loading = dict.fromkeys(ranks, self.loading)
-        places = dict.fromkeys(self.jobs, self.place)
-        return Tick(
-            self.at_ns,
-            table,
-            gpus,
-            self.looks,
-            loading,
-            places,
-            {TRAINER: frozenset(self.children)},
-            dict.fromkeys(self.jobs, self.age_s),
-        )
-
-    def next(self, seconds: float = 1.0) -> TimeCounts:
-        """The first job's counters so much later."""
-        self.at_ns += round(seconds * SECOND)
-        self.age_s += seconds
-        self.counts = self.accountant.update(self.jobs, self.tick())[self.key]
-        return self.counts
-
-    def grown(self, seconds: float = 1.0) -> dict[str, int]:
-        """Milliseconds that the next interval gives, by share."""
-        before = self.counts
-        after = self.next(seconds)
-        return {name: new - old for name, old, new in zip(TimeCounts._fields, before, after, strict=True) if new != old}
+from tests.collectors.job.accounted_machine import (
+    ALONE,
+    CHILD,
+    GPU,
+    MB,
+    ON_GPU,
+    OTHER,
+    PEER,
+    RESTS,
+    RUNS,
+    SECOND,
+    SECOND_GPU,
+    TRAINER,
+    WAITS,
+    WITH_WORKERS,
+    WORKER,
+    Machine,
+    job_of,
+    shares,
+)
 
 
 def test_the_counters_grow_by_exactly_the_time_that_passed() -> None:
@@ -171,55 +72,6 @@ def test_the_rank_that_loses_most_decides() -> None:
     assert machine.grown() == {"compute": 370, "data_disk": 630}
     machine.looks = {PEER: RUNS}
     assert machine.grown() == {"compute": 1000}, "where only one was looked at it decides"
-
-
-def test_time_without_a_look_is_not_given_to_the_next_one() -> None:
-    machine = Machine()
-    machine.next()
-    machine.looks = {TRAINER: LookCounts()}
-    for _ in range(3):
-        assert machine.grown() == {}
-    machine.looks = {TRAINER: RUNS}
-    assert machine.grown() == {"host": 4000}, "some ticks"
-    machine.looks = {TRAINER: LookCounts()}
-    for _ in range(600):
-        assert machine.grown() == {}
-    machine.looks = {TRAINER: RUNS}
-    (grown,) = machine.grown().values()
-    assert grown <= BLIND_MS + 1000
-
-
-def test_what_is_not_watched_is_forgotten() -> None:
-    machine = Machine()
-    machine.busy[GPU] = 90
-    machine.next()
-    machine.accountant.forget()
-    machine.busy[GPU] = 0
-    machine.looks = {TRAINER: LookCounts()}
-    machine.next(600.0)
-    machine.looks = {TRAINER: WAITS}
-    machine.next()
-    assert machine.counts == TimeCounts(data_disk=1000)
-
-
-def test_a_launcher_that_starts_its_ranks_again_starts() -> None:
-    machine = Machine(age_s=2.0)
-    machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (GPU,))))}
-    machine.looks = {TRAINER: RUNS, PEER: RUNS}
-    machine.busy[GPU] = 90
-    machine.next(100.0)
-    machine.busy[GPU] = 0
-    machine.looks = {PEER: RUNS, OTHER: RUNS}
-    machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(PEER, (), (GPU,)), Rank(OTHER, (), (GPU,))))}
-    assert machine.grown() == {"host": 1000}, "one of two is new"
-    machine.age_s = 2.0
-    machine.looks = {WORKER: RUNS}
-    machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(WORKER, (), (GPU,)),))}
-    assert machine.grown() == {"startup": 1000}
-    machine.busy[GPU] = 90
-    assert machine.grown() == {"compute": 900, "host": 100}
-    machine.busy[GPU] = 0
-    assert machine.grown() == {"host": 1000}
 
 
 def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
@@ -335,22 +187,6 @@ def test_a_compiler_below_the_job() -> None:
     assert machine.grown() == {"compute": 600, "compile": 400}
     machine.children = {CHILD: "python3"}
     assert machine.grown() == {"compute": 600, "host": 400}
-
-
-def test_a_compiler_that_does_nothing_compiles_nothing() -> None:
-    machine = Machine()
-    machine.child("gcc")
-    machine.child_state = "Z"
-    assert machine.grown() == {"host": 1000}
-    machine.child_state = "S"
-    machine.next(10.0)
-    assert machine.grown(10.0) == {"host": 10_000}, "it waits for its input"
-    machine.moves(CHILD, cpu=1)
-    for _ in range(COMPILES_NS // SECOND):
-        assert machine.grown() == {"compile": 1000}
-    assert machine.grown() == {"host": 1000}
-    machine.child_state = "D"
-    assert machine.grown() == {"compile": 1000}
 
 
 def test_the_first_compile_belongs_to_the_start() -> None:
@@ -546,61 +382,6 @@ def test_gpus_that_are_busy_at_little_power_wait_for_each_other() -> None:
     assert shares(machine.next(), machine.next()) == {"compute": 1000}
 
 
-def two_on_one_gpu(*processes: GpuProcess) -> Machine:
-    """A job whose loaders wait for a disk, and one that makes the GPU of both busy."""
-    machine = Machine(WITH_WORKERS)
-    machine.jobs[PEER] = job_of(Rank(PEER, (), (GPU,)))
-    machine.io[PEER], machine.ticks[PEER] = [0] * 7, 0
-    machine.looks = {TRAINER: WAITS, PEER: RUNS}
-    machine.loading = Loading.NAMED
-    machine.busy = {GPU: 95}
-    machine.gpu = {"processes": processes}
-    machine.next()
-    return machine
-
-
-@pytest.mark.parametrize(
-    ("mine", "others", "shares"),
-    [
-        (4, 91, {"compute": 40, "data_disk": 960}),
-        (None, 91, {"data_disk": 1000}),
-        (None, None, {"data_disk": 1000}),
-        (30, None, {"data_disk": 1000}),
-        (0, 0, {"compute": 950, "data_disk": 50}),
-        (95, 0, {"compute": 950, "data_disk": 50}),
-    ],
-)
-@pytest.mark.parametrize("other", [PEER.pid, 999])
-def test_another_jobs_work_on_the_same_gpu_is_not_this_jobs(
-    mine: int | None, others: int | None, shares: dict[str, int], other: int
-) -> None:
-    machine = two_on_one_gpu(GpuProcess(TRAINER.pid, None, "compute", mine), GpuProcess(other, None, "compute", others))
-    assert machine.grown() == shares
-
-
-def test_a_gpus_own_job_has_it_alone() -> None:
-    """Processes of the job itself, a desktop's, and one of which only another namespace's pid is known."""
-    for process in (
-        GpuProcess(WORKER.pid, None, "compute", None),
-        GpuProcess(999, None, "graphics", 5),
-        GpuProcess(999, None, "compute", None, found=False),
-    ):
-        machine = two_on_one_gpu(process)
-        assert machine.grown() == {"compute": 950, "data_disk": 50}
-    machine = two_on_one_gpu(
-        GpuProcess(TRAINER.pid, None, "compute", 4), GpuProcess(999, None, "compute", 91, found=False)
-    )
-    assert machine.grown() == {"compute": 40, "data_disk": 960}
-
-
-def test_gpus_that_another_job_uses_show_no_wait_for_peers_or_copies() -> None:
-    machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
-    machine.busy = {GPU: 100, SECOND_GPU: 100}
-    machine.looks = {TRAINER: RUNS, PEER: RUNS}
-    machine.gpu = {"power_mw": 98_000, "power_limit_mw": 700_000, "processes": (GpuProcess(999, None, "compute", 50),)}
-    assert "collective" not in shares(machine.next(), machine.next())
-
-
 def test_a_gpu_whose_link_is_full_waits_for_copies() -> None:
     machine = Machine()
     machine.busy = {GPU: 30}
@@ -610,8 +391,3 @@ def test_a_gpu_whose_link_is_full_waits_for_copies() -> None:
     before = machine.counts
     after = machine.next()
     assert after.transfer - before.transfer == 700
-
-
-def shares(before: TimeCounts, after: TimeCounts) -> dict[str, int]:
-    """The milliseconds between two readings, by share."""
-    return {name: b - a for name, a, b in zip(TimeCounts._fields, before, after, strict=True) if b > a}

@@ -1,0 +1,130 @@
+"""A machine of made ticks, and what an accountant gives each of them to."""
+
+from __future__ import annotations
+
+from operator import add
+from typing import Any
+
+from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.job.looks import Loading, LookCounts, Split
+from iotop_ai.model.job.records import Job, JobPlace, Rank
+from iotop_ai.model.job.time_shares import TimeCounts
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.reading import Reading, Status
+
+SECOND = 10**9
+MB = 10**6
+TRAINER, WORKER, PEER, OTHER, CHILD = (ProcessKey(pid, 7) for pid in (100, 101, 200, 300, 400))
+GPU, SECOND_GPU = "GPU-0", "GPU-1"
+FAULTS = 50
+"""Of each child: the trainer's cminflt grows by them when it reaps one."""
+RUNS = LookCounts(looks=20, running=20)
+RESTS = LookCounts(looks=20, resting=20)
+WAITS = LookCounts(looks=20, waits=Split(disk=20.0))
+
+
+def job_of(*ranks: Rank) -> Job:
+    return Job(ranks[0].key, "train.py", "alice", 0, ranks)
+
+
+ON_GPU = job_of(Rank(TRAINER, (), (GPU,)))
+WITH_WORKERS = job_of(Rank(TRAINER, (WORKER,), (GPU,)))
+ALONE = job_of(Rank(TRAINER))
+
+
+class Machine:
+    """Ticks of one job, a second apart where nothing else is asked for; what it did lately is set between them."""
+
+    def __init__(self, job: Job = ON_GPU, age_s: float = 300.0) -> None:
+        self.jobs = {job.key: job}
+        self.at_ns = 10**12
+        self.age_s = age_s
+        self.looks = {rank.key: RUNS for rank in job.ranks}
+        self.busy: dict[str, int | None] = dict.fromkeys(job.gpus, 0)
+        self.io = {rank.key: [0] * 7 for rank in job.ranks}
+        self.ticks = {rank.key: 0 for rank in job.ranks}
+        self.stat_ns: dict[ProcessKey, int] = {}
+        """When each stat was read, where that is not this tick."""
+        self.children: dict[ProcessKey, str] = {}
+        self.child_state = "R"
+        self.reaped = 0
+        self.gpu: dict[str, Any] = {}
+        """Further fields of each GPU."""
+        self.place = JobPlace(listening=0)
+        self.loading = Loading.ITSELF
+        self.accountant = TimeAccountant()
+        self.counts = self.next(0.0)
+
+    @property
+    def key(self) -> ProcessKey:
+        """The first job's."""
+        return next(iter(self.jobs))
+
+    def moves(self, key: ProcessKey = TRAINER, *, read: int = 0, chars: int = 0, write: int = 0, cpu: int = 0) -> None:
+        """A process reads, writes or computes."""
+        io = self.io[key]
+        self.io[key] = [io[0] + chars, *io[1:4], io[4] + read, io[5] + write, io[6]]
+        self.ticks[key] += cpu
+
+    def child(self, name: str, **moved: int) -> None:
+        """A child of the first trainer starts, and has read or written so much."""
+        self.children[CHILD] = name
+        self.io[CHILD] = [0] * 7
+        self.ticks[CHILD] = 0
+        self.moves(CHILD, **moved)
+
+    def reap(self) -> None:
+        """The first trainer waits for its child, which has ended."""
+        del self.children[CHILD], self.ticks[CHILD]
+        self.io[self.key] = list(map(add, self.io[self.key], self.io.pop(CHILD)))
+        self.reaped += 1
+
+    def tick(self) -> Tick:
+        """What this tick knows."""
+        stat = {key: ProcessStat("S", 1, 0, 0, 0, ticks, 0, 1, 0, 0) for key, ticks in self.ticks.items()}
+        stat |= {
+            key: ProcessStat(self.child_state, TRAINER.pid, FAULTS, 0, 0, self.ticks.get(key, 0), 0, 1, 0, 0)
+            for key in self.children
+        }
+        stat[self.key] = stat[self.key]._replace(cminflt=FAULTS * self.reaped)
+        info = {key: ProcessInfo(name, (), "alice", 1000) for key, name in self.children.items()}
+        io = {key: ProcessIo(*fields) for key, fields in self.io.items()}
+        table = ProcessTable(
+            io, stat, info, frozenset(), self.at_ns, self.at_ns, (self.at_ns,), self.stat_ns, {}, {}, {}
+        )
+        gpus = {
+            uuid: Reading(GpuState(uuid, 0, "H100", percent, **self.gpu), Status.OK, at_ns=self.at_ns)
+            for uuid, percent in self.busy.items()
+        }
+        ranks = [rank.key for job in self.jobs.values() for rank in job.ranks]
+        loading = dict.fromkeys(ranks, self.loading)
+        places = dict.fromkeys(self.jobs, self.place)
+        return Tick(
+            self.at_ns,
+            table,
+            gpus,
+            self.looks,
+            loading,
+            places,
+            {TRAINER: frozenset(self.children)},
+            dict.fromkeys(self.jobs, self.age_s),
+        )
+
+    def next(self, seconds: float = 1.0) -> TimeCounts:
+        """The first job's counters so much later."""
+        self.at_ns += round(seconds * SECOND)
+        self.age_s += seconds
+        self.counts = self.accountant.update(self.jobs, self.tick())[self.key]
+        return self.counts
+
+    def grown(self, seconds: float = 1.0) -> dict[str, int]:
+        """Milliseconds that the next interval gives, by share."""
+        before = self.counts
+        after = self.next(seconds)
+        return {name: new - old for name, old, new in zip(TimeCounts._fields, before, after, strict=True) if new != old}
+
+
+def shares(before: TimeCounts, after: TimeCounts) -> dict[str, int]:
+    """The milliseconds between two readings, by share."""
+    return {name: b - a for name, a, b in zip(TimeCounts._fields, before, after, strict=True) if b > a}

@@ -1,0 +1,78 @@
+"""The part of a GPU that is a job's own, where others compute on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.gpu.state import GpuProcess
+from iotop_ai.model.job.looks import Loading
+from iotop_ai.model.job.records import Rank
+from tests.collectors.job.accounted_machine import (
+    GPU,
+    PEER,
+    RUNS,
+    SECOND_GPU,
+    TRAINER,
+    WAITS,
+    WITH_WORKERS,
+    WORKER,
+    Machine,
+    job_of,
+    shares,
+)
+
+
+def two_on_one_gpu(*processes: GpuProcess) -> Machine:
+    """A job whose loaders wait for a disk, and one that makes the GPU of both busy."""
+    machine = Machine(WITH_WORKERS)
+    machine.jobs[PEER] = job_of(Rank(PEER, (), (GPU,)))
+    machine.io[PEER], machine.ticks[PEER] = [0] * 7, 0
+    machine.looks = {TRAINER: WAITS, PEER: RUNS}
+    machine.loading = Loading.NAMED
+    machine.busy = {GPU: 95}
+    machine.gpu = {"processes": processes}
+    machine.next()
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "shares"),
+    [
+        (4, 91, {"compute": 40, "data_disk": 960}),
+        (None, 91, {"data_disk": 1000}),
+        (None, None, {"data_disk": 1000}),
+        (30, None, {"data_disk": 1000}),
+        (0, 0, {"compute": 950, "data_disk": 50}),
+        (95, 0, {"compute": 950, "data_disk": 50}),
+    ],
+)
+@pytest.mark.parametrize("other", [PEER.pid, 999])
+def test_another_jobs_work_on_the_same_gpu_is_not_this_jobs(
+    mine: int | None, others: int | None, shares: dict[str, int], other: int
+) -> None:
+    machine = two_on_one_gpu(GpuProcess(TRAINER.pid, None, "compute", mine), GpuProcess(other, None, "compute", others))
+    assert machine.grown() == shares
+
+
+def test_a_gpus_own_job_has_it_alone() -> None:
+    """Processes of the job itself, a desktop's, and one of which only another namespace's pid is known."""
+    assert two_on_one_gpu().grown() == {"data_disk": 1000}, "two jobs were seen on it"
+    for process in (
+        GpuProcess(WORKER.pid, None, "compute", None),
+        GpuProcess(999, None, "graphics", 5),
+        GpuProcess(999, None, "compute", None, found=False),
+    ):
+        machine = two_on_one_gpu(process)
+        assert machine.grown() == {"compute": 950, "data_disk": 50}
+    machine = two_on_one_gpu(
+        GpuProcess(TRAINER.pid, None, "compute", 4), GpuProcess(999, None, "compute", 91, found=False)
+    )
+    assert machine.grown() == {"compute": 40, "data_disk": 960}
+
+
+def test_gpus_that_another_job_uses_show_no_wait_for_peers_or_copies() -> None:
+    machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
+    machine.busy = {GPU: 100, SECOND_GPU: 100}
+    machine.looks = {TRAINER: RUNS, PEER: RUNS}
+    machine.gpu = {"power_mw": 98_000, "power_limit_mw": 700_000, "processes": (GpuProcess(999, None, "compute", 50),)}
+    assert "collective" not in shares(machine.next(), machine.next())
