@@ -137,7 +137,9 @@ class _GpuMoments:
             busy = self._busy.get(uuid)
             if uuid in shared:
                 others += shared[uuid].others or 0.0
-                busy = shared[uuid].own
+                own = shared[uuid].own
+                # The driver samples processes less often than the GPU, which may have stopped since.
+                busy = own if own is None or busy is None else min(own, busy)
             if busy is not None:
                 known.append(busy)
         if not known:
