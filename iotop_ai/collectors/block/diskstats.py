@@ -162,7 +162,7 @@ class BlockCollector:
         kept = self._kept.get(disk)
         if kept is not None:
             try:
-                return int(kept.read())
+                return int(kept.read_record())
             except (OSError, ValueError):
                 # ENODEV: the device was removed. Another device may have the name by now.
                 self._kept.pop(disk).close()
@@ -176,7 +176,7 @@ class BlockCollector:
                 self._unnumbered.add(disk)
             return 0
         try:
-            number = int(file.read())
+            number = int(file.read_record())
         except (OSError, ValueError):
             file.close()
             return 0

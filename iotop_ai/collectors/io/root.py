@@ -14,7 +14,6 @@ from iotop_ai.model.errors import UsageError
 
 READ_LIMIT = 1 << 22
 """No kernel file that we read is larger; a longer one is cut."""
-_ONE_RECORD = 2048
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """O_NONBLOCK has no effect on a kernel file, and opening a pipe in a captured tree would block without it."""
 _BOOT = "proc/sys/kernel/random/boot_id"
@@ -34,12 +33,22 @@ class KeptFile:
         self._size = size
 
     def read(self) -> bytes:
-        """The whole file as it is now."""
+        """The whole file as it is now.
+
+        The kernel returns less than fits, also of a short file, where the next record (a mount of mountstats) is larger
+        than the rest of its own buffer of one page: only an empty read is the end.
+        """
+        return self._rest(os.pread(self.fd, self._size, 0))
+
+    def read_record(self) -> bytes:
+        """The whole of a file that the kernel writes as one record (/proc/PID/stat, meminfo, an attribute in /sys).
+
+        A read that does not fill the buffer is all of it, which saves the empty read.
+        """
         raw = os.pread(self.fd, self._size, 0)
-        # A seq_file may return less than fits (the next record was too large), so only an empty read is the end.
-        # A short first read is the whole file where it holds one small record.
-        if len(raw) * 2 < self._size and len(raw) < _ONE_RECORD:
-            return raw
+        return raw if len(raw) < self._size else self._rest(raw)
+
+    def _rest(self, raw: bytes) -> bytes:
         while raw and len(raw) < READ_LIMIT:
             more = os.pread(self.fd, self._size, len(raw))
             if not more:
@@ -109,6 +118,10 @@ class Root:
         with KeptFile(self.join(relative)) as file:
             return file.read()[:limit]
 
+    def _record(self, relative: str, limit: int) -> bytes:
+        with self.keep(relative, limit) as file:
+            return file.read_record()[:limit]
+
     def once(self, relative: str, size: int, offset: int = 0) -> bytes:
         """The bytes of one read at this offset, at most ``size``. Raises OSError."""
         fd = os.open(self.join(relative), _FLAGS)
@@ -119,7 +132,7 @@ class Root:
 
     def text(self, relative: str) -> str:
         """One clean, stripped line. Raises OSError."""
-        return clean_bytes(self.read(relative, 4096).strip(b" \t\r\n\0"))
+        return clean_bytes(self._record(relative, 4096).strip(b" \t\r\n\0"))
 
     def text_or(self, relative: str, default: str = "") -> str:
         """Like ``text``; ``default`` for an unreadable or missing file."""
@@ -138,7 +151,7 @@ class Root:
     def number_or_none(self, relative: str) -> int | None:
         """The integer in a file; None when it is missing, unreadable or not a number."""
         try:
-            return int(self.read(relative, 64))
+            return int(self._record(relative, 64))
         except (OSError, ValueError):
             return None
 

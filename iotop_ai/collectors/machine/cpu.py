@@ -51,7 +51,7 @@ class CpuCollector:
         first = self._stat is None
         if self._stat is None:
             self._stat = self._root.keep("proc/stat", 1 << 14)
-        cores = parse_cpu_stat(self._stat.read())
+        cores = parse_cpu_stat(self._stat.read_record())
         if self._root.live and not first and len(cores) != self._online:
             # The number of physical cores changes only with the number of cores.
             self._physical, self._online = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
@@ -62,7 +62,7 @@ class CpuCollector:
         try:
             if self._load is None:
                 self._load = self._root.keep("proc/loadavg", 256)
-            return float(self._load.read().split(None, 1)[0])
+            return float(self._load.read_record().split(None, 1)[0])
         except (OSError, ValueError, IndexError):
             return None
 

@@ -83,7 +83,7 @@ class OwnCostReader:
         rss = None
         if self._statm is not None:
             try:
-                rss = int(self._statm.read().split()[1]) * self._page
+                rss = int(self._statm.read_record().split()[1]) * self._page
             except (OSError, ValueError, IndexError):
                 rss = None
         return OwnCost(self._pid, self._clock.process_ns(), rss, collect_ns, late_ns)

@@ -87,7 +87,7 @@ class MemoryCollector:
         """Both files; without /proc/vmstat its fields are None. Raises OSError without /proc/meminfo."""
         if self._meminfo is None:
             self._meminfo = self._root.keep("proc/meminfo")
-        meminfo = parse_meminfo(self._meminfo.read())
+        meminfo = parse_meminfo(self._meminfo.read_record())
         try:
             if self._vmstat is None:
                 self._vmstat = self._root.keep("proc/vmstat")

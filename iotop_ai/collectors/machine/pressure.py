@@ -69,7 +69,7 @@ class PressureCollector:
         out = {}
         for key, file in list(self._files.items()):
             try:
-                totals = parse_pressure(file.read())
+                totals = parse_pressure(file.read_record())
             except OSError:
                 # The cgroup was removed, or the kernel refuses the read: do not try again.
                 self._files.pop(key).close()

@@ -79,7 +79,7 @@ def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
             return root.once(relative, size)
         with root.keep(relative, size) as file:
             # Copy a larger buffer, so that keeping its content does not keep unused memory.
-            return bytes(memoryview(file.read()))
+            return bytes(memoryview(file.read_record()))
     except OSError as error:
         return error.with_traceback(None)
 
@@ -87,7 +87,7 @@ def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
 def read_kept_file(file: KeptFile) -> bytes | OSError:
     """The content of a kept file or the error."""
     try:
-        return file.read()
+        return file.read_record()
     except OSError as error:
         return error.with_traceback(None)
 

@@ -93,6 +93,6 @@ class PidDiscovery:
         try:
             if self._file is None:
                 self._file = self._root.keep("proc/loadavg", 512)
-            return int(self._file.read().rpartition(b" ")[2])
+            return int(self._file.read_record().rpartition(b" ")[2])
         except (OSError, ValueError):
             return None

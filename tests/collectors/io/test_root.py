@@ -1,9 +1,11 @@
-"""Reading a directory of symbolic links through Root."""
+"""Reading files and directories of symbolic links through Root."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+import pytest
 
 from iotop_ai.collectors.io.root import Root
 
@@ -38,3 +40,48 @@ def test_links_of_open_descriptors() -> None:
     finally:
         os.close(reader)
         os.close(writer)
+
+
+class SeqFile:
+    """Reads of a seq_file: whole records that fit in its buffer of one page, from the record at the offset.
+
+    Source: fs/seq_file.c, seq_read_iter.
+    """
+
+    def __init__(self, *records: bytes) -> None:
+        self.records = records
+        self.reads = 0
+
+    def pread(self, fd: int, size: int, offset: int) -> bytes:
+        self.reads += 1
+        out, at = b"", 0
+        for record in self.records:
+            rest = record[max(0, offset - at) :]
+            if out and len(out) + len(rest) > 4096:
+                break
+            out += rest
+            at += len(record)
+        return out[:size]
+
+
+@pytest.mark.parametrize("sizes", [(300, 900, 3200, 40), (2000, 3000, 3000), (100,), (5000, 50), ()])
+def test_a_file_of_several_records_is_read_to_its_end(
+    sizes: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mountstats").write_bytes(b"")
+    file = SeqFile(*(b"%c" % (65 + number) * size for number, size in enumerate(sizes)))
+    root = Root(str(tmp_path))
+    monkeypatch.setattr("iotop_ai.collectors.io.root.os.pread", file.pread)
+    assert root.read("mountstats") == b"".join(file.records)
+    with root.keep("mountstats") as kept:
+        assert [kept.read(), kept.read()] == [b"".join(file.records)] * 2
+
+
+def test_a_file_of_one_record_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "size").write_bytes(b"")
+    root = Root(str(tmp_path))
+    for record, reads in ((b"4096\n", 1), (b"x" * 5000, 3)):
+        file = SeqFile(record)
+        monkeypatch.setattr("iotop_ai.collectors.io.root.os.pread", file.pread)
+        with root.keep("size", 4096) as kept:
+            assert (kept.read_record(), file.reads) == (record, reads)

@@ -67,8 +67,8 @@ class _Kept:
 
     def changed(self) -> bool:
         """Read; whether any file has changed or the speed has to be read again."""
-        raws = [file.read() for file in self.files.values()]
-        raws.append(self.state_file.read())
+        raws = [file.read_record() for file in self.files.values()]
+        raws.append(self.state_file.read_record())
         before, self.raws = self.raws, raws
         self.reads += 1
         return raws != before or self.counters is None or self.reads % _SPEED_EVERY == 1

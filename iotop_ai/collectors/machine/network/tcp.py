@@ -37,7 +37,7 @@ class TcpCollector:
         """The counts now. Raises OSError without the file, Unavailable without TCP in it."""
         if self._file is None:
             self._file = self._root.keep(f"proc/{self._root.view}/net/snmp", 8192)
-        found = parse_snmp(self._file.read())
+        found = parse_snmp(self._file.read_record())
         if found is None:
             raise Unavailable(Status.ABSENT, "the kernel has no TCP counters")
         return found
