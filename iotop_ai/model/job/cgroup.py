@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.block.counters import BlockInfo, is_leaf
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.counter import delta, per_second, quotient
+from iotop_ai.model.job.cgroup_disks import DiskStacks, disk_stacks
 from iotop_ai.model.machine.pressure import PressureTotals, pressure_rates
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
@@ -90,7 +91,7 @@ class CgroupRates(NamedTuple):
 
     read_bytes_per_s: Annotated[
         float | None,
-        Metric("B/s", "Bytes read per second, all disks (io.stat rbytes, without dm, md and loop devices above them)."),
+        Metric("B/s", "Bytes read per second, all disks (io.stat rbytes, once in a stack of dm and md devices)."),
     ]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second, all disks (io.stat wbytes).")]
     cpu_cores: Annotated[float | None, Metric("count", "CPU time used per second, in cores (cpu.stat usage_usec).")]
@@ -136,15 +137,15 @@ def cgroup_rates(
     infos: by kernel name; without them the bytes of all disks are unknown.
     """
     old = {} if before is None else before.groups
-    leaves = None if infos is None else {f"{one.major}:{one.minor}": is_leaf(one) for one in infos.values()}
+    stacks = None if infos is None or not after.groups else disk_stacks(infos)
     return {
-        path: _rates(old.get(path, Cgroup()), now, after.page_bytes, seconds, leaves)
+        path: _rates(old.get(path, Cgroup()), now, after.page_bytes, seconds, stacks)
         for path, now in after.groups.items()
     }
 
 
 def _rates(
-    old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, leaves: Mapping[str, bool] | None
+    old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, stacks: DiskStacks | None
 ) -> CgroupRates:
     def rate(before: int | None, after: int | None, scale: float = 1.0) -> float | None:
         grown = per_second(delta(before, after), seconds)
@@ -152,7 +153,7 @@ def _rates(
 
     devices = {} if now.io is None or old.io is None else _io_rates(old.io, now.io, seconds)
     if now.io is None or old.io is None or not seconds:
-        leaves = None
+        stacks = None
     waits = pressure_rates(old.pressure, now.pressure, seconds)
     some = {name: found.some_ratio for name, found in waits.items()}
     full = {name: found.full_ratio for name, found in waits.items()}
@@ -160,8 +161,8 @@ def _rates(
     limits = [limit for limit in (memory.high_bytes, memory.max_bytes) if limit is not None]
     periods = delta(old.cpu.periods, cpu.periods)
     return CgroupRates(
-        _over_leaves({name: found.read_bytes_per_s for name, found in devices.items()}, leaves),
-        _over_leaves({name: found.write_bytes_per_s for name, found in devices.items()}, leaves),
+        None if stacks is None else stacks.once({name: found.read_bytes_per_s for name, found in devices.items()}),
+        None if stacks is None else stacks.once({name: found.write_bytes_per_s for name, found in devices.items()}),
         rate(old.cpu.usage_us, cpu.usage_us, 1e-6),
         quotient(delta(old.cpu.throttled_periods, cpu.throttled_periods), periods),
         rate(old.cpu.throttled_us, cpu.throttled_us, 1e-6),
@@ -176,22 +177,6 @@ def _rates(
         some.get("cpu"),
         devices,
     )
-
-
-def _over_leaves(moved: Mapping[str, float | None], leaves: Mapping[str, bool] | None) -> float | None:
-    """Each byte once: the kernel also lists a dm, md or loop device with the bytes of the disks below it.
-
-    None: a disk's amount is unknown, or it is not known whether a device with bytes is one.
-    """
-    if leaves is None:
-        return None
-    total = 0.0
-    for device, amount in moved.items():
-        leaf = leaves.get(device)
-        if (leaf and amount is None) or (leaf is None and amount != 0):
-            return None
-        total += amount if leaf and amount else 0.0
-    return total
 
 
 _NOTHING_MOVED = CgroupIo(0, 0, 0, 0)

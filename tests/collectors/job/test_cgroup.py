@@ -198,18 +198,34 @@ MIB = 1 << 20
         ({"8:0": 100, "8:16": 50, "253:0": 100}, 150),
         ({"8:0": 0, "253:0": 0}, 0),
         ({"8:0": -400, "8:16": 50}, None),
-        ({"8:0": 100, "253:0": -400}, 100),
+        ({"8:0": 100, "253:0": -400}, None),
+        ({"8:0": 0, "253:0": 100, "8:16": 50}, 150),
+        ({"253:0": 100}, 100),
+        ({"8:0": 20, "253:0": 100}, 100),
+        ({"8:0": 130, "253:0": 60, "253:1": 40}, 130),
+        ({"8:32": 0, "8:48": 0, "9:0": 40, "253:2": 30, "253:3": 20}, 50),
+        ({"8:32": 200, "8:48": 200, "9:0": 200, "253:2": 200}, 400),
+        ({"9:0": 70, "253:2": 30}, 70),
+        ({"7:0": 30, "253:4": 30}, 0),
         ({"8:0": 100, "259:9": 5}, None),
         ({"8:0": 100, "259:9": 0}, 100),
         ({}, 0),
     ],
 )
-def test_a_device_above_a_disk_is_not_counted_again(grown: dict[str, int], total: int | None) -> None:
-    """sda and sdb, an LVM volume on sda, a loop over a file in it; 259:9 is a device that was not looked at."""
-    infos = disks(sda=(8, 0), sdb=(8, 16)) | {
-        "dm-0": BlockInfo("dm-0", 253, 0, "dm", "data", slaves=("sda",)),
-        "loop0": BlockInfo("loop0", 7, 0, "loop", "loop0"),
-    }
+def test_bytes_count_once_in_a_stack(grown: dict[str, int], total: int | None) -> None:
+    """dm-0 and dm-1 on a partition of sda, a loop over a file in dm-0, dm-4 on it, dm-2 and dm-3 on md0 of sdc and sdd.
+
+    259:9 is a device that was not looked at.
+    """
+
+    def dm(number: int, *slaves: str) -> BlockInfo:
+        return BlockInfo(f"dm-{number}", 253, number, "dm", "data", slaves=slaves)
+
+    above = [dm(0, "sda1"), dm(1, "sda1"), dm(2, "md0"), dm(3, "md0"), dm(4, "loop0")]
+    infos = disks(sda=(8, 0), sdb=(8, 16), sdc=(8, 32), sdd=(8, 48)) | {one.name: one for one in above}
+    infos["sda1"] = BlockInfo("sda1", 8, 1, "partition", "sda1", parent="sda")
+    infos["md0"] = BlockInfo("md0", 9, 0, "md", "md0", slaves=("sdc", "sdd"))
+    infos["loop0"] = BlockInfo("loop0", 7, 0, "loop", "loop0")
 
     def table(times: int) -> CgroupTable:
         return CgroupTable({"/job": Cgroup({n: CgroupIo((500 + times * g) * MIB, 0, 0, 0) for n, g in grown.items()})})

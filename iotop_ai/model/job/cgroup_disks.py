@@ -1,0 +1,81 @@
+"""The bytes of a cgroup over all disks, each once where disks are stacked.
+
+The kernel counts a bio at each device that it passes, in the cgroup of the bio. At the disks below that is the job's
+where the device above passes on the bio or clones it (LVM, RAID1), but not where a kernel thread makes a new one:
+writes of dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer) and RAID5's stripes are the root's there. A part that
+RAID0 splits off (BIO_CGROUP_ACCT, block/blk-cgroup.h) counts as a request without bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo, is_leaf
+
+
+class _Stack(NamedTuple):
+    """Devices by number ("253:0") that share disks: those at the bottom, those with nothing above, those between."""
+
+    leaves: tuple[str, ...]
+    tops: tuple[str, ...]
+    between: tuple[str, ...]
+
+
+class DiskStacks(NamedTuple):
+    """By number each device's stack; None for one whose bytes also pass a disk, or are in memory (a loop, zram)."""
+
+    stacks: Mapping[str, _Stack | None]
+
+    def once(self, moved: Mapping[str, float | None]) -> float | None:
+        """The sum of the stacks, of each the largest of its levels.
+
+        None: the amount of a disk is unknown, or it is not known whether a device with bytes is one.
+        """
+        sums: dict[_Stack, float] = {}
+        for device, amount in moved.items():
+            stack = self.stacks.get(device)
+            if stack is None:
+                if amount != 0 and device not in self.stacks:
+                    return None
+            elif amount is None:
+                return None
+            elif stack not in sums:
+                levels = (stack.leaves, stack.tops, *((one,) for one in stack.between))
+                sums[stack] = max(sum(moved.get(one) or 0.0 for one in level) for level in levels)
+        return sum(sums.values()) + 0.0
+
+
+def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
+    """The stacks of the devices in a table by kernel name."""
+    below = {
+        name: [infos[n].parent if infos[n].kind == "partition" else n for n in info.slaves if n in infos]
+        for name, info in infos.items()
+        if info.slaves and info.kind != "partition"
+    }
+    above = {name for names in below.values() for name in names}
+    number = {name: f"{info.major}:{info.minor}" for name, info in infos.items()}
+    stacks: dict[str, _Stack | None] = {
+        number[name]: _Stack((number[name],), (), ()) if is_leaf(info) else None for name, info in infos.items()
+    }
+    for members in _connected(below):
+        bottom = [name for name in members if name not in below]
+        # Bytes in a stack on a loop or on memory are those of the loop's disk, or of no disk.
+        if all(name in infos and is_leaf(infos[name]) for name in bottom):
+            tops = [name for name in members if name not in above]
+            between = [name for name in members if name in below and name in above]
+            stack = _Stack(*(tuple(number[name] for name in names) for names in (bottom, tops, between)))
+            stacks |= {number[name]: stack for name in members}
+    return DiskStacks(stacks)
+
+
+def _connected(below: Mapping[str, list[str]]) -> list[list[str]]:
+    """The names that are connected over devices below, group by group."""
+    groups: dict[str, list[str]] = {}
+    for name, lower in below.items():
+        for other in (name, *lower):
+            mine, its = groups.setdefault(name, [name]), groups.setdefault(other, [other])
+            if mine is not its:
+                mine += its
+                groups |= dict.fromkeys(its, mine)
+    return list({id(group): group for group in groups.values()}.values())
