@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
-from iotop_ai.collectors.machine.network.stacking import INFINIBAND, NET, places_of, port_place
+from iotop_ai.collectors.machine.network.stacking import INFINIBAND, NET, has_speed, places_of, port_place
 from iotop_ai.model.clean import clean, clean_bytes
 from iotop_ai.model.machine.network import LinkCounters
 
@@ -15,22 +15,6 @@ _EFA_RECEIVED = ("recv_bytes", "rdma_read_bytes", "rdma_write_recv_bytes")
 _EFA_SENT = ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes")
 _EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
 """AWS's adapter has its own counters, in bytes, and no port counters (drivers/infiniband/hw/efa/efa_verbs.c)."""
-_REPEATING = (
-    "veth",
-    "docker",
-    "br-",
-    "virbr",
-    "cni",
-    "flannel",
-    "cali",
-    "ifb",
-    "dummy",
-    "vnet",
-    "tap",
-    "lxc",
-    "podman",
-)
-"""Virtual interfaces whose bytes also pass another one of this machine."""
 _SPEED_EVERY = 30
 """The speed is read every so many reads: the file asks the driver, and it changes only with the link."""
 
@@ -88,8 +72,8 @@ class _Kept:
 class NetworkCollector:
     """Counters of the links that carry bytes to and from this machine.
 
-    Left out: lo, interfaces that repeat another's bytes (veth, docker0, ...), and other virtual ones that have
-    carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/
+    Left out: lo, interfaces that repeat another's bytes by their name (veth, docker0, ...), and other virtual ones that
+    have carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/
     sysfs-class-infiniband.
     """
 
@@ -107,9 +91,8 @@ class NetworkCollector:
         """By name; {} without a link. A removed link is left out."""
         out = {}
         seen = set()
-        names = [name for name in self._root.names(NET) if name != "lo" and not name.startswith(_REPEATING)]
-        self._refresh_places(names)
-        for name in names:
+        self._refresh_places([name for name in self._root.names(NET) if name != "lo"])
+        for name in self._places:
             seen.add(name)
             counters = self._nic(name)
             if counters is not None:
@@ -162,7 +145,7 @@ class NetworkCollector:
         if not (rx or tx) and not self._root.exists(f"{base}/device"):
             return None
         if kept.reads % _SPEED_EVERY == 1 or state != kept.last_state:
-            mbit = self._root.number_or_none(f"{base}/speed")
+            mbit = self._root.number_or_none(f"{base}/speed") if has_speed(self._root, name) else None
             kept.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
             kept.last_state = state
         kept.counters = LinkCounters(

@@ -1,7 +1,8 @@
 """The device that carries a link's bytes, so that bytes that pass several links of one machine count once.
 
 Sources: Documentation/ABI/testing/sysfs-class-net (device, type, phys_port_name, upper_*, lower_*, bridge),
-net/core/dev.c (netdev_adjacent_sysfs_add), drivers/net/hyperv/netvsc_drv.c (its counts include those of its VF).
+net/core/dev.c (netdev_adjacent_sysfs_add), net/core/sysctl_net_core.c (sysctl_core_net_init),
+drivers/net/hyperv/netvsc_drv.c (its counts include those of its VF).
 """
 
 from __future__ import annotations
@@ -17,6 +18,23 @@ NET = "sys/class/net"
 INFINIBAND = "sys/class/infiniband"
 _ETHERNET = 1
 """ARPHRD_ETHER; tunnels (tun, WireGuard, GRE) have other types, and their bytes also pass another link."""
+_MOST_BELOW = 16
+_REPEATING = (
+    "veth",
+    "docker",
+    "br-",
+    "virbr",
+    "cni",
+    "flannel",
+    "cali",
+    "ifb",
+    "dummy",
+    "vnet",
+    "tap",
+    "lxc",
+    "podman",
+)
+"""Virtual interfaces whose bytes also pass another one of this machine."""
 _REPRESENTOR = pattern(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
 """phys_port_name of the host's end of a virtual function: its bytes also pass the physical port."""
 
@@ -24,14 +42,35 @@ _REPRESENTOR = pattern(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
 def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
     """Name of a network interface to the device that carries its bytes; "" when they also pass another link.
 
-    The bytes of a bond, team, bridge or VLAN pass the interfaces below it, which have a device. Where no interface has
-    one (a container), an interface counts unless another one in this network namespace carries its bytes.
+    Interfaces whose name alone says that they repeat another's bytes are left out. The bytes of a bond, team, bridge or
+    VLAN pass the interfaces below it, which have a device. In a container an interface without one (a pod's eth0, also
+    beside a virtual function of the host's card) counts unless another one there carries its bytes.
     """
-    names = list(links)
+    listed = list(links)
+    names = [name for name in listed if not name.startswith(_REPEATING)]
     real = {name: device for name in names if (device := _device(root, f"{NET}/{name}"))}
-    if not real:
-        return {name: "" if _stacked(root, name) else clean(name) for name in names}
-    return {name: "" if _repeats(root, name, real) else real.get(name, "") for name in names}
+    if real:
+        inner = _in_a_container(root)
+        own = {name for name in names if inner and name not in real and not _stacked(root, name)}
+        return {
+            name: clean(name) if name in own else "" if _repeats(root, name, real) else real.get(name, "")
+            for name in names
+        }
+    places = {name: "" if _stacked(root, name) else clean(name) for name in names}
+    if any(places.values()) or _in_the_first_namespace(root):
+        return places
+    # The only link of a rootless container is slirp4netns' tap0.
+    more = (name for name in listed if name not in places and not _neighbours(root, name, "upper_"))
+    return places | {name: clean(name) for name in more if not _stacked(root, name)}
+
+
+def has_speed(root: Root, name: str, depth: int = 4) -> bool:
+    """Whether the speed is a card's, its own or one below it: the drivers of veth and tun invent theirs."""
+    base = f"{NET}/{name}"
+    if root.exists(f"{base}/device") or root.exists(f"{base}/bonding"):
+        return True
+    below = _neighbours(root, name, "lower_") if depth and not root.exists(f"{base}/bridge") else []
+    return any(has_speed(root, lower, depth - 1) for lower in below[:_MOST_BELOW])
 
 
 def port_place(root: Root, device: str) -> str:
@@ -42,6 +81,19 @@ def port_place(root: Root, device: str) -> str:
 def _device(root: Root, base: str) -> str:
     """The name of its folder below /sys/devices (0000:18:00.0, virtio2); "" without one."""
     return clean(os.path.basename(root.real(f"{base}/device"))) if root.exists(f"{base}/device") else ""
+
+
+def _in_the_first_namespace(root: Root) -> bool:
+    return root.exists("proc/sys/net/core/netdev_budget")
+
+
+def _in_a_container(root: Root) -> bool:
+    """Whether this is a network namespace other than the machine's first, where some settings are missing.
+
+    The kernel shows the reader's own settings in any /proc: unknown, thus False, for trees elsewhere.
+    """
+    here = not root.elsewhere and root.exists("proc/sys/net/core/somaxconn")
+    return here and not _in_the_first_namespace(root)
 
 
 def _neighbours(root: Root, name: str, which: str) -> list[str]:

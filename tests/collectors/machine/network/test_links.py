@@ -226,6 +226,63 @@ def test_in_a_container_unstacked_links_count(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def namespace(first: bool) -> Entries:
+    """Settings that each network namespace has, and one that only the machine's first has."""
+    tree: Entries = {"proc/sys/net/core/somaxconn": b"4096\n"}
+    return tree | {"proc/sys/net/core/netdev_budget": b"300\n"} if first else tree
+
+
+@pytest.mark.parametrize(("first", "whole"), [(False, 2), (True, 0)])
+def test_a_pods_veth_counts_beside_its_virtual_function(first: bool, whole: int, tmp_path: Path) -> None:
+    """In a pod eth0 is a link of its own; on the machine it is the host's end of one."""
+
+    def state(gb: int) -> Entries:
+        tree = namespace(first) | nic("net1", 0, 0, 0, 0, 0, 0, device=False)
+        for name in ("eth0", "vlan7", "veth9"):
+            tree |= nic(name, gb * GB, 0, 0, 0, 0, 0, device=False)
+        return tree
+
+    build(state(1), tmp_path)
+    net = "sys/class/net"
+    linked(
+        tmp_path,
+        {
+            f"{net}/net1/device": "sys/devices/pci0000:00/0000:18:02.1",
+            f"{net}/vlan7/lower_eth0": f"{net}/eth0",
+        },
+    )
+    assert received(tmp_path, state(1), state(3)) == whole * GB
+
+
+def test_the_tap_of_a_rootless_container_counts(tmp_path: Path) -> None:
+    def state(gb: int) -> Entries:
+        tree = namespace(first=False)
+        for name, kind in (("tap0", 1), ("docker0", 1), ("veth1", 1), ("tunl0", 768)):
+            tree |= nic(name, gb * GB, 0, 0, 0, 0, 0, device=False)
+            tree[f"sys/class/net/{name}/type"] = b"%d\n" % kind
+        return tree
+
+    build(state(1), tmp_path)
+    (tmp_path / "sys/class/net/docker0/bridge").mkdir()
+    linked(tmp_path, {"sys/class/net/veth1/upper_docker0": "sys/class/net/docker0"})
+    assert received(tmp_path, state(1), state(4)) == 3 * GB
+
+
+def test_only_a_cards_speed_is_one(tmp_path: Path) -> None:
+    names = ("eth0", "bond0", "bond0.7", "br0", "pod0", "tun0")
+    tree: Entries = {}
+    for name in names:
+        tree |= nic(name, 5, 5, 0, 0, 0, 0, speed="10000", device=False)
+    build(tree, tmp_path)
+    net = "sys/class/net"
+    links = {f"{net}/{upper}/lower_{lower}": f"{net}/{lower}" for upper, lower in zip(names[1:4], names[:3], strict=True)}
+    linked(tmp_path, links | {f"{net}/eth0/device": "sys/devices/pci0000:00/0000:18:00.0"})
+    (tmp_path / net / "br0/bridge").mkdir()
+    found = NetworkCollector(Root(str(tmp_path)), Clock()).read()
+    assert {name for name, link in found.items() if link.bits_per_s is not None} == {"eth0", "bond0", "bond0.7"}
+    assert found.keys() == set(names)
+
+
 IN_A_NAMESPACE = """
 import socket, sys
 sys.path.insert(0, sys.argv[1])
