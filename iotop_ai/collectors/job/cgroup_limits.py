@@ -47,9 +47,14 @@ def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
 
 
 def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLimit, ...]:
-    """Every limit on a device. groups: the process's cgroups by controller. unified: the mount point of v2."""
+    """Every limit on a device. groups: the process's cgroups by controller. unified: the mount point of v2.
+
+    In v1 only those of its own cgroup are in force: to blk-throttle all groups are at the same level there.
+    """
     out: list[IoLimit] = []
-    for level in levels(groups.get("blkio", "/")):
+    if (level := next(levels(groups.get("blkio", "/")), None)) is not None:
+        # In a container the path may not be visible: its own cgroup is the root of the mount.
+        level = level if root.exists(f"sys/fs/cgroup/blkio/{level}") else ""
         for name, what in V1_LIMITS.items():
             file = f"blkio/{level}/{name}".replace("//", "/")
             out += parse_v1_limits(_raw(root, f"sys/fs/cgroup/{file}"), what, file)

@@ -32,8 +32,13 @@ def parse_cgroups(raw: bytes) -> dict[str, str]:
 
 
 def levels(path: str) -> Iterator[str]:
-    """The cgroup and its ancestors, nearest first: "a/b", "a", ""."""
-    parts = [part for part in path.split("/") if part and part != ".."][:MOST_LEVELS]
+    """The cgroup and its ancestors, nearest first: "a/b", "a", "".
+
+    None for "/../job", a cgroup beside our own namespace's: the mount's root is then ours, and not its ancestor.
+    """
+    parts = [part for part in path.split("/") if part][:MOST_LEVELS]
+    if ".." in parts:
+        return
     for end in range(len(parts), -1, -1):
         yield "/".join(parts[:end])
 

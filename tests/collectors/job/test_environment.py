@@ -94,6 +94,38 @@ def test_limits_of_v1(tmp_path: Path) -> None:
     assert place.memory_limit_bytes is None
 
 
+@pytest.mark.parametrize(("path", "rate"), [("/job/step", 300), ("/docker/9", 100), ("/job", 200), ("/../job", None)])
+def test_only_the_own_cgroups_limits_of_v1_are_in_force(path: str, rate: int | None, tmp_path: Path) -> None:
+    """A path that is not visible is that of a container, whose own cgroup is the root of the mount."""
+    put(
+        tmp_path,
+        {"proc/10/cgroup": f"9:blkio:{path}\n0::/\n"}
+        | {
+            f"sys/fs/cgroup/blkio/{at}blkio.throttle.read_bps_device": f"254:0 {limit}\n"
+            for at, limit in (("", 100), ("job/", 200), ("job/step/", 300))
+        },
+    )
+    found = EnvironmentReader(Root(str(tmp_path))).read(JOB).limits
+    assert [limit.value for limit in found] == ([] if rate is None else [rate])
+
+
+def test_a_job_beside_our_cgroup_namespace_has_not_our_limits(tmp_path: Path) -> None:
+    top = "sys/fs/cgroup"
+    put(
+        tmp_path,
+        {
+            "proc/10/cgroup": "0::/../cri-containerd-job.scope\n",
+            f"{top}/cgroup.controllers": "cpu io memory\n",
+            f"{top}/memory.max": "1073741824\n",
+            f"{top}/memory.current": "900\n",
+            f"{top}/cpu.max": "150000 100000\n",
+            f"{top}/io.max": "254:0 rbps=8388608 wbps=max riops=max wiops=max\n",
+        },
+    )
+    place = EnvironmentReader(Root(str(tmp_path))).read(JOB)
+    assert (place.limits, place.cpu_cores, place.memory_limit_bytes) == ((), None, None)
+
+
 def test_mounts_of_open_data_files_by_their_id(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
     opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
