@@ -2,7 +2,8 @@
 
 Sources: https://man7.org/linux/man-pages/man2/mincore.2.html and the kernel's mm/filemap.c. cachestat exists since
 Linux 6.5. Both answer only for a user that owns the file or may write it (against a side channel); for other files the
-answer is None, never 0.
+answer is None, never 0. An overlay's files have their pages in the filesystem below: cachestat finds none, mincore maps
+the file below (fs/overlayfs/file.c, ovl_mmap). ZFS keeps what is read in its own cache, so there the answer is None.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES_PER_PROGRESS = 200
 _WINDOW = 1 << 30
 _PROT_READ, _MAP_SHARED = 1, 1
+_OVERLAY, _ZFS = 0x794C7630, 0x2FC12FC1
+"""Magic numbers of filesystems: include/uapi/linux/magic.h; OpenZFS, ZFS_SUPER_MAGIC."""
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -60,7 +63,10 @@ class PageCache:
     def resident(self, handle: int) -> Resident | None:
         """The part of the file in memory; None where this user may not know. Raises OSError."""
         found = os.fstat(handle)
-        if self.how != "mincore":
+        kind = self._filesystem(handle)
+        if kind == _ZFS:
+            return None
+        if self.how != "mincore" and kind != _OVERLAY:
             answer = _CacheStat()
             if not self._libc.syscall(CACHESTAT, handle, ctypes.byref(_Range(0, 0)), ctypes.byref(answer), 0):
                 self.how = "cachestat"
@@ -80,6 +86,11 @@ class PageCache:
         if os.geteuid() not in (0, found.st_uid) and not _writable(handle):
             return None
         return Resident(min(self._mincore(handle, found.st_size), found.st_size), None)
+
+    def _filesystem(self, handle: int) -> int:
+        """The magic number of the file's filesystem, with which statfs begins; 0 when unknown."""
+        answer = (ctypes.c_long * 32)()
+        return answer[0] if not self._libc.fstatfs(handle, ctypes.byref(answer)) else 0
 
     def _mincore(self, handle: int, size: int) -> int:
         pages = 0

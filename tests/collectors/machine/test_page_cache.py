@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,43 @@ def test_other_users_files_are_unknown(tmp_path: Path, how: str) -> None:
     )
     done = subprocess.run(as_nobody(sys.executable, "-c", code), capture_output=True, text=True, check=False)
     assert done.stdout == "None\n", done.stderr
+
+
+IN_AN_OVERLAY = """
+import os, subprocess, sys
+from iotop_ai.collectors.machine.page_cache import PageCache
+top = sys.argv[1]
+layers = f"lowerdir={top}/lower,upperdir={top}/upper,workdir={top}/work"
+mount = ["mount", "-t", "overlay", "none", "-o", layers, f"{top}/merged"]
+made = subprocess.run(mount, capture_output=True, text=True)
+if made.returncode:
+    sys.exit(made.stderr)
+cache = PageCache()
+for name in ("cold", "warm"):
+    print(cache.resident(os.open(f"{top}/merged/{name}", os.O_RDONLY)).bytes)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare")
+def test_files_of_an_overlay_are_in_memory_where_those_below_it_are(disk_folder: Path) -> None:
+    for name in ("lower", "upper", "work", "merged"):
+        (disk_folder / name).mkdir()
+    for name in ("cold", "warm"):
+        (disk_folder / "lower" / name).write_bytes(b"x" * MIB)
+    evict(disk_folder / "lower" / "cold")
+    command = ["unshare", "--mount", sys.executable, "-c", IN_AN_OVERLAY, str(disk_folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(done.stderr)
+    assert done.stdout == f"0\n{MIB}\n"
+
+
+def test_files_of_zfs_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own cache holds them."""
+    (tmp_path / "file").write_bytes(b"x")
+    monkeypatch.setattr(PageCache, "_filesystem", lambda cache, handle: 0x2FC12FC1)
+    with (tmp_path / "file").open("rb") as file:
+        assert PageCache().resident(file.fileno()) is None
 
 
 def test_memory_levels_and_limits(tmp_path: Path) -> None:
