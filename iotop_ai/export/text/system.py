@@ -96,7 +96,7 @@ def filesystem_lines(frame: Frame) -> list[str]:
         if usage is None:
             rows.append([field(mount), UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, reading.reason or reading.status.value])
             continue
-        inodes = UNDEFINED if not usage.inodes_total else _percent(usage.inodes_used_ratio)
+        inodes = UNDEFINED if usage.inodes_used_ratio is None else _percent(usage.inodes_used_ratio)
         figures = [_mib(usage.total_bytes), _mib(usage.available_bytes), _percent(usage.used_ratio), inodes]
         rows.append([field(mount), *figures, "ok"])
     return table(["Mount", "MiB-total", "MiB-avail", "used", "inodes", "state"], rows, [12])

@@ -63,11 +63,14 @@ def is_remote(fstype: str, source: str = "") -> bool:
     return fstype.startswith(NETWORK) and fstype != "nfsd"  # the server's own control filesystem
 
 
+_NO_NUMBER = 2**64 - 1
+
+
 class FilesystemUsage(NamedTuple):
     """statvfs of one mount.
 
-    used: total - free, as in df: blocks reserved for root count as used only by root. inodes_total 0: the filesystem
-    has no fixed number of inodes.
+    used: total - free, as in df: blocks reserved for root count as used only by root. The filesystem has no fixed
+    number of inodes where inodes_total is 0 or 2^64-1, or inodes_free is larger (CephFS has -1).
     """
 
     total_bytes: int
@@ -85,4 +88,6 @@ class FilesystemUsage(NamedTuple):
     @property
     def inodes_used_ratio(self) -> float | None:
         """Share of inodes in use, 0..1; None without a fixed number of inodes."""
+        if self.inodes_free > self.inodes_total or self.inodes_total >= _NO_NUMBER:
+            return None
         return quotient(self.inodes_total - self.inodes_free, self.inodes_total)

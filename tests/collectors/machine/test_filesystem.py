@@ -153,3 +153,9 @@ def test_ratios_are_dfs() -> None:
     assert (usage.used_ratio, usage.inodes_used_ratio) == (600 / 900, 0.25)
     assert FilesystemUsage(0, 0, 0, 0, 0).used_ratio is None
     assert FilesystemUsage(10, 5, 5, 0, 0).inodes_used_ratio is None
+
+
+@pytest.mark.parametrize(("whole", "free"), [(4_000_000, 2**64 - 1), (2**64 - 1, 2**64 - 1), (2**64 - 1, 0), (5, 6)])
+def test_inodes_without_a_fixed_number_have_no_ratio(whole: int, free: int) -> None:
+    """CephFS reports its files and -1 free ones."""
+    assert FilesystemUsage(10, 5, 5, whole, free).inodes_used_ratio is None
