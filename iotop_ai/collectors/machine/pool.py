@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from iotop_ai.collectors.base import Unavailable
@@ -17,8 +18,9 @@ BTRFS = "sys/fs/btrfs"
 LLITE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
 """The second path since Lustre 2.11."""
 MOST_SETS = 256
-"""Datasets of one pool whose counts are summed."""
+"""Datasets of one pool that are read; of a pool with more nothing is known."""
 _SIZE = 16_384
+_SET_NAMES = (b"nread", b"nwritten", b"reads", b"writes")
 _BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")
 
 
@@ -39,7 +41,7 @@ def parse_kstat(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_pool_io(raw: bytes) -> Moved | None:
-    """``io`` of a pool before OpenZFS 2.1: titles (``nread nwritten reads writes ...``) in the second line."""
+    """``io`` of a pool, of its disks: titles (``nread nwritten reads writes ...``) in the second line."""
     lines = [line.split() for line in raw.splitlines()[1:3]]
     if len(lines) < 2 or b"nread" not in lines[0]:
         return None
@@ -68,6 +70,30 @@ def parse_llite(raw: bytes) -> Moved:
     )
 
 
+class DatasetSum:
+    """The counts of a pool: the sum of its datasets, which does not fall when one is unmounted or mounted again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, ...]] = {}
+        self._sum = [0] * len(_SET_NAMES)
+
+    def add(self, sets: Mapping[str, Mapping[bytes, int]]) -> Moved:
+        """The sum with the growth since the last call.
+
+        sets: each dataset's counts, which begin at 0 with its mount; {} where they could not be read.
+        """
+        now: dict[str, tuple[int, ...]] = {}
+        for name, found in sets.items():
+            before = self._seen.get(name, ())
+            counts = now[name] = tuple(found.get(key, 0) for key in _SET_NAMES) if found else before
+            if any(count < was for count, was in zip(counts, before, strict=False)):
+                before = ()  # it was mounted again
+            for at, count in enumerate(counts):
+                self._sum[at] += count - (before[at] if before else 0)
+        self._seen = now
+        return Moved(*self._sum)
+
+
 class PoolCollector:
     """The kernel's counts of the mounted pools and clients."""
 
@@ -80,6 +106,7 @@ class PoolCollector:
         self._seen_mounts: tuple[Mount, ...] | None = None
         self._pools: tuple[str, ...] = ()
         self._types: frozenset[str] = frozenset()
+        self._sums: dict[str, DatasetSum] = {}
 
     def read(self) -> PoolTable:
         """The counts now. Raises Unavailable where none is mounted."""
@@ -88,6 +115,7 @@ class PoolCollector:
             self._seen_mounts = mounts
             self._types = frozenset(mount.fstype for mount in mounts) & {"zfs", "btrfs", "lustre"}
             self._pools = tuple(dict.fromkeys(m.source.split("/")[0] for m in mounts if m.fstype == "zfs"))
+            self._sums = {pool: found for pool, found in self._sums.items() if pool in self._pools}
         if not self._types:
             raise Unavailable(Status.ABSENT, "no ZFS, btrfs or Lustre is mounted")
         return PoolTable(
@@ -111,15 +139,15 @@ class PoolCollector:
         return ArcCounters(*(found.get(name) for name in (b"hits", b"misses", b"size", b"c_max")))
 
     def _pool(self, pool: str) -> Moved:
-        whole = parse_pool_io(self._raw(f"{SPL}/{pool}/io"))
-        if whole is not None:
-            return whole
-        sets = [name for name in self._root.names(f"{SPL}/{pool}") if name.startswith("objset-")][:MOST_SETS]
-        each = [parse_kstat(self._raw(f"{SPL}/{pool}/{name}")) for name in sets]
-        if not each:
+        names = [name for name in self._root.names(f"{SPL}/{pool}") if name.startswith("objset-")]
+        if len(names) > MOST_SETS:
             return Moved()
-        names = (b"nread", b"nwritten", b"reads", b"writes")
-        return Moved(*(sum(found.get(name, 0) for found in each) for name in names))
+        if not names:
+            # Of the pool's own disks, before OpenZFS 0.8.
+            return parse_pool_io(self._raw(f"{SPL}/{pool}/io")) or Moved()
+        return self._sums.setdefault(pool, DatasetSum()).add(
+            {name: parse_kstat(self._raw(f"{SPL}/{pool}/{name}")) for name in names}
+        )
 
     def _btrfs(self) -> dict[str, BtrfsErrors]:
         out = {}

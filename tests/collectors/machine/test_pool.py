@@ -15,7 +15,7 @@ from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector, resolve_path_devices
-from iotop_ai.collectors.machine.pool import PoolCollector, parse_llite, parse_pool_io
+from iotop_ai.collectors.machine.pool import MOST_SETS, PoolCollector, parse_llite, parse_pool_io
 from iotop_ai.collectors.machine.zfs_members import ZfsMembers, parse_udev
 from iotop_ai.export.json.system import system_object
 from iotop_ai.export.tables.frames import tables
@@ -102,7 +102,31 @@ def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
     assert table.btrfs[UUID].whole == 6
     assert parse_pool_io(POOL_IO.encode()) == Moved(1_884_160, 3_206_144, 22, 153)
     put(tree, {"proc/spl/kstat/zfs/tank/io": POOL_IO})
+    assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 5, "the datasets, where they count"
+    for name in ("0x36", "0x41"):
+        (tree / f"proc/spl/kstat/zfs/tank/objset-{name}").unlink()
     assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 22
+
+
+def test_a_pools_counts_do_not_fall_with_its_datasets(tree: Path) -> None:
+    """One that is unmounted keeps its bytes, one that is mounted (again) begins at 0."""
+    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    folder = "proc/spl/kstat/zfs/tank"
+
+    def nread(**sets: int) -> int | None:
+        for path in (tree / folder).glob("objset-*"):
+            path.unlink()
+        put(tree, {f"{folder}/objset-{n}": OBJSET.format(writes=0, nwritten=0, reads=0, nread=v) for n, v in sets.items()})
+        return collector.read().zfs["tank"].read_bytes
+
+    assert nread(a=4000, b=6000) == 10_000
+    assert nread(b=6500) == 10_500
+    assert nread(a=20, b=6600) == 10_620
+    assert nread(a=10, b=6600) == 10_630
+    put(tree, {f"{folder}/objset-b": ""})
+    assert collector.read().zfs["tank"].read_bytes == 10_630, "not read this time"
+    assert nread(a=10, b=6601) == 10_631
+    assert nread(**{f"s{n:03}": 1 for n in range(MOST_SETS + 1)}) is None
 
 
 def test_without_such_a_mount_nothing_is_read(tmp_path: Path, tree: Path) -> None:
