@@ -6,6 +6,7 @@ import os
 import re
 
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.block.counters import NETWORK_DISKS, BlockInfo, nvme_head
 from iotop_ai.model.clean import clean_bytes
@@ -16,7 +17,6 @@ _KIND = {
 }  # fmt: skip
 """By the part of a kernel name before its number."""
 _CONTROLLER = pattern(r"nvme\d+")
-_GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 _LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
 _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))
 
@@ -261,16 +261,17 @@ def _pcie_link(root: Root, base: str) -> tuple[str, str]:
         return "", ""
     device, port = controller + "/device/", controller + "/device/../"
     now = _link(root, device, "current")
-    limits = [link for link in (_link(root, device, "max"), _link(root, port, "max")) if link is not None]
-    best = (min(g for g, _ in limits), min(w for _, w in limits)) if limits else None
+    limits = [_link(root, folder, "max") for folder in (device, port) if root.text_or(folder + "max_link_speed")]
+    known = [link for link in limits if link is not None]
+    # The limit that cannot be read may be the lower one.
+    best = (min(g for g, _ in known), min(w for _, w in known)) if known and len(known) == len(limits) else None
     return _link_text(now), _link_text(best)
 
 
 def _link(root: Root, folder: str, which: str) -> tuple[int, int] | None:
-    """(generation, lanes) from ``16.0 GT/s PCIe`` and ``4``; None without such a link."""
-    speed = root.text_or(f"{folder}{which}_link_speed").partition(" ")[0]
+    """(generation, lanes) from ``16.0 GT/s PCIe`` (or ``16 GT/s``) and ``4``; None without such a link."""
+    generation = parse_generation(root.text_or(f"{folder}{which}_link_speed"))
     width = root.number_or_none(f"{folder}{which}_link_width")
-    generation = _GENERATIONS.get(speed)
     return None if generation is None or not width or width >= 64 else (generation, width)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from iotop_ai.collectors.gpu.amd_metrics import Throttle
-from iotop_ai.collectors.gpu.topology import AMD, DEVICES, edge_of, parse_generation
+from iotop_ai.collectors.gpu.topology import AMD, DEVICES, edge_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.model.clean import clean
 from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons
 from iotop_ai.model.gpu.detail import GpuDetail

@@ -7,9 +7,10 @@ listed: it is not used for training.
 
 from __future__ import annotations
 
-from iotop_ai.collectors.gpu.topology import DEVICES, edge_of, parse_generation
+from iotop_ai.collectors.gpu.topology import DEVICES, edge_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
 

@@ -8,6 +8,7 @@ between slot and GPU; amdgpu_device_partner_bandwidth of drivers/gpu/drm/amd/amd
 from __future__ import annotations
 
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.gpu.detail import GpuDetail
@@ -17,7 +18,6 @@ WITH_SWITCH = (AMD, "0x8086")
 """Makers (AMD, Intel) of cards with a switch of their own."""
 DEVICES = "sys/bus/pci/devices"
 _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "16": 4, "32.0": 5, "32": 5, "64.0": 6}
 
 
 class PciTopology(NamedTuple):
@@ -37,11 +37,6 @@ def pci_address(bus_id: str) -> str:
         return f"{int(domain, 16):04x}:{rest}" if rest else ""
     except ValueError:
         return ""
-
-
-def parse_generation(speed: str) -> int | None:
-    """PCIe generation of a link speed: 5 of "32.0 GT/s PCIe"; None for "Unknown"."""
-    return _GENERATIONS.get(speed.split(" ", 1)[0])
 
 
 def edge_of(root: Root, bus_id: str) -> tuple[str, str]:

@@ -144,9 +144,7 @@ def cgroup_rates(
     }
 
 
-def _rates(
-    old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, stacks: DiskStacks | None
-) -> CgroupRates:
+def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, stacks: DiskStacks | None) -> CgroupRates:
     def rate(before: int | None, after: int | None, scale: float = 1.0) -> float | None:
         grown = per_second(delta(before, after), seconds)
         return None if grown is None else grown * scale

@@ -278,3 +278,22 @@ def test_temperatures_come_from_a_thread(tmp_path: Path) -> None:
 
 def read_infos(root: Root) -> dict[str, BlockInfo]:
     return Watched(root).read()
+
+
+@pytest.mark.parametrize(
+    ("device", "port", "best"),
+    [
+        ("32 GT/s", "16 GT/s", "4x4"),
+        ("32.0 GT/s PCIe", "16.0 GT/s PCIe", "4x4"),
+        ("32.0 GT/s PCIe", "", "5x4"),
+        ("32.0 GT/s PCIe", "Unknown", ""),
+        ("Unknown speed", "16.0 GT/s PCIe", ""),
+    ],
+)
+def test_the_best_link_is_unknown_where_a_limit_is(device: str, port: str, best: str, tmp_path: Path) -> None:
+    """Linux 4.17 to 5.7 prints speeds without a fraction."""
+    root = machine("made-gpu-server", tmp_path)
+    slot = tmp_path / "sys/devices/pci0000:60/0000:60:01.0"
+    (slot / "0000:70:00.0/max_link_speed").write_text(f"{device}\n")
+    (slot / "max_link_speed").write_text(f"{port}\n")
+    assert read_infos(root)["nvme0n1"].pcie_max == best

@@ -9,7 +9,8 @@ import pytest
 from iotop_ai.collectors.gpu.amd import AmdCards, with_smi
 from iotop_ai.collectors.gpu.drm import DrmSweep
 from iotop_ai.collectors.gpu.pid_mapping import FIRST_NAMESPACE, LocalProcess, PidMapping
-from iotop_ai.collectors.gpu.topology import PciTopology, parse_generation, pci_address, read_topology
+from iotop_ai.collectors.gpu.topology import PciTopology, pci_address, read_topology
+from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.detail import GpuDetail
@@ -52,7 +53,7 @@ def test_the_place_of_a_gpu(tmp_path: Path) -> None:
     assert pci_address("00000000:1A:00.0") == "0000:1a:00.0"
     assert pci_address("00010000:01:00.0") == "10000:01:00.0"
     assert [pci_address(other) for other in ("", "1a", "MIG-1:2")] == ["", "", ""]
-    assert [parse_generation(s) for s in ("2.5 GT/s PCIe", "32.0 GT/s PCIe", "Unknown")] == [1, 5, None]
+    assert [parse_generation(s) for s in ("2.5 GT/s PCIe", "32.0 GT/s PCIe", "16 GT/s", "Unknown")] == [1, 5, 4, None]
 
 
 def status(pid: int, *inner: int, cpus: str = "0-7") -> str:

@@ -116,7 +116,10 @@ def test_a_pools_counts_do_not_fall_with_its_datasets(tree: Path) -> None:
     def nread(**sets: int) -> int | None:
         for path in (tree / folder).glob("objset-*"):
             path.unlink()
-        put(tree, {f"{folder}/objset-{n}": OBJSET.format(writes=0, nwritten=0, reads=0, nread=v) for n, v in sets.items()})
+        put(
+            tree,
+            {f"{folder}/objset-{n}": OBJSET.format(writes=0, nwritten=0, reads=0, nread=v) for n, v in sets.items()},
+        )
         return collector.read().zfs["tank"].read_bytes
 
     assert nread(a=4000, b=6000) == 10_000

@@ -275,7 +275,9 @@ def test_only_a_cards_speed_is_one(tmp_path: Path) -> None:
         tree |= nic(name, 5, 5, 0, 0, 0, 0, speed="10000", device=False)
     build(tree, tmp_path)
     net = "sys/class/net"
-    links = {f"{net}/{upper}/lower_{lower}": f"{net}/{lower}" for upper, lower in zip(names[1:4], names[:3], strict=True)}
+    links = {
+        f"{net}/{upper}/lower_{lower}": f"{net}/{lower}" for upper, lower in zip(names[1:4], names[:3], strict=True)
+    }
     linked(tmp_path, links | {f"{net}/eth0/device": "sys/devices/pci0000:00/0000:18:00.0"})
     (tmp_path / net / "br0/bridge").mkdir()
     found = NetworkCollector(Root(str(tmp_path)), Clock()).read()
