@@ -22,6 +22,11 @@ def delta_u32(before: int | None, after: int | None) -> int | None:
     return (after - before) % U32
 
 
+def delta_up_to(most: int, before: int | None, after: int | None) -> int | None:
+    """Growth of a counter that stays at ``most``; None once it was there before."""
+    return None if before == most else delta(before, after)
+
+
 def per_second(grown: int | float | None, seconds: float | None) -> float | None:
     """A rate; None when the growth is unknown or the interval is not positive."""
     if grown is None or seconds is None or seconds <= 0:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.counter import delta, per_second, quotient, total
+from iotop_ai.model.counter import delta, delta_up_to, per_second, quotient, total
 from iotop_ai.model.metric import Exported, Metric
 
 
@@ -40,6 +40,8 @@ class LinkRates(NamedTuple):
     busy_ratio: Annotated[float | None, Metric("ratio", "The busier direction's share of the link's speed.")]
 
 
+_MOST_IB_BYTES = (2**32 - 1) * 4
+"""Where the bytes of a port without PortCountersExtended stop: 32 bits, in words (drivers/infiniband/core/sysfs.c)."""
 UNKNOWN_LINK = LinkRates(None, None, None, None, None)
 
 
@@ -53,8 +55,9 @@ def network_rates(
         if old is None:
             out[name] = UNKNOWN_LINK
             continue
-        rx = per_second(delta(old.rx_bytes, now.rx_bytes), seconds)
-        tx = per_second(delta(old.tx_bytes, now.tx_bytes), seconds)
+        most = _MOST_IB_BYTES if now.kind == "ib" else -1
+        rx = per_second(delta_up_to(most, old.rx_bytes, now.rx_bytes), seconds)
+        tx = per_second(delta_up_to(most, old.tx_bytes, now.tx_bytes), seconds)
         errors = total(delta(old.rx_errors, now.rx_errors), delta(old.tx_errors, now.tx_errors))
         drops = total(delta(old.rx_dropped, now.rx_dropped), delta(old.tx_dropped, now.tx_dropped))
         busier = None if rx is None or tx is None else max(rx, tx) * 8

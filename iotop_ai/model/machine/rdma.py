@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.counter import delta, per_second
+from iotop_ai.model.counter import delta, delta_up_to, per_second
 from iotop_ai.model.metric import Metric
 
 
@@ -49,6 +49,8 @@ class RdmaRates(NamedTuple):
     errors_per_s: Annotated[float | None, Metric("1/s", "All of these but the congestion counts.")]
 
 
+_MOST = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
+"""Where counts of PortCounters stop (drivers/infiniband/core/sysfs.c); from there its growth is unknown."""
 CONGESTION = 3
 """The last counts, which indicate congestion."""
 
@@ -56,11 +58,14 @@ CONGESTION = 3
 def rdma_rates(
     before: Mapping[str, RdmaCounters] | None, after: Mapping[str, RdmaCounters], seconds: float | None
 ) -> dict[str, RdmaRates]:
-    """Rates of every port; unknown without an earlier reading, and for a count that fell."""
+    """Rates of every port; unknown without an earlier reading, and for a count that fell or reached its maximum."""
     out = {}
     for port, now in after.items():
         old = RdmaCounters() if before is None else before.get(port, RdmaCounters())
-        rates = [per_second(delta(was, count), seconds) for was, count in zip(old, now, strict=True)]
+        rates = [
+            per_second(delta_up_to(_MOST[name], was, count) if name in _MOST else delta(was, count), seconds)
+            for name, was, count in zip(RdmaCounters._fields, old, now, strict=True)
+        ]
         errors = [rate for rate in rates[:-CONGESTION] if rate is not None]
         out[port] = RdmaRates._make((*rates, sum(errors) if errors else None))
     return out

@@ -77,6 +77,15 @@ def test_rdma_counts_depend_on_the_driver(tmp_path: Path) -> None:
     assert rdma_rates(None, before, None)["mlx5_0/1"].errors_per_s is None
 
 
+def test_an_rdma_count_at_its_maximum_is_unknown() -> None:
+    """Counts of 8 and 16 bits stop there; that of 16 bits still has its last growth."""
+    before, after = RdmaCounters(65535, 255, 255), RdmaCounters(65535, 255, 255, 255)
+    rates = rdma_rates({"mlx5_0/1": before}, {"mlx5_0/1": after}, 1.0)["mlx5_0/1"]
+    assert (rates.symbol_error_per_s, rates.link_downed_per_s, rates.link_error_recovery_per_s) == (None, None, None)
+    rates = rdma_rates({"mlx5_0/1": before._replace(symbol_error=65530)}, {"mlx5_0/1": after}, 1.0)["mlx5_0/1"]
+    assert rates.symbol_error_per_s == 5
+
+
 def cores(root: Path, number: int, khz: int, throttles: int) -> None:
     for cpu in range(number):
         here = f"sys/devices/system/cpu/cpu{cpu}"

@@ -195,6 +195,13 @@ def test_an_rdma_port_and_the_link_of_the_same_device_count_once(
     assert received(tmp_path, state(0), state(1)) == whole * GB
 
 
+def test_a_32_bit_count_of_an_infiniband_port_stops() -> None:
+    whole = (2**32 - 1) * 4
+    port = LinkCounters(whole, 4000, None, None, None, None, None, "active", "ib")
+    rates = network_rates({"ib": port}, {"ib": port}, 1.0)
+    assert (rates["ib"].rx_bytes_per_s, rates["ib"].tx_bytes_per_s, rates["ib"].busy_ratio) == (None, 0, None)
+
+
 def efa(**counters: int) -> Entries:
     base = "sys/class/infiniband/efa_0/ports/1"
     tree: Entries = {f"{base}/hw_counters/{name}": b"%d\n" % value for name, value in counters.items()}
