@@ -16,12 +16,16 @@ from iotop_ai.model.metric import Metric
 
 
 class ArcCounters(NamedTuple):
-    """ZFS's cache. hits, misses grow; size_bytes: now; limit_bytes: the maximum (c_max)."""
+    """ZFS's cache. hits, misses grow; size_bytes: now; limit_bytes: the maximum (c_max).
+
+    io_hits: reads that waited for a read of the same block under way, counted apart since OpenZFS 2.2; they grow.
+    """
 
     hits: int | None = None
     misses: int | None = None
     size_bytes: int | None = None
     limit_bytes: int | None = None
+    io_hits: int | None = None
 
 
 class Moved(NamedTuple):
@@ -84,7 +88,7 @@ def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None
     old, now = (before and before.arc) or ArcCounters(), after.arc or ArcCounters()
     hits, misses = delta(old.hits, now.hits), delta(old.misses, now.misses)
     return PoolRates(
-        quotient(hits, total(hits, misses)),
+        quotient(hits, total(hits, misses, delta(old.io_hits or 0, now.io_hits or 0))),
         now.size_bytes,
         now.limit_bytes,
         _moved({} if before is None else before.zfs, after.zfs, seconds),

@@ -142,6 +142,16 @@ def test_without_such_a_mount_nothing_is_read(tmp_path: Path, tree: Path) -> Non
     assert parse_llite(b"snapshot_time 1.2 secs.usecs\n") == Moved(0, 0, 0, 0, 0)
 
 
+def test_reads_that_waited_for_one_under_way_were_not_served_by_the_cache(tree: Path) -> None:
+    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    arc = tree / "proc/spl/kstat/zfs/arcstats"
+    tables = []
+    for hits, misses, waited in ((900, 100, 10), (960, 120, 30)):
+        arc.write_text(ARC.format(hits=hits, misses=misses) + f"iohits    4    {waited}\n")
+        tables.append(collector.read())
+    assert pool_rates(tables[0], tables[1], 1.0).arc_hit_ratio == 0.6
+
+
 def shown(tree: Path) -> Frame:
     collector = PoolCollector(Root(str(tree)), Clock(), ALL)
     before = snapshot(0, 2 * S, pools=ok(collector.read(), 2 * S))
