@@ -23,7 +23,8 @@ def read_temperature(root: Root, name: str) -> float | None:
             if re.fullmatch(r"hwmon\d+", entry):
                 milli = root.number_or_none(f"{folder}/{entry}/temp1_input")
                 if milli is not None:
-                    return milli / 1000
+                    # NVMe reports 0 K for an unknown temperature.
+                    return milli / 1000 if milli > -273_000 else None
     return None
 
 

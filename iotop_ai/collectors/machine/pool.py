@@ -157,11 +157,11 @@ class PoolCollector:
             here = f"{BTRFS}/{uuid}"
             files = [self._raw(f"{here}/devinfo/{n}/error_stats") for n in self._root.names(f"{here}/devinfo")]
             each = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files if raw]
-            counts: list[int | None] = [
-                sum(int(found[name]) for found in each if found.get(name, b"").isdigit()) if each else None
-                for name in _BTRFS_NAMES
-            ]
-            out[clean(uuid)] = BtrfsErrors(clean_bytes(self._raw(f"{here}/label").strip()), *counts)
+            sums = [sum(int(found[n]) for found in each if found.get(n, b"").isdigit()) for n in _BTRFS_NAMES]
+            # A missing device has "invalid".
+            known = each and (any(sums) or all(each))
+            label = clean_bytes(self._raw(f"{here}/label").strip())
+            out[clean(uuid)] = BtrfsErrors(label, *sums) if known else BtrfsErrors(label)
         return out
 
     def _lustre(self) -> dict[str, Moved]:

@@ -39,7 +39,10 @@ class Moved(NamedTuple):
 
 
 class BtrfsErrors(NamedTuple):
-    """Errors of a mounted btrfs since their last reset, over all its devices. label: "" without one."""
+    """Errors of a mounted btrfs since their last reset, over all its devices. label: "" without one.
+
+    Where a device is missing: those of the others, None without any there.
+    """
 
     label: str = ""
     write: int | None = None

@@ -266,6 +266,14 @@ def test_a_hung_sensor_does_not_block(tmp_path: Path) -> None:
     assert watched.read(1)["nvme0n1"].temperature_celsius == 44.85
 
 
+@pytest.mark.parametrize(("milli", "celsius"), [("-273150", None), ("-273000", None), ("-5000", -5), ("0", 0)])
+def test_absolute_zero_is_an_unknown_temperature(milli: str, celsius: float | None, tmp_path: Path) -> None:
+    sensor = tmp_path / "sys/block/sda/device/hwmon1/temp1_input"
+    sensor.parent.mkdir(parents=True)
+    sensor.write_text(f"{milli}\n")
+    assert read_temperature(Root(str(tmp_path)), "sda") == celsius
+
+
 def test_temperatures_come_from_a_thread(tmp_path: Path) -> None:
     root = machine("made-laptop", tmp_path)
     temperatures = Temperatures(root)

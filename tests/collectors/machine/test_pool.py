@@ -152,6 +152,16 @@ def test_reads_that_waited_for_one_under_way_were_not_served_by_the_cache(tree: 
     assert pool_rates(tables[0], tables[1], 1.0).arc_hit_ratio == 0.6
 
 
+def test_errors_of_a_btrfs_with_a_missing_device_are_unknown(tree: Path) -> None:
+    """Unless the others have some."""
+    stats = f"sys/fs/btrfs/{UUID}/devinfo/{{}}/error_stats"
+    put(tree, {stats.format(2): "invalid\n"})
+    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    assert collector.read().btrfs[UUID].whole == 6
+    put(tree, {stats.format(1): (tree / stats.format(1)).read_text().translate({ord(n): "0" for n in "123"})})
+    assert collector.read().btrfs[UUID] == BtrfsErrors("data")
+
+
 def shown(tree: Path) -> Frame:
     collector = PoolCollector(Root(str(tree)), Clock(), ALL)
     before = snapshot(0, 2 * S, pools=ok(collector.read(), 2 * S))
