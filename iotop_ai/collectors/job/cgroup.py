@@ -21,7 +21,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 TOP = "sys/fs/cgroup"
 _SIZE = 16_384
-"""memory.stat of v1 has 2 kB; io.stat has 100 bytes a device."""
+"""memory.stat of v1 has 2 kB; the files with a line or more for each disk are read whole."""
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
 _STACKED = ("loop", "ram", "zram", "dm-", "md")
@@ -93,6 +93,12 @@ class CgroupReader:
         except OSError:
             return b""
 
+    def _whole(self, relative: str) -> bytes:
+        try:
+            return self._root.read(relative)
+        except OSError:
+            return b""
+
     def _number(self, relative: str) -> int | None:
         return number(self._raw(relative))
 
@@ -117,7 +123,7 @@ class CgroupReader:
 
     def _v2(self, here: str) -> Cgroup:
         pressure = {name: parse_pressure(self._raw(f"{here}/{name}.pressure")) for name in RESOURCES}
-        raw = self._raw(f"{here}/io.stat")
+        raw = self._whole(f"{here}/io.stat")
         io = parse_io_stat(raw) if raw or self._root.exists(f"{here}/io.stat") else None
         stat, events = numbers(self._raw(f"{here}/memory.stat")), numbers(self._raw(f"{here}/memory.events"))
         current, high, limit = (self._number(f"{here}/memory.{name}") for name in ("current", "high", "max"))
@@ -137,11 +143,11 @@ class CgroupReader:
         name = "throttle.io_service_bytes_recursive"
         if not self._root.exists(f"{here}/blkio.{name}"):
             name = "throttle.io_service_bytes"
-        moved = self._raw(f"{here}/blkio.{name}")
+        moved = self._whole(f"{here}/blkio.{name}")
         if not moved:
             return None
-        found = parse_v1_io(moved, self._raw(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
-        counted = parse_v1_io(self._raw(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
+        found = parse_v1_io(moved, self._whole(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
+        counted = parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
         if not counted:
             return None
         # In a container the top is the container's own cgroup, which lists only what it moved.

@@ -10,9 +10,9 @@ from iotop_ai.collectors.gpu.amd import AmdCards, with_smi
 from iotop_ai.collectors.gpu.drm import DrmSweep
 from iotop_ai.collectors.gpu.pid_mapping import FIRST_NAMESPACE, LocalProcess, PidMapping
 from iotop_ai.collectors.gpu.topology import PciTopology, pci_address, read_topology
-from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.present.gpu.facts import facts

@@ -163,6 +163,16 @@ def test_absent_files_are_unknown_and_no_job_costs_nothing(tmp_path: Path) -> No
     assert parse_io_stat(b"\n254:0 rbytes=x\n") == {}
 
 
+def test_a_machine_with_many_disks_is_read_whole(tmp_path: Path) -> None:
+    lines = "".join(f"8:{n} rbytes={n} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n" for n in range(400))
+    assert len(lines) > 16_384
+    top = "sys/fs/cgroup"
+    put(tmp_path, {"proc/10/cgroup": "0::/job\n", f"{top}/cgroup.controllers": "io\n", f"{top}/job/io.stat": lines})
+    io = read(tmp_path, 10).groups["/job"].io
+    assert io is not None
+    assert (len(io), io["8:399"].read_bytes) == (400, 399)
+
+
 def test_rates_come_from_two_readings_and_levels_from_one() -> None:
     later = V2_FOUND._replace(
         io={"254:0": CgroupIo(90112 + 8192, 4096, 24, 1), "8:0": CgroupIo(100, 0, 1, 0)},
