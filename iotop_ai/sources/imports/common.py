@@ -19,6 +19,8 @@ LONGEST_LINE = 1 << 20
 MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """Limits of devices and columns in a report, and of runs of a program in a log."""
 _LONGEST_MOMENT = 64
+_SET_BACK_NS = 60 * 1_000_000_000
+"""A smaller step back of a log's times is a clock that was corrected, not the end of summer time."""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 
@@ -69,8 +71,12 @@ def read_moment(text: str) -> Moment | None:
     return Moment(numbers, len(found[1]) == 4, found[2] == ".", seconds, micro, found[10] or "")
 
 
-def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None) -> int:
-    """Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date."""
+def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
+    """Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date.
+
+    before_ns: of the log's time before. At the end of summer time an hour comes twice: it is the second one where the
+    first one would lie before that time.
+    """
     a, b, c = moment.numbers
     year, month, day = (a, b, c) if moment.by_year else (c, b, a) if moment.by_day or day_first else (c, a, b)
     try:
@@ -79,10 +85,18 @@ def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None) -> int:
             digits = moment.offset.replace(":", "")
             away = 0 if digits == "Z" else int(digits[:3]) * 3600 + int(digits[0] + digits[3:]) * 60
             zone = timezone(timedelta(seconds=away))
-        when = when.replace(tzinfo=zone) if zone is not None else when.astimezone()
-        return (int(when.timestamp()) * 1_000_000 + moment.microseconds) * 1000
+        ns = _unix_ns(when, moment.microseconds, zone)
+        if before_ns is not None and ns < before_ns - _SET_BACK_NS:
+            # Of a time that does not come twice, this is the same or an earlier one.
+            ns = max(ns, _unix_ns(when.replace(fold=1), moment.microseconds, zone))
+        return ns
     except (ValueError, OverflowError):
         raise InputError("a date that does not exist; give --start and --interval") from None
+
+
+def _unix_ns(when: datetime, microseconds: int, zone: tzinfo | None) -> int:
+    local = when.replace(tzinfo=zone) if zone is not None else when.astimezone()
+    return (int(local.timestamp()) * 1_000_000 + microseconds) * 1000
 
 
 def open_log(path: str) -> int:

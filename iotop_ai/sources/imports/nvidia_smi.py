@@ -12,7 +12,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
@@ -28,6 +28,7 @@ from iotop_ai.sources.imports.common import (
     read_moment,
     snapshot,
 )
+from iotop_ai.sources.imports.nvidia_smi_rounds import Row, rounds
 
 ORIGIN = "nvidia-smi"
 _NS = 1_000_000_000
@@ -104,19 +105,11 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 _IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
 
 
-class Row(NamedTuple):
-    """One GPU at one time. logged_ns: None without a timestamp column. lost: why the GPU gives no values, or ""."""
-
-    identity: str
-    logged_ns: int | None
-    state: GpuState
-    lost: str
-
-
 def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
     """The rows of a log. Raises InputError with the file, the line and a reason, never its content."""
     names: list[str] = []
     order: dict[str, int] = {}
+    begins, before_ns = True, None
     for line_number, line in log_lines(path):
         try:
             cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
@@ -129,10 +122,14 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
         heads = [cell.rpartition("[")[0].rstrip() if cell.endswith("]") else cell for cell in cells]
         if not names:
             names = _checked(path, heads)
-        elif heads != names:
-            yield _row(
-                path, line_number, dict(zip(names, cells, strict=False)), len(cells) == len(names), order, options
-            )
+        elif heads == names:
+            begins = True
+        else:
+            by_name, whole = dict(zip(names, cells, strict=False)), len(cells) == len(names)
+            row = _row(path, line_number, by_name, whole, order, options, before_ns)
+            before_ns = row.logged_ns
+            yield row._replace(begins=begins)
+            begins = False
     if not names:
         raise InputError(f"{path}: it is empty")
 
@@ -144,12 +141,19 @@ def _checked(path: str, names: list[str]) -> list[str]:
 
 
 def _row(
-    path: str, line: int, cells: dict[str, str], whole: bool, order: dict[str, int], options: ImportOptions
+    path: str,
+    line: int,
+    cells: dict[str, str],
+    whole: bool,
+    order: dict[str, int],
+    options: ImportOptions,
+    before_ns: int | None,
 ) -> Row:
     try:
         if not whole:
             raise ValueError
-        identity = clean(next((cells[n] for group in _IDENTITY for n in group if _names(cells.get(n))), "GPU"))
+        columns = [name for group in _IDENTITY for name in group if name in cells]
+        identity = clean(next((cells[name] for name in columns if _names(cells[name])), "GPU")) if columns else ""
         order.setdefault(identity, len(order))
         if len(order) > _MOST_GPUS:
             raise ValueError
@@ -158,7 +162,7 @@ def _row(
             moment = read_moment(cells["timestamp"])
             if moment is None:
                 raise ValueError
-            logged_ns = moment_ns(moment, day_first=False, zone=options.zone)
+            logged_ns = moment_ns(moment, False, options.zone, before_ns)
         return Row(identity, logged_ns, _state(identity, order[identity], cells), _lost(cells))
     except ValueError:
         raise InputError(f"{path}: line {line}: not a row of nvidia-smi --query-gpu") from None
@@ -190,7 +194,7 @@ def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot
 
     Raises InputError for another kind of file, UsageError where times are missing.
     """
-    sample = list(islice(_rounds(nvidia_smi_rows(path, options)), _SAMPLED))
+    sample = list(islice(rounds(path, nvidia_smi_rows(path, options)), _SAMPLED))
     if not sample:
         raise InputError(f"{path}: no row behind the header")
     times = [round_[0].logged_ns for round_ in sample]
@@ -204,22 +208,10 @@ def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot
     return _snapshots(path, options, interval_s)
 
 
-def _rounds(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """The rows of each query, which has each GPU once."""
-    rows_by_gpu: dict[str, Row] = {}
-    for row in rows:
-        if row.identity in rows_by_gpu:
-            yield list(rows_by_gpu.values())
-            rows_by_gpu = {}
-        rows_by_gpu[row.identity] = row
-    if rows_by_gpu:
-        yield list(rows_by_gpu.values())
-
-
 def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator[Snapshot]:
     shift_ns: int | None = None
     run, last_ns = 1, None
-    for seq, rows in enumerate(_rounds(nvidia_smi_rows(path, options)), 1):
+    for seq, rows in enumerate(rounds(path, nvidia_smi_rows(path, options)), 1):
         # Each GPU's row has its own time; the Snapshot has that of the last.
         logged = [row.logged_ns for row in rows if row.logged_ns is not None]
         if shift_ns is None:

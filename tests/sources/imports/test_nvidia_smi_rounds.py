@@ -1,0 +1,81 @@
+"""A log without a column that names GPUs: they are numbered by their place in a query, or the log is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.sources.imports.common import ImportOptions
+from iotop_ai.sources.imports.nvidia_smi import nvidia_smi_snapshots
+
+HEAD = "timestamp, name, utilization.gpu [%]\n"
+START = datetime(2026, 11, 21, 10, tzinfo=UTC)
+Figure = tuple[float, int]
+
+
+def played(folder: Path, *parts: list[Figure]) -> list[Snapshot]:
+    """The Snapshots of a log with these rows (seconds, use), each part behind a header."""
+    path = folder / "log.csv"
+    with path.open("w") as file:
+        for part in parts:
+            file.write(HEAD)
+            for seconds, use in part:
+                when = (START + timedelta(seconds=seconds)).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
+                file.write(f"{when}, NVIDIA H100, {use} %\n")
+    return list(nvidia_smi_snapshots(str(path), ImportOptions(zone=UTC)))
+
+
+def queries(gpus: int, times: list[float], apart: float = 0.003) -> list[Figure]:
+    return [(second + gpu * apart, 10 * gpu) for second in times for gpu in range(gpus)]
+
+
+def uses(snapshot: Snapshot) -> dict[str, int | None]:
+    return {key: one.value and one.value.utilization_percent for key, one in (snapshot.gpu.value or {}).items()}
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+@pytest.mark.parametrize(("every", "apart"), [(1.0, 0.003), (0.1, 0.001), (10.0, 0.3), (1.0, 0.0)])
+def test_gpus_are_numbered_by_their_place_in_the_query(tmp_path: Path, gpus: int, every: float, apart: float) -> None:
+    found = played(tmp_path, queries(gpus, [i * every for i in range(20)], apart))
+    assert [uses(one) for one in found] == [{f"GPU {gpu}": 10 * gpu for gpu in range(gpus)}] * 20
+    assert found[0].interval_s == pytest.approx(every)
+    assert [one.value.number for one in (found[0].gpu.value or {}).values() if one.value] == list(range(gpus))
+
+
+def test_one_gpu_is_one_gpu_also_over_a_pause(tmp_path: Path) -> None:
+    found = played(tmp_path, queries(1, [*range(10), *range(70, 80)]))
+    assert len(found) == 20
+    assert uses(found[0]) == {"GPU": 0}
+
+
+def test_a_log_that_was_cut_and_continued_begins_a_new_query(tmp_path: Path) -> None:
+    first = queries(4, [0, 1, 2, 3])[:-2]
+    found = played(tmp_path, first, queries(4, [20, 21, 22]), queries(4, [1, 2, 3]))
+    assert [len(uses(one)) for one in found] == [4, 4, 4, 2, 4, 4, 4, 4, 4, 4]
+    assert found[-1].host.boot_id == "imported-2"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        queries(4, [0]),
+        queries(4, [0, 1]) + queries(3, [2]) + queries(4, [3, 4]),
+        queries(1, [i * 0.02 for i in range(50)]),
+        queries(2, [0, 1, 2]) + [(3.0, 0), (3.7, 10)] + queries(2, [5, 6]),
+    ],
+    ids=["one query", "a missing row", "as fast as the rows of a query", "a slow query"],
+)
+def test_an_unclear_log_is_refused(tmp_path: Path, rows: list[Figure]) -> None:
+    with pytest.raises(InputError, match="log with index or uuid"):
+        played(tmp_path, rows)
+
+
+def test_without_times_nothing_tells_gpus_apart(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("utilization.gpu [%]\n5\n6\n")
+    with pytest.raises(InputError, match="log with index or uuid"):
+        nvidia_smi_snapshots(str(path), ImportOptions(start_ns=0, interval_s=1))
