@@ -25,6 +25,7 @@ from iotop_ai.sources.imports.common import (
     moment_ns,
     snapshot,
 )
+from iotop_ai.sources.imports.date_order import DateOrderFinder
 from iotop_ai.sources.imports.iostat_log import Report, iostat_reports
 
 ORIGIN = "iostat"
@@ -41,14 +42,14 @@ _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 class LogSummary(NamedTuple):
     """Facts of a whole log, needed before the first Snapshot. day: the date of its first banner.
 
-    interval_s: the usual one, None without times. day_first: some first number of a date is above 12. sparse: idle
-    devices are left out (``-z``), so a missing one did nothing. names, columns: of each run.
+    interval_s: the usual one, None without times. dates: shows the order of day and month. sparse: idle devices are
+    left out (``-z``), so a missing one did nothing. names, columns: of each run.
     """
 
     reports: int
     interval_s: float | None
     timed: bool
-    day_first: bool
+    dates: DateOrderFinder
     sparse: bool
     names: dict[int, tuple[str, ...]]
     columns: dict[int, frozenset[str]]
@@ -57,7 +58,8 @@ class LogSummary(NamedTuple):
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     """Read a log once. Raises InputError for an empty one."""
-    count, named, timed, day_first, idle, missing = 0, 0, True, False, False, False
+    count, named, timed, idle, missing = 0, 0, True, False, False
+    dates = DateOrderFinder()
     steps: Counter[int] = Counter()
     names: dict[int, dict[str, None]] = {}
     columns: dict[int, frozenset[str]] = {}
@@ -66,12 +68,10 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     for report in reports:
         if last is None:
             day = report.day
-        if report.day is not None and not report.day.by_year:
-            day_first = day_first or report.day.numbers[0] > 12
+        dates.see(report.day)
+        dates.see(report.moment)
         count += 1
         timed = timed and report.moment is not None
-        if report.moment is not None and not report.moment.by_year:
-            day_first = day_first or report.moment.numbers[0] > 12
         columns[report.run] = columns.get(report.run, frozenset()) | report.columns
         run_names = names.setdefault(report.run, {})
         missing = missing or any(name not in report.devices for name in run_names)
@@ -89,7 +89,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     interval_s = options.interval_s or (float(steps.most_common(1)[0][0]) if steps else None) or None
     sparse = missing and not idle
     every = {run: tuple(run_names) for run, run_names in names.items()}
-    return LogSummary(count, interval_s, timed, day_first, sparse, every, columns, day)
+    return LogSummary(count, interval_s, timed, dates, sparse, every, columns, day)
 
 
 class CounterBuilder:
@@ -151,14 +151,16 @@ def _times(rate: float | None, by: float | None) -> float | None:
     return None if rate is None or by is None else rate * by
 
 
-def assumed_start(summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None) -> tuple[int, str]:
+def assumed_start(
+    summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None, day_first: bool
+) -> tuple[int, str]:
     """(start of a log without times, how it was found): its last report is as old as the file, if the date agrees with
     that of its banner; else it begins with that day.
     """
     start_ns = written_ns - round((summary.reports - 1) * interval_s * _NS)
     if summary.day is None:
         return start_ns, "its end is the file's time"
-    day_ns = moment_ns(summary.day, summary.day_first, zone)
+    day_ns = moment_ns(summary.day, day_first, zone)
     if -_DAY_NS <= start_ns - day_ns <= 2 * _DAY_NS:
         return start_ns, "its end is the file's time"
     return day_ns, "it begins at 00:00 of the day in its header, because the file is of another day"
@@ -179,22 +181,31 @@ def iostat_snapshots(
     if summary.interval_s is None:
         why = "this log does not show" if summary.timed else "a log without times (iostat -t) does not show"
         raise UsageError(f"{why} the length of an interval; give --interval")
+    written_ns = os.stat(path).st_mtime_ns
+    day_first, assumed = summary.dates.find(written_ns, options.zone)
+    if assumed and (summary.timed or options.start_ns is None):
+        say(f"its dates are taken as {'day/month' if day_first else 'month/day'}/year: {assumed}")
     if not summary.timed and options.start_ns is None:
-        start_ns, how = assumed_start(summary, summary.interval_s, os.stat(path).st_mtime_ns, options.zone)
+        start_ns, how = assumed_start(summary, summary.interval_s, written_ns, options.zone, day_first)
         options = options._replace(start_ns=start_ns)
         say(f"the log has no times: {how} (--start T names another)")
-    return _Import(path, options, summary, summary.interval_s).snapshots()
+    return _Import(path, options, summary, summary.interval_s, day_first).snapshots()
 
 
 class _Import:
     """One pass over a log."""
 
-    def __init__(self, path: str, options: ImportOptions, summary: LogSummary, interval_s: float) -> None:
+    def __init__(
+        self, path: str, options: ImportOptions, summary: LogSummary, interval_s: float, day_first: bool
+    ) -> None:
         self._path = path
         self._options = options
         self._summary = summary
         self._interval_s = interval_s
+        self._day_first = day_first
         self._shift_ns: int | None = None
+        self._logged_ns: int | None = None
+        """The newest time, as logged."""
         self._run = -1
         self._seq = 0
         self._at_ns = 0
@@ -220,7 +231,8 @@ class _Import:
         """The report's time, shifted to the user's start time; None where it has none."""
         if not self._summary.timed or report.moment is None:
             return None
-        logged_ns = moment_ns(report.moment, self._summary.day_first, self._options.zone)
+        logged_ns = moment_ns(report.moment, self._day_first, self._options.zone, self._logged_ns)
+        self._logged_ns = logged_ns
         if self._shift_ns is None:
             self._shift_ns = 0 if self._options.start_ns is None else self._options.start_ns - logged_ns
         return logged_ns + self._shift_ns

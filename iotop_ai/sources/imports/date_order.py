@@ -1,0 +1,79 @@
+"""The order of day and month in the dates of a log, which the locale of the logging program chose."""
+
+from __future__ import annotations
+
+from datetime import date, tzinfo
+from typing import NamedTuple
+
+from iotop_ai.model.errors import InputError
+from iotop_ai.sources.imports.common import Moment, moment_ns
+
+_DAY_NS = 86_400 * 1_000_000_000
+_MONTHS = 12
+
+
+class DateOrder(NamedTuple):
+    """day_first: 21/11/2026, not 11/21/2026. assumed: why, where the dates themselves leave it open, else ""."""
+
+    day_first: bool
+    assumed: str
+
+
+class DateOrderFinder:
+    """Sees the dates of a log one by one."""
+
+    def __init__(self) -> None:
+        self._last: Moment | None = None
+        self._known: bool | None = None
+        self._differs = False
+        self._days = {True: 0, False: 0}
+        """Days between dates that follow each other, summed, if the day is first and if it is not."""
+
+    def see(self, moment: Moment | None) -> None:
+        """Take the next date."""
+        if moment is None or moment.by_year or moment.by_day:
+            return
+        first, second, _ = moment.numbers
+        if first > _MONTHS or second > _MONTHS:
+            # A day first counts more: the other one may be damage.
+            self._known = self._known or first > _MONTHS
+        self._differs = self._differs or first != second
+        last, self._last = self._last, moment
+        if last is not None and last.numbers != moment.numbers:
+            for day_first in self._days:
+                self._days[day_first] += _days_between(last, moment, day_first)
+
+    def find(self, written_ns: int, zone: tzinfo | None) -> DateOrder:
+        """The order. written_ns: when the file was written, Unix ns."""
+        if self._known is not None:
+            return DateOrder(self._known, "")
+        if not self._differs or self._last is None:
+            return DateOrder(False, "")
+        if self._days[True] != self._days[False]:
+            return DateOrder(self._days[True] < self._days[False], "so the days follow each other")
+        agree = {day_first: self._is_of(written_ns, day_first, zone) for day_first in (True, False)}
+        if agree[True] != agree[False]:
+            return DateOrder(agree[True], "the file is of that day")
+        return DateOrder(False, "nothing in it shows the order")
+
+    def _is_of(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
+        """Whether the last date, read so, is about that of the file."""
+        assert self._last is not None  # the caller has checked
+        try:
+            day_ns = moment_ns(self._last._replace(seconds=0), day_first, zone)
+        except InputError:
+            return False
+        return -_DAY_NS <= written_ns - day_ns <= 2 * _DAY_NS
+
+
+def _days_between(a: Moment, b: Moment, day_first: bool) -> int:
+    return abs(_ordinal(b, day_first) - _ordinal(a, day_first))
+
+
+def _ordinal(moment: Moment, day_first: bool) -> int:
+    first, second, year = moment.numbers
+    month, day = (second, first) if day_first else (first, second)
+    try:
+        return date(year + 2000 if year < 100 else year, month, day).toordinal()
+    except ValueError:
+        return 0
