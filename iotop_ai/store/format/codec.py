@@ -24,7 +24,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import VerdictTotals
 from iotop_ai.store.format.json_chunks import iter_json_chunks, to_line
-from iotop_ai.store.format.line_head import snap_fields
+from iotop_ai.store.format.line_head import has_key, snap_fields
 from iotop_ai.store.format.process_times import with_predicted, with_written
 from iotop_ai.store.format.range_checks import (
     check_carry,
@@ -281,6 +281,14 @@ class Decoder:
             raise InputError(f"{place}takes more memory than there is") from None
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise InputError(f"{place}not a line of a recording") from None
+
+    def skip(self, line: bytes) -> None:
+        """Pass over a snap line whose Snapshot is not needed. Raises InputError."""
+        try:
+            self._budget.line(len(line), has_key(line))
+        except ShapeError as error:
+            raise InputError(str(error)) from None
+        self._events.clear()
 
     def _item(self, raw: dict[str, Any], length: int) -> Item | None:
         kind = raw.get("k")

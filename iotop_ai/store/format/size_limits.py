@@ -36,7 +36,9 @@ MOST_OF = {
 MOST_VALUES = 4_000_000
 """Values in a line: numbers, texts, lists; an object counts as four, for the memory that it takes."""
 MOST_WAITING = 4096
-"""Events in a row before their Snapshot."""
+"""Events in a row before their Snapshot; writers keep to model.snapshot.MOST_EVENTS."""
+MOST_BLOCK_EVENTS = 64 * MOST_WAITING
+"""Events from one keyframe to the next."""
 LARGEST_BLOCK = 64 * MIB
 """Bytes from one keyframe to the next."""
 LARGEST_HISTORY = 192 * MIB
@@ -76,18 +78,23 @@ class ReaderBudget:
         self._block = 0
         self._window: deque[tuple[int, int, int]] = deque()
         self._bytes = self._rows = 0
-        self._waiting = 0
+        self._waiting = self._block_events = 0
 
     def event(self) -> None:
         """Count an event that waits for its Snapshot."""
         self._waiting += 1
+        self._block_events += 1
         if self._waiting > MOST_WAITING:
             raise ShapeError(f"more than {MOST_WAITING} events before a Snapshot")
+        if self._block_events > MOST_BLOCK_EVENTS:
+            raise ShapeError(f"more than {MOST_BLOCK_EVENTS} events from one keyframe to the next")
 
     def line(self, length: int, key: bool) -> None:
-        """Count the line of a Snapshot, before it is decoded. length: its bytes."""
+        """Count the line of a Snapshot, before it is decoded or skipped. length: its bytes."""
         self._waiting = 0
-        self._block = length if key else self._block + length
+        if key:
+            self._block = self._block_events = 0
+        self._block += length
         if self._block > LARGEST_BLOCK:
             raise ShapeError(f"more than {LARGEST_BLOCK // MIB} MiB from one keyframe to the next")
 

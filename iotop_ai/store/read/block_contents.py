@@ -50,6 +50,8 @@ def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockC
                 if depth is Depth.SNAPSHOTS or (first and _keeps_keyframe(depth, line)):
                     item = decoder.read(line)
                     snapshots += [item] if isinstance(item, SnapLine) else []
+                else:
+                    decoder.skip(line)
             elif line.startswith(EVENT) and depth is not Depth.TOTALS:
                 event = decoder.read(line)
                 events += [event] if isinstance(event, Event) else []

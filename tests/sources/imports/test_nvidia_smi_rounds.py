@@ -65,7 +65,7 @@ def test_a_log_that_was_cut_and_continued_begins_a_new_query(tmp_path: Path) -> 
         queries(4, [0]),
         queries(4, [0, 1]) + queries(3, [2]) + queries(4, [3, 4]),
         queries(1, [i * 0.02 for i in range(50)]),
-        queries(2, [0, 1, 2]) + [(3.0, 0), (3.7, 10)] + queries(2, [5, 6]),
+        [*queries(2, [0, 1, 2]), (3.0, 0), (3.7, 10), *queries(2, [5, 6])],
     ],
     ids=["one query", "a missing row", "as fast as the rows of a query", "a slow query"],
 )
