@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -30,7 +30,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading
 
 NOT_RECORDED = "not_recorded"
-"""Kind of the Event with the number of Snapshots missing before it in a recording, and the reason."""
+"""Kind of the Event with the number of Snapshots or events missing before it in a recording, and the reason."""
 CLOCK_SET_BACK = "clock_set_back"
 """Kind of the Event that a reader puts where the wall clock of a recording was set back; it is not in the file."""
 
@@ -50,6 +50,23 @@ class Event(NamedTuple):
     code: int | None = None
     """The exit code; None when it is unknown how the process ended."""
     job_pid: int | None = None
+
+
+MOST_EVENTS = 4000
+"""Events of a Snapshot. Readers of a recording take 4096."""
+
+
+def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: int = 0) -> tuple[Event, ...]:
+    """At most MOST_EVENTS, the newest ones; where some are missing, the last is an Event with their number.
+
+    dropped: events of this Snapshot that are missing already.
+    """
+    if not dropped and len(events) <= MOST_EVENTS:
+        return tuple(events)
+    kept = events[-(MOST_EVENTS - 1) :]
+    dropped += len(events) - len(kept)
+    text = f"{dropped} event{'' if dropped == 1 else 's'} not kept: more than {MOST_EVENTS} in one snapshot"
+    return (*kept, Event(at_ns, wall_ns, NOT_RECORDED, text))
 
 
 class Host(NamedTuple):

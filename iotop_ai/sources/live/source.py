@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from iotop_ai.model.errors import IotopError
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, Settings
-from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.snapshot import MOST_EVENTS, Event, Snapshot, newest_events
 from iotop_ai.sources.live.kernel_events import KernelEvents
 from iotop_ai.sources.live.state_files import StateFiles
 from iotop_ai.sources.live.time_rounding import TOOK_NS, TimeRounder, rounded_cost, step_ns
@@ -80,8 +81,8 @@ class LiveSource:
         self._interval_s = settings.interval_s
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._closed = False
-        self._events: list[Event] = []
+        self._closed, self._dropped_events = False, 0
+        self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self._newest_events: tuple[int, tuple[Event, ...]] = (0, ())
         """Number and events of the newest Snapshot."""
         self._host = read_host(self._root)
@@ -232,7 +233,9 @@ class LiveSource:
             kind, text = ("ack_undone", name) if value is None else ("ack", f"{name} {value}")
             self._note(Event(at_ns, wall_ns, kind, text))
         with self._lock:
-            events, self._events = tuple(self._events), []
+            events = newest_events((*self._events,), at_ns, wall_ns, self._dropped_events)
+            self._events.clear()
+            self._dropped_events = 0
             interval_s = self._interval_s
             self._seq += 1
             self._newest_events = (self._seq, events)
@@ -253,7 +256,7 @@ class LiveSource:
         if descendants is not None and table is not None:
             descendants.update(table)
         self._before = snapshot
-        return snapshot._replace(events=(*events, *more)) if more else snapshot
+        return snapshot._replace(events=newest_events((*events, *more), at_ns, wall_ns)) if more else snapshot
 
     def _read(self, paced: ScheduledCollector, at_ns: int, step: int) -> Reading[Any]:
         self._in_flight = (paced.field, at_ns)
@@ -290,6 +293,8 @@ class LiveSource:
 
     def _note(self, event: Event) -> None:
         with self._lock:
+            # A flood of marks or kernel messages in a long interval must not fill the memory: the oldest goes.
+            self._dropped_events += len(self._events) == MOST_EVENTS
             self._events.append(event)
 
     def wait_smart(self, seconds: float) -> bool:

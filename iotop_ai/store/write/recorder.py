@@ -16,7 +16,7 @@ from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import IotopError
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
-from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot
+from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot, newest_events
 from iotop_ai.store.format.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line
 from iotop_ai.store.format.json_chunks import to_line
 from iotop_ai.store.format.line_head import is_keyframe, is_snap, with_back, with_pre
@@ -215,7 +215,9 @@ class Recorder:
         snapshot = self._redactor.snapshot(queued.frame.snapshot)
         if queued.orphaned_events:
             snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
-        frame = queued.frame._replace(snapshot=snapshot)
+        # Two more may come: about lost Snapshots, and about arguments that are left out.
+        events = newest_events(snapshot.events, snapshot.at_ns, snapshot.wall_ns)
+        frame = queued.frame._replace(snapshot=snapshot._replace(events=events))
         now = self._busy_ns = self._clock.monotonic_ns()
         try:
             if not self._may_write(now):

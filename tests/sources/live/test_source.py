@@ -14,6 +14,7 @@ import pytest
 from iotop_ai.collectors.io.monitor_sockets import send_mark
 from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
+from iotop_ai.model.snapshot import MOST_EVENTS, NOT_RECORDED
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.format.codec import Decoder, Encoder, SnapLine
@@ -131,6 +132,21 @@ def test_events_wait_until_a_snapshot_carries_them() -> None:
     assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
     source.close()
     assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
+
+
+def test_a_flood_of_marks_keeps_the_newest_and_counts_the_others() -> None:
+    source = LiveSource(QUICK)
+    source.snapshot()
+    for number in range(MOST_EVENTS + 800):
+        source.add_mark(str(number))
+    flooded, after = source.snapshot(), source.snapshot()
+    source.close()
+    assert len(flooded.events) == MOST_EVENTS
+    assert [e.text for e in flooded.events if e.kind == "mark"][-1] == str(MOST_EVENTS + 799)
+    dropped = MOST_EVENTS + 800 - sum(e.kind == "mark" for e in flooded.events)
+    told = [e.text for e in flooded.events if e.kind == NOT_RECORDED]
+    assert told == [f"{dropped} events not kept: more than {MOST_EVENTS} in one snapshot"]
+    assert not [e for e in after.events if e.kind in ("mark", NOT_RECORDED)]
 
 
 def test_live_snapshots_survive_their_encoding() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.snapshot import NOT_RECORDED
+from iotop_ai.model.snapshot import MOST_EVENTS, NOT_RECORDED, Event
 from iotop_ai.pipeline import frames
 from iotop_ai.store.format import codec, size_limits
 from iotop_ai.store.format.codec import SnapLine
@@ -53,6 +53,16 @@ def test_a_recording_of_40_000_long_command_lines_can_be_read(tmp_path: Path) ->
     assert [commands(snap) for snap in snaps] == [{command_names(COMMAND)}] * 2
     events = [(event.kind, event.text) for snap in snaps for event in snap.snapshot.events]
     assert events.count((NOT_RECORDED, ARGUMENTS_LEFT_OUT)) == 1
+
+
+def test_a_flood_of_events_is_written_as_far_as_a_reader_takes_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    first, second = machine(3, 2)
+    marks = tuple(Event(i, i, "mark", str(i)) for i in range(9_000))
+    recorded(path, [first, second._replace(snapshot=second.snapshot._replace(events=marks))])
+    *kept, note = (item for item in FileRecording(str(path)).lines() if isinstance(item, Event))
+    assert [event.text for event in kept] == [str(i) for i in range(9_000 - MOST_EVENTS + 1, 9_000)]
+    assert (note.kind, note.text) == (NOT_RECORDED, f"5001 events not kept: more than {MOST_EVENTS} in one snapshot")
 
 
 @pytest.fixture
