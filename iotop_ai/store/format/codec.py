@@ -34,6 +34,7 @@ from iotop_ai.store.format.range_checks import (
     check_times,
     check_verdict,
 )
+from iotop_ai.store.format.rated_cells import rated_cells
 from iotop_ai.store.format.reading_times import TIMED, order_of, times_of, with_times, without_times, without_times_of
 from iotop_ai.store.format.scalars import ShapeError
 from iotop_ai.store.format.shapes import SAME, Group, Record, shape_of
@@ -346,7 +347,8 @@ class Decoder:
         snapshot = self._whole(raw) if key or self._before is None else self._changed(raw, self._before)
         check_snapshot(snapshot)
         table = snapshot.processes.value
-        self._budget.snapshot(snapshot.at_ns, length, len(table.info) if table else 0)
+        cells = rated_cells(snapshot, self._before)
+        self._budget.snapshot(snapshot.at_ns, length, len(table.info) if table else 0, cells)
         self._before = snapshot
         events, self._events = tuple(self._events), []
         states = key and self._states

@@ -22,6 +22,9 @@ MOST_OF = {
     **dict.fromkeys(("BlockCounters", "BlockInfo", "BlockRates", "SmartState", "DeviceErrors", "DeviceBaseline"), 4096),
     **dict.fromkeys(("Mount", "FilesystemUsage", "JobMount"), 16_384),
     **dict.fromkeys(("LinkCounters", "LinkRates", "NfsMount", "NfsRates", "FuseMount"), 4096),
+    **dict.fromkeys(("RdmaCounters", "RdmaRates", "Cgroup", "CgroupRates", "CgroupIo", "CgroupIoRates"), 4096),
+    **dict.fromkeys(("Moved", "MovedRates", "BtrfsErrors"), 4096),
+    **dict.fromkeys(("StepCounts", "StepRates"), 16_384),
     **dict.fromkeys(("CpuTicks", "CoreRates"), 8192),
     **dict.fromkeys(("GpuState", "GpuRates", "GpuDetail", "GpuMemory"), 256),
     **dict.fromkeys(("Job", "JobRates", "JobMemory", "JobPlace", "Rank"), 1024),
@@ -47,6 +50,9 @@ MOST_SNAPSHOTS = 3600
 """Snapshots in HISTORY_S; nvidia-smi, whose logs can be imported, samples at most 60 times a second."""
 MOST_ROWS = 8_000_000
 """Processes summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s, 130,000 at 1 s."""
+MOST_CELLS = 20_000_000
+"""Figures in other tables of rates, summed likewise: 2,000 disks at 0.2 s, or 700 at the shortest interval. Each takes
+32 bytes."""
 MOST_BLOCKS = 600_000
 """Keyframes in a file: one a minute for a year."""
 _HISTORY_NS = int(HISTORY_S * 1e9)
@@ -76,8 +82,8 @@ class ReaderBudget:
 
     def __init__(self) -> None:
         self._block = 0
-        self._window: deque[tuple[int, int, int]] = deque()
-        self._bytes = self._rows = 0
+        self._window: deque[tuple[int, int, int, int]] = deque()
+        self._bytes = self._rows = self._cells = 0
         self._waiting = self._block_events = 0
 
     def event(self) -> None:
@@ -98,22 +104,26 @@ class ReaderBudget:
         if self._block > LARGEST_BLOCK:
             raise ShapeError(f"more than {LARGEST_BLOCK // MIB} MiB from one keyframe to the next")
 
-    def snapshot(self, at_ns: int, length: int, rows: int) -> None:
-        """Count a decoded Snapshot. rows: its processes."""
+    def snapshot(self, at_ns: int, length: int, rows: int, cells: int = 0) -> None:
+        """Count a decoded Snapshot. rows: its processes. cells: figures in its other rates."""
         window = self._window
         if window and at_ns <= window[-1][0]:  # another session, which is not paired with this one
             window.clear()
-            self._bytes = self._rows = 0
+            self._bytes = self._rows = self._cells = 0
         while window and window[0][0] <= at_ns - _HISTORY_NS:
-            _, old_bytes, old_rows = window.popleft()
+            _, old_bytes, old_rows, old_cells = window.popleft()
             self._bytes -= old_bytes
             self._rows -= old_rows
-        window.append((at_ns, length, rows))
+            self._cells -= old_cells
+        window.append((at_ns, length, rows, cells))
         self._bytes += length
         self._rows += rows
+        self._cells += cells
         if len(window) > MOST_SNAPSHOTS:
             raise ShapeError(f"more than {MOST_SNAPSHOTS} Snapshots in {HISTORY_S:.0f} s")
         if self._bytes > LARGEST_HISTORY:
             raise ShapeError(f"more than {LARGEST_HISTORY // MIB} MiB in {HISTORY_S:.0f} s")
         if self._rows > MOST_ROWS:
             raise ShapeError(f"more than {MOST_ROWS} rows of processes in {HISTORY_S:.0f} s")
+        if self._cells > MOST_CELLS:
+            raise ShapeError(f"more than {MOST_CELLS} figures of rates in {HISTORY_S:.0f} s")

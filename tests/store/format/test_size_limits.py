@@ -17,10 +17,14 @@ import pytest
 
 from iotop_ai.cli.main import main
 from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.block.counters import BlockRates
 from iotop_ai.model.errors import InputError
+from iotop_ai.model.machine.rdma import RdmaCounters
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.store.format import size_limits as limits
 from iotop_ai.store.format.codec import FORMAT, Decoder, Encoder, Header, header_line
+from iotop_ai.store.format.rated_cells import rated_cells
 from iotop_ai.store.format.scalars import ShapeError
 from iotop_ai.store.format.size_limits import MOST, MOST_OF, MOST_WAITING, ReaderBudget, check_values
 from iotop_ai.store.read.gzip_members import members, pack, unpack
@@ -190,6 +194,39 @@ def test_held_memory_is_counted_over_lines() -> None:
     assert held_by((at_ns, 100, 1) for at_ns in range(10_000)) == "more than 3600 Snapshots in 60 s"
 
 
+def renewed(count: int, apart_ns: int, ports: int) -> list[bytes]:
+    """A keyframe with so many RDMA ports, and short lines that only renew their time."""
+    first = Server("two", processes=0, gpus=0, disks=0, cores=1).snapshot()
+    table = {f"mlx5_{i}/1": RdmaCounters(5) for i in range(ports)}
+    frame = next(frames([first]))
+    encoder, out = Encoder(count), list[bytes]()
+    for number in range(count):
+        at_ns = first.at_ns + number * apart_ns
+        one = first._replace(seq=number + 1, at_ns=at_ns, events=(), rdma=Reading(table, Status.OK, at_ns=at_ns))
+        lines = encoder.lines(frame._replace(snapshot=one))
+        out += [line.encode() for line in lines if line.startswith('{"k":"snap"')]
+    return out
+
+
+def test_short_lines_that_renew_a_large_table_are_counted() -> None:
+    """Each makes a table of rates of its own for the history."""
+    ports = MOST_OF["RdmaCounters"]
+    lines = renewed(400, 50_000_000, ports)
+    assert max(map(len, lines[1:])) < 400
+    assert read(*lines).endswith(f"more than {limits.MOST_CELLS} figures of rates in 60 s")
+    assert read(*renewed(400, SECOND, ports)) == ""
+    assert read(*renewed(400, 50_000_000, 16)) == ""
+    assert read(*renewed(2, SECOND, ports + 1)) == f"line 1: more than {ports} entries in one table"
+
+
+def test_a_table_that_was_not_read_again_makes_no_rates() -> None:
+    server = Server("two", processes=3, gpus=2, disks=4, cores=2)
+    first, second = server.snapshot(), server.snapshot()
+    assert rated_cells(first, None) > 4 * len(BlockRates._fields)
+    assert rated_cells(second, first) > 0
+    assert rated_cells(first._replace(at_ns=first.at_ns + 1), first) == 0
+
+
 def test_too_many_keyframes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -316,3 +353,4 @@ def test_a_machine_of_40_000_processes_and_2_000_disks_passes() -> None:
             assert len(line) < 12 << 20
             assert line.count(",") + line.count("[") + 4 * line.count("{") < limits.MOST_VALUES / 2
             held.line(len(line), '"key":true' in line[:200])
+        assert rated_cells(frame.snapshot, None) * 60 < limits.MOST_CELLS

@@ -1,0 +1,80 @@
+"""How much memory the rates of a Snapshot take: a small line may renew a large table, of which each makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from iotop_ai.model.block.counters import BlockRates
+from iotop_ai.model.gpu.state import GpuRates
+from iotop_ai.model.job.cgroup import CgroupIoRates, CgroupRates, CgroupTable
+from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.job.steps import StepRates
+from iotop_ai.model.machine.cpu import CoreRates, CpuTable
+from iotop_ai.model.machine.netfs import NetfsTable, NfsOpRates, NfsRates
+from iotop_ai.model.machine.network import LinkRates
+from iotop_ai.model.machine.pool import MovedRates, PoolTable
+from iotop_ai.model.machine.rdma import RdmaRates
+from iotop_ai.model.snapshot import Snapshot
+
+_ENTRY = 3
+"""Cells of a record beside its fields: its head and its place in a table."""
+
+
+def _width(kind: Any) -> int:
+    return len(kind._fields) + _ENTRY
+
+
+def _rows(kind: Any) -> Callable[[Any], int]:
+    width = _width(kind)
+    return lambda table: len(table) * width
+
+
+_CORE, _MOVED = _width(CoreRates), _width(MovedRates)
+_NFS, _NFS_OP = _width(NfsRates), _width(NfsOpRates)
+_CGROUP, _CGROUP_IO = _width(CgroupRates), _width(CgroupIoRates)
+_TASK, _JOB = 8, 40
+
+
+def _cores(table: CpuTable) -> int:
+    return len(table.cores) * _CORE
+
+
+def _netfs(table: NetfsTable) -> int:
+    return sum(_NFS + len(mount.ops) * _NFS_OP for mount in table.nfs.values())
+
+
+def _cgroups(table: CgroupTable) -> int:
+    return sum(_CGROUP + len(group.io or ()) * _CGROUP_IO for group in table.groups.values())
+
+
+def _pools(table: PoolTable) -> int:
+    return (len(table.zfs) + len(table.lustre)) * _MOVED
+
+
+def _jobs(table: JobTable) -> int:
+    return len(table.tasks) * _TASK + (len(table.jobs) + len(table.times)) * _JOB
+
+
+_COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
+    ("block", _rows(BlockRates)),
+    ("cpu", _cores),
+    ("gpu", _rows(GpuRates)),
+    ("network", _rows(LinkRates)),
+    ("netfs", _netfs),
+    ("cgroups", _cgroups),
+    ("rdma", _rows(RdmaRates)),
+    ("pools", _pools),
+    ("jobs", _jobs),
+    ("steps", _rows(StepRates)),
+)
+
+
+def rated_cells(snapshot: Snapshot, before: Snapshot | None) -> int:
+    """Figures in the tables that are rated anew for a Snapshot, without those of processes. before: the one before."""
+    cells = 0
+    for name, count in _COUNTS:
+        reading = getattr(snapshot, name)
+        if reading.value and (before is None or getattr(before, name).at_ns != reading.at_ns):
+            cells += count(reading.value)
+    return cells
