@@ -90,6 +90,9 @@ class FrameCursor:
         self._stream: Iterator[Frame] | None = None
         self._stream_part = 0
         self._frames: list[Frame] = []
+        self._numbers: list[int] = []
+        """Each kept Frame's block, as an index of ``_shown_blocks``; two may share a wall time where the clock was set
+        back."""
         self._at = -1
         self.grown = False
         """Set when ``refresh`` found more; the caller resets it."""
@@ -159,10 +162,10 @@ class FrameCursor:
         """
         kept = self._frames
         if kept and kept[0].snapshot.wall_ns <= wall_ns < kept[-1].snapshot.wall_ns:
-            self._at = bisect_right(kept, wall_ns, key=lambda f: f.snapshot.wall_ns) - 1
+            self._at = max(i for i, frame in enumerate(kept) if frame.snapshot.wall_ns <= wall_ns)
             return kept[self._at]
         wanted = max(0, bisect_right(self._walls, wall_ns) - 1)
-        have = self._index_of(kept[-1]) if kept else -2
+        have = self._numbers[-1] if kept else -2
         if not (kept and kept[0].snapshot.wall_ns <= wall_ns and have <= wanted <= have + 1):
             self._load(wanted, early, cancelled)
         else:
@@ -173,7 +176,11 @@ class FrameCursor:
                 raise Cancelled
         return self._frames[self._at]
 
-    def _index_of(self, frame: Frame) -> int:
+    def _number_of(self, frame: Frame) -> int:
+        """The number of a Frame's block."""
+        for kept, number in zip(self._frames, self._numbers, strict=True):
+            if kept is frame:
+                return number
         return max(0, bisect_right(self._walls, frame.snapshot.wall_ns) - 1)
 
     def _load(
@@ -193,7 +200,7 @@ class FrameCursor:
             if cancelled():
                 raise Cancelled
             if frame.snapshot.at_ns >= block.at_ns and frame.snapshot.wall_ns >= block.wall_ns:
-                self._frames, self._at = [frame], 0
+                self._frames, self._numbers, self._at = [frame], [number], 0
                 self._stream, self._stream_part = stream, place.part
                 self.judged_anew = entry.warming
                 return
@@ -205,10 +212,15 @@ class FrameCursor:
             return self._frames[self._at + 1]
         after = self._next()
         if after is not None:
+            number, following = self._numbers[-1], self._numbers[-1] + 1
+            if following < len(self._shown_blocks):
+                block = self._block(self._shown_blocks[following])
+                number += _is_keyframe_of(block, after.snapshot)
             self._frames.append(after)
+            self._numbers.append(number)
             if len(self._frames) > KEEP:
                 drop = min(len(self._frames) - KEEP, self._at)
-                del self._frames[:drop]
+                del self._frames[:drop], self._numbers[:drop]
                 self._at -= drop
         return after
 
@@ -217,12 +229,12 @@ class FrameCursor:
             return None
         after = next(self._stream, None)
         if after is None and self._frames:
-            newest = self._frames[-1]
+            newest, place = self._frames[-1], self._shown_blocks[self._numbers[-1]]
             part = self._parts[self._stream_part]
             if self._stream_part + 1 == len(self._parts) and self.refresh():
                 part = self._parts[self._stream_part]
             self._stream = frames(
-                _items_after(part, newest.snapshot),
+                _items_after(part, newest.snapshot, place.block if place.part == self._stream_part else 0),
                 before=newest.snapshot,
                 last=newest.sample,
                 history=newest.history,
@@ -270,14 +282,16 @@ class FrameCursor:
             return self._frames[self._at]
         if not self._frames:
             return None
-        first = self._frames[0]
-        number = self._index_of(first)
-        if _is_keyframe_of(self._block(self._shown_blocks[number]), first.snapshot):
+        first, own = self._frames[0].snapshot, self._numbers[0]
+        number = own
+        if _is_keyframe_of(self._block(self._shown_blocks[number]), first):
             number -= 1
         if number < 0:
             return None
         self._load(number, cancelled=cancelled)
-        while (after := self.peek()) is not None and after.snapshot.wall_ns < first.snapshot.wall_ns:
+        while (after := self.peek()) is not None and not _is_same(after.snapshot, first):
+            if self._numbers[self._at + 1] > own:
+                break
             self.forward()
             if cancelled():
                 raise Cancelled
@@ -289,7 +303,7 @@ class FrameCursor:
         slots: the number of intervals to go back.
         """
         first_ns = frame.history[0].at_ns
-        number = self._index_of(frame)
+        number = self._number_of(frame)
         place, block = self._shown_blocks[number], self._block(self._shown_blocks[number])
         part = self._parts[place.part]
         from_ns = frame.snapshot.at_ns - int(slots * frame.snapshot.interval_s * 1e9)
@@ -314,14 +328,14 @@ def _is_keyframe_of(block: Block, snapshot: Snapshot) -> bool:
     return (block.at_ns, block.wall_ns) == (snapshot.at_ns, snapshot.wall_ns)
 
 
-def _items_after(part: RecordingPart, newest: Snapshot) -> Iterator[Snapshot | Keyframe]:
-    """The items of a part after a Snapshot."""
-    first = max(
-        (i for i, b in enumerate(part.blocks) if b.at_ns <= newest.at_ns and b.wall_ns <= newest.wall_ns), default=0
-    )
+def _is_same(one: Snapshot, other: Snapshot) -> bool:
+    return one.at_ns == other.at_ns and one.host.boot_id == other.host.boot_id
+
+
+def _items_after(part: RecordingPart, newest: Snapshot, first: int) -> Iterator[Snapshot | Keyframe]:
+    """The items of a part after a Snapshot. first: index of its block."""
     items = part.items(first)
     for item in items:
-        snapshot = _snapshot(item)
-        if snapshot.at_ns == newest.at_ns and snapshot.host.boot_id == newest.host.boot_id:
+        if _is_same(_snapshot(item), newest):
             break
     return items

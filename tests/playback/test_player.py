@@ -17,7 +17,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.sink import FileSink
 from tests.scenarios.keep import VERDICTS
-from tests.store.scenario import Machine, lived
+from tests.store.scenario import Machine, clock_set_back, lived
 from tests.tui.recorded import record, recorder_of, written
 
 SEEDS = range(3)
@@ -91,6 +91,40 @@ def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
     assert recorder.close()
     assert walk(FrameCursor([FileRecording(path)])) == first + second
     assert walk_back(FrameCursor([FileRecording(path)])) == first + second
+
+
+@pytest.mark.parametrize("at", [1, 60, 90, 150])
+@pytest.mark.parametrize("seconds", [1, 90, 4000])
+def test_stepping_visits_every_frame_where_the_clock_was_set_back(tmp_path: Path, at: int, seconds: int) -> None:
+    live = clock_set_back(190, at, seconds)
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    cursor.seek(live[0].snapshot.wall_ns if seconds < at else 0)
+    while cursor.forward() is not None:
+        pass
+    assert cursor.frame == live[-1]
+    back = [cursor.frame]
+    while (before := cursor.back()) is not None:
+        back.append(before)
+    assert back[::-1] == live
+    there = [cursor.frame]
+    while (after := cursor.forward()) is not None:
+        there.append(after)
+    assert there == live
+
+
+def test_stepping_visits_every_frame_of_a_second_boot_with_an_earlier_clock(tmp_path: Path) -> None:
+    machine = Machine(2, "boot-2")
+    machine.wall -= 3600 * 10**9
+    live = [*lived(1, 70), *frames(machine.snapshot() for _ in range(70))]
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    while cursor.forward() is not None or cursor.frame is None:
+        if cursor.frame is None:
+            cursor.seek(live[0].snapshot.wall_ns)
+    assert cursor.frame == live[-1]
+    back = [cursor.frame]
+    while (before := cursor.back()) is not None:
+        back.append(before)
+    assert back[::-1] == live
 
 
 def test_a_rotated_chain_is_played_as_one(tmp_path: Path) -> None:

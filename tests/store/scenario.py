@@ -125,6 +125,18 @@ def session(seed: int, length: int) -> Iterator[Snapshot]:
         yield machine.snapshot()
 
 
+def clock_set_back(length: int, at: int, seconds: int) -> list[Frame]:
+    """Frames of one a second, numbered from 0; the wall clock is set back (minus: forward) before one of them."""
+    machine, out = Machine(5), []
+    begin_ns, wall_ns = 1000 * SECOND, machine.wall
+    for number in range(length):
+        machine.now = begin_ns + number * SECOND
+        made = machine.snapshot()
+        wall = wall_ns + (number - (seconds if number >= at else 0)) * SECOND
+        out.append(made._replace(seq=number, at_ns=begin_ns + number * SECOND, wall_ns=wall, events=()))
+    return list(frames(out))
+
+
 @lru_cache(maxsize=4)
 def _begun(seed: int) -> tuple[list[Frame], Iterator[Frame]]:
     return [], frames(session(seed, 10_000))

@@ -129,6 +129,8 @@ class PlaybackThread:
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
         """(monotonic, wall) of the start of playing, from which the due wall time follows."""
+        self._set_back_at: Frame | None = None
+        """The Frame at which playing follows a clock that was set back."""
         self._waiting = False
         """Whether it has played to the end and waits for more."""
         self._checked_ns = 0
@@ -269,7 +271,7 @@ class PlaybackThread:
 
     def _rebase(self) -> None:
         frame = self._cursor.frame
-        self._waiting = False
+        self._waiting, self._set_back_at = False, None
         wall_ns = frame.snapshot.wall_ns if frame else self._cursor.begin_wall_ns
         self._play_start_ns = (self._clock.monotonic_ns(), wall_ns)
 
@@ -294,10 +296,11 @@ class PlaybackThread:
     def _play(self) -> float | None:
         """Show the Frames that are due; seconds until the next one, None without one."""
         now = self._clock.monotonic_ns()
-        began, wall = self._play_start_ns
-        due_ns = wall + int((now - began) * self._state.speed)
+        due_ns = self._due_ns(now)
         moved = False
         while (after := self._cursor.peek()) is not None and not self._interrupted():
+            if self._follow_clock(after):
+                due_ns = self._due_ns(now)
             if after.snapshot.wall_ns > due_ns and not self._waiting:
                 break
             self._cursor.forward()
@@ -314,7 +317,28 @@ class PlaybackThread:
         wait_s = (after.snapshot.wall_ns - due_ns) / _SECOND / self._state.speed
         if wait_s > max(LONGEST_WAIT_S, GAP_FACTOR * after.snapshot.interval_s / self._state.speed):
             self._play_start_ns = (now, after.snapshot.wall_ns)
+            return LEAST_WAIT_S
         return max(LEAST_WAIT_S, wait_s)
+
+    def _due_ns(self, now: int) -> int:
+        """The wall time up to which Frames are due."""
+        began, wall = self._play_start_ns
+        return wall + int((now - began) * self._state.speed)
+
+    def _follow_clock(self, after: Frame) -> bool:
+        """Whether the recorded clock was set back before the next Frame, which is then due an interval after this one.
+
+        Else all Frames up to the time from which it was set back would be due at once.
+        """
+        frame = self._cursor.frame
+        if frame is None or after.snapshot.wall_ns >= frame.snapshot.wall_ns or after is self._set_back_at:
+            return False
+        self._set_back_at = after
+        began, wall = self._play_start_ns
+        shown_ns = began + int((frame.snapshot.wall_ns - wall) / self._state.speed)
+        step_ns = int(after.snapshot.interval_s * _SECOND)
+        self._play_start_ns = (shown_ns, after.snapshot.wall_ns - step_ns)
+        return True
 
     def _read_past(self) -> bool:
         """Read the Samples older than a Frame's history, for the graphs; whether there were any to read."""

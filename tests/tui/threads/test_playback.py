@@ -22,7 +22,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.sink import FileSink
 from iotop_ai.tui.messages import SourceEnded
 from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackThread, TimelineUpdate
-from tests.store.scenario import lived
+from tests.store.scenario import clock_set_back, lived
 from tests.tui.recorded import record, recorder_of, stalling, written
 
 WAIT_S = 20.0
@@ -257,6 +257,47 @@ def test_it_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Fram
     assert last.state.speed == 64.0
     order = [m.frame.snapshot.seq for m in box.messages if isinstance(m, PlaybackFrame) and m.state.playing]
     assert order == sorted(order)
+
+
+class HandClock(Clock):
+    """A clock that the test moves."""
+
+    now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float = 1.0) -> list[int]:
+    """The second of the recording that is shown at each second of playing."""
+    cursor, clock = FrameCursor([FileRecording(path)]), HandClock()
+    frame: Frame | None = cursor.seek(0)
+    while frame is not None and frame.snapshot.seq < begin:
+        frame = cursor.forward()
+    thread = PlaybackThread(cursor, box, clock, playing=True, speed=speed)
+    thread._rebase()
+    shown = []
+    for second in range(seconds):
+        clock.now_ns = second * 10**9
+        for _ in range(20):
+            wait_s = thread._play()
+            assert wait_s is not None
+            assert wait_s <= 2.0
+            clock.now_ns += 10**6
+        assert cursor.frame is not None
+        shown.append(cursor.frame.snapshot.seq)
+    return shown
+
+
+@pytest.mark.parametrize(("speed", "step"), [(1.0, 1), (4.0, 4)])
+def test_the_clock_set_back_skips_no_time(tmp_path: Path, box: Box, speed: float, step: int) -> None:
+    path = record(tmp_path / "a", clock_set_back(150, 100, 60))
+    assert played_seconds(path, 96, 10, box, speed) == [96 + i * step for i in range(10)]
+
+
+def test_a_pause_in_the_recording_is_not_waited_for(tmp_path: Path, box: Box) -> None:
+    path = record(tmp_path / "a", clock_set_back(150, 100, -3600))
+    assert played_seconds(path, 97, 6, box)[-1] >= 101
 
 
 def test_graphs_get_earlier_samples(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
