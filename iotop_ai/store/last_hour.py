@@ -240,6 +240,8 @@ class Ring:
 class RingBlocks:
     """The blocks of a ring at one time, or after ``refresh`` at a later one. held_now: gives what the ring holds."""
 
+    cut_bytes = 0
+
     def __init__(self, packed: tuple[_Packed, ...], held_now: Callable[[], tuple[_Packed, ...]]) -> None:
         self.index = [one.block for one in packed]
         self._data = {one.block.offset: one.data for one in packed}

@@ -41,6 +41,8 @@ class Blocks(Protocol):
     """The blocks of one open file."""
 
     index: list[Block]
+    cut_bytes: int
+    """Bytes at the end that are no whole block, of a file that does not grow."""
 
     def refresh(self) -> bool:
         """Index what was appended; True when there was anything."""
@@ -134,13 +136,15 @@ class GzipBlocks:
         self._fd = fd
         self.index: list[Block] = []
         self._members: dict[int, GzipMember] = {}
-        session = 0
+        session = end = 0
         for member in members(fd):
             session += member.flags & STARTS_SESSION
             pre = bool(member.flags & PREROLL)
             _check_count(self.index)
             self.index.append(Block(member.offset, member.length, member.at_ns, member.wall_ns, session, pre))
             self._members[member.offset] = member
+            end = member.offset + member.length
+        self.cut_bytes = max(0, os.fstat(fd).st_size - end)
         if not self.index:
             raise InputError(
                 "cut off before the end of its first part; `zcat FILE | iotop-ai diagnose -` reads what is there"
@@ -175,6 +179,8 @@ class GzipBlocks:
 
 class PlainBlocks:
     """Blocks of a plain file, without a torn last line. The file may still grow."""
+
+    cut_bytes = 0
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -69,6 +69,11 @@ class FileRecording:
         return header
 
     @property
+    def cut_bytes(self) -> int:
+        """Bytes at the end of a packed file that are no whole block, since the file is cut off."""
+        return self._blocks.cut_bytes
+
+    @property
     def blocks(self) -> list[Block]:
         """The blocks so far, in order."""
         return self._blocks.index

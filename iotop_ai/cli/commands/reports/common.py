@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob
+from iotop_ai.cli.cut_off import warn_of_cut
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.atomic_file import OutFile
@@ -93,15 +94,19 @@ def judged_story(
     others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _OTHERS_S * 1000]
     if not pid and main is not None and main.own and others and file != STDOUT:
         # The verdict may be about another job of the machine.
-        return _read(file, args, conditions, main.pid)
+        return _read(file, args, conditions, main.pid, again=True)
     return story, builder
 
 
-def _read(file: str, args: argparse.Namespace, conditions: list[Condition], pid: int) -> tuple[Story, StoryBuilder]:
+def _read(
+    file: str, args: argparse.Namespace, conditions: list[Condition], pid: int, *, again: bool = False
+) -> tuple[Story, StoryBuilder]:
     watched = tuple(ConditionOverRun(one) for one in conditions)
     job = SelectedJob(pid)
     with corrupt_input_as_error(file), Progress(after_s=1.0) as show:
         played = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
+        if not again:
+            warn_of_cut(played)
         folded = job.given or any(one.needs_frames for one in watched)
         reader = RunReader(played, every=True if args.every else None, folded=folded)
         builder = StoryBuilder(*_span(played), watched)
