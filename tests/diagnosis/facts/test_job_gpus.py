@@ -54,3 +54,11 @@ def test_a_job_that_waits_for_its_disk_beside_a_busy_one_is_starved() -> None:
     for percent in (None, 2):
         processes = GpuProcess(50, GIB, "compute", percent), GpuProcess(900, GIB, "compute", percent)
         assert classes(verdict_of(on_gpu(*processes), 40))[0] == "storage_read"
+
+
+def test_a_gpu_on_which_two_programs_work_is_no_sign_that_a_job_is_fed() -> None:
+    fed = replace(STARVED, time=(("compute", 0.97), ("host", 0.03)))
+    alone = replace(on_gpu(GpuProcess(50, GIB, "compute", 97)), job=fed)
+    assert "gpu_bound" in classes(verdict_of(alone, 40))
+    beside = replace(on_gpu(GpuProcess(50, GIB, "compute"), GpuProcess(900, GIB, "compute")), job=fed)
+    assert "gpu_bound" not in classes(verdict_of(beside, 40))

@@ -38,14 +38,14 @@ class _Busy(NamedTuple):
 
 
 def _together(facts: Facts) -> list[_Busy]:
-    """GPUs that another program holds say nothing about a job."""
+    """GPUs that another program holds, or works on as well, say nothing about a job."""
     groups = gpu_groups(facts, facts.limits.window_s)
     if all(group.job is None for group in groups):
         every = _sm(facts, [gpu for group in groups for gpu in group.gpus])
         return [_Busy(gpu_args(facts), "", facts.gpu.busy, facts.gpu.power_ratio, every)]
     out = []
     for group in groups:
-        if group.job is None:
+        if group.job is None or group.job.shares_gpu:
             continue
         uuids = {gpu.state.uuid for gpu in group.gpus}
         busy = tuple(
@@ -79,7 +79,8 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     Threshold: >= 90 % busy, and power >= 40 % of the limit or SM activity >= 50 %. SM activity >= 80 % makes it sure;
         below 50 % the verdict says that the kernels are too small to fill the GPU (DCGM user guide). A main thread that
         is always busy spins for the GPU.
-    Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure.
+    Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure. Of a GPU on
+        which two jobs work nothing is claimed.
     """
     if not facts.gpu.used:
         return ()

@@ -74,8 +74,8 @@ def child_compiles(facts: Facts, job: JobFacts) -> str:
     parents = {key.pid: stat.ppid for key, stat in table.stat.items()}
     inside = {key.pid for key in job.job.members}
     for task in facts.tasks:
-        if task.name not in COMPILERS:
-            continue
+        if task.name not in COMPILERS or not (task.blocked_ratio or task.cpu_ratio or task.cpu_ratio is None):
+            continue  # not one, or one that only waits
         up, steps = task.ppid, 0
         while up in parents and up not in inside and steps < 8:
             up, steps = parents[up], steps + 1
