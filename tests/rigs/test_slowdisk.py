@@ -67,10 +67,16 @@ def test_throttled_disk(tmp_path: Path) -> None:
     with ThrottledDisk(tmp_path, 16) as disk:
         group = disk.group
         disk.limit(read_iops=50)
-        # Some requests always wait for the throttle, even while a reader waits for a core.
-        rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.5, depth=4)
-    assert rate == pytest.approx(50, rel=0.1)
-    assert wait_ms == pytest.approx(4 * 20, rel=0.15)
+        # Some requests always wait for the throttle, even while a reader waits for a core. Beside other work of the
+        # disk below it is slower for a while, and never faster.
+        for _ in range(10):
+            rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.5, depth=4)
+            assert rate <= 55
+            assert wait_ms >= 0.85 * 4 * 20
+            if rate >= 45:
+                break
+    assert rate >= 45
+    assert wait_ms <= 1.15 * 4 * 20
     assert busy > 0.9
     assert not group.exists()
     assert not disk.image.exists()
