@@ -6,10 +6,10 @@ path need not check identities. The bytes of an idle process do not change: only
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from collections.abc import Iterable
+from operator import add
 from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
@@ -37,7 +37,8 @@ from iotop_ai.collectors.process.descriptors import (
     read_once,
 )
 from iotop_ai.collectors.process.discovery import RECONCILE, PidDiscovery
-from iotop_ai.collectors.process.exit_codes import ExitWatch, exit_code
+from iotop_ai.collectors.process.exit_codes import exit_code
+from iotop_ai.collectors.process.known_exits import KnownExits
 from iotop_ai.collectors.process.parse import (
     PF_KTHREAD,
     interned,
@@ -112,8 +113,7 @@ class ProcessCollector:
         self._exited: list[ProcessKey] = []
         self._complete = True
         self._retried_seq = 0
-        self._exit_watch: ExitWatch | None = None
-        self._codes: dict[int, int] = {}
+        self._known_exits = KnownExits()
 
     def read(self) -> ProcessTable:
         """One sweep. Raises Unavailable when no process is listed."""
@@ -178,32 +178,22 @@ class ProcessCollector:
         self._stats_kept = 0
         self._stats.clear()
         self._discovery.close()
-        self._stop_watching()
+        self._known_exits.close()
         self._delay.close()
 
     def _exits(self) -> dict[ProcessKey, int]:
         """Known exit codes of exited processes and zombies."""
+        known, entries = self._known_exits, self._entries
         if self._root.live and self._seq == 0:
-            # Without CAP_NET_ADMIN, exit codes come from zombies only.
-            with contextlib.suppress(Unavailable):
-                self._exit_watch = ExitWatch(self._root)
-        if self._exit_watch is not None:
-            try:
-                self._codes.update(self._exit_watch.read())
-            except OSError:
-                self._stop_watching()
-        exits = {key: self._codes[key.pid] for key in self._exited if key.pid in self._codes}
-        self._codes = {pid: code for pid, code in self._codes.items() if pid in self._entries}
-        for pid in self._codes:
-            key = self._entries[pid].key
+            known.listen(self._root)
+        known.take()
+        exits = {key: known.codes[key.pid] for key in self._exited if key.pid in known.codes}
+        known.codes = {pid: code for pid, code in known.codes.items() if pid in entries}
+        for pid, code in known.codes.items():
+            key = entries[pid].key
             if self._stat.now[key].has_ended():
-                exits[key] = self._codes[pid]
+                exits[key] = code
         return exits
-
-    def _stop_watching(self) -> None:
-        if self._exit_watch is not None:
-            self._exit_watch.close()
-            self._exit_watch = None
 
     def _admit_new(self) -> list[ProcessEntry]:
         """Admit new processes; returns them oldest first."""
@@ -211,7 +201,7 @@ class ProcessCollector:
         listed = self._discovery.listed
         if self._adaptive is not None and (listed is not None or self._seq == FULL_TICKS):
             # Only the kernel's exit messages reveal that a skipped process has exited.
-            self._adaptive.update_allowed(len(self._entries) if self._exit_watch is not None else 0)
+            self._adaptive.update_allowed(len(self._entries) if self._known_exits.listening else 0)
         if listed is not None:
             vanished = [entry for pid, entry in self._entries.items() if pid not in listed]
             for entry in vanished:
@@ -375,13 +365,20 @@ class ProcessCollector:
         self._ended_io = [ended for ended in self._ended_io if ended.seq >= self._seq - 1]
         if adaptive is not None:
             # Read processes reported as exited, so they get removed, and parents, whose counters have their children's.
-            pids = (*self._codes, *(ended.ppid for ended in self._ended_io))
+            pids = (*self._known_exits.codes, *(ended.ppid for ended in self._ended_io))
             others = [self._entries[pid] for pid in pids if pid in self._entries]
             turn = self._stats.due(self._seq % FINE, FINE) if self._partial else []
             selected = adaptive.select(self._seq, turn, (*fresh, *others))
         moved: dict[ProcessEntry, int] = {}
         done = self._store_io(self._sweep.run(selected), before, stale, moved)
         if adaptive is not None and selected is not None:
+            # A parent read in its turn may hold the bytes of a child that exited just before: the child ends as well.
+            self._known_exits.take()
+            reported = {entry for pid in self._known_exits.codes if (entry := self._entries.get(pid)) is not None}
+            if late := [entry for entry in reported.difference(selected) if not entry.denied]:
+                late.sort(key=lambda entry: entry.key.start_ticks)
+                more = self._store_io(self._sweep.run(late), before, stale, moved)
+                done, selected = IoBytes(*map(add, done, more)), [*selected, *late]
             seconds = (self._clock.monotonic_ns() - before) / 1e9
             of_children, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
             if not adaptive.balanced(done, of_children, seconds):
@@ -492,7 +489,7 @@ class ProcessCollector:
         if parsed.record != self._stat.now[entry.key]:
             self._stat.put(entry.key, parsed.record)
             if parsed.record.has_ended() and not entry.denied:
-                self._codes[entry.key.pid] = exit_code(parsed.exit_status)
+                self._known_exits.codes[entry.key.pid] = exit_code(parsed.exit_status)
         if entry.published and (entry.young or parsed.comm != entry.comm):
             entry.comm = parsed.comm
             self._refresh_info(entry, parsed.flags)

@@ -152,8 +152,9 @@ sys.stdin.buffer.raw.readline()
 """
 
 
+@pytest.mark.parametrize("in_turn", [False, True], ids=["", "in its turn"])
 def test_a_child_of_an_idle_process_is_not_counted_again_when_it_is_reaped(
-    tmp_path: Path, collector: ProcessCollector
+    tmp_path: Path, collector: ProcessCollector, in_turn: bool
 ) -> None:
     command = [sys.executable, "-c", PARENT, str(tmp_path / "file"), str(SIZE)]
     parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -164,6 +165,10 @@ def test_a_child_of_an_idle_process_is_not_counted_again_when_it_is_reaped(
         before = [tick(collector) for _ in range(LATELY + 3)][-1]
         key = key_of(before, parent.pid)
         assert key is not None
+        if in_turn:
+            while before.io_time(key) != before.io_at_ns:
+                before = tick(collector)
+            before = [tick(collector) for _ in range(IO_COHORTS - 1)][-1]
         parent.stdin.write(b"go\n")
         parent.stdin.flush()
         assert parent.stdout.readline() == b"reaped\n"
