@@ -7,6 +7,7 @@ installed is skipped with its reason; the tests that need it then skip themselve
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
@@ -142,7 +143,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
 
     Most tests wait for a terminal or a program, so there are three workers for each core. The tests that only compute
-    run beside both, at a low priority. A failed test is not repeated.
+    run beside both, at a low priority until the others have ended. A failed test is not repeated.
     """
     workers = str(3 * (os.cpu_count() or 1))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
@@ -160,6 +161,8 @@ def run_tests(python: Path, arguments: list[str]) -> int:
         beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
             codes = [subprocess.run(words, cwd=TOP, env=environment).returncode for words in (together, alone)]
+            with contextlib.suppress(OSError):  # only root may; the low priority then stays
+                os.setpriority(os.PRIO_PROCESS, beside.pid, 0)
             codes.append(beside.wait())
         finally:
             beside.kill()
