@@ -159,7 +159,7 @@ class Chain:
             return None
         try:
             following = next_part(self._path, self.parts[-1])
-        except InputError:  # its first keyframe is incomplete
+        except InputError:  # another program's file has the name now
             return None
         if following is not None:
             self.parts.append(following)

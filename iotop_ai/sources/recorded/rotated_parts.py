@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 
 from iotop_ai.model.errors import InputError
 from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item
 from iotop_ai.store.format.size_limits import LONGEST_LINE, ReaderBudget
-from iotop_ai.store.read.blocks import GZIP_MAGIC
+from iotop_ai.store.read.blocks import GZIP_MAGIC, NoKeyframeError
 from iotop_ai.store.read.file import FileRecording
 
 LOOK_S = 0.25
@@ -53,7 +54,7 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 
     allow_root: as of ``open_blocks``, for all of them. Raises InputError.
     """
-    chain = [FileRecording(path, allow_root=allow_root)]
+    chain = [_open_live(path, allow_root)]
     for older in reversed(parts_of(path) if chain[0].header.continues else []):
         part = _opened(older, allow_root)
         if part is None:
@@ -67,15 +68,49 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
     return chain
 
 
-def next_part(path: str, done: FileRecording) -> FileRecording | None:
-    """The part after ``done``: the oldest that begins later, the live file last. None if missing."""
-    for name in (*parts_of(path), path):
-        part = _opened(name, done.allow_root)
-        if part is not None:
-            if _is_later(part.header, done):
-                return part
-            part.close()
-    return None
+def _open_live(path: str, allow_root: bool) -> FileRecording:
+    """The newest file, awaited for a moment where older parts show that it may be being rotated."""
+    for _ in range(round(GRACE_S / LOOK_S)):
+        try:
+            return FileRecording(path, allow_root=allow_root)
+        except NoKeyframeError:
+            if not _has_parts(path):
+                raise
+            time.sleep(LOOK_S)
+    return FileRecording(path, allow_root=allow_root)
+
+
+def _has_parts(path: str) -> bool:
+    try:
+        return bool(parts_of(path))
+    except OSError:
+        return False
+
+
+def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
+    """The part after ``done``: the oldest that begins later, the live file last. None if missing.
+
+    wait: sleeps so many seconds while the live file has no keyframe yet; returns True to stop. None: it counts as
+    missing.
+    """
+    while True:
+        names = parts_of(path)
+        try:
+            for name in (*names, path):
+                part = _opened(name, done.allow_root)
+                if part is None:
+                    continue
+                if _is_later(part.header, done) and (name != path or names == parts_of(path)):
+                    return part
+                part.close()
+        except NoKeyframeError:
+            if name != path:
+                raise
+            if wait is None or wait(LOOK_S):
+                return None
+        else:
+            if names == parts_of(path):
+                return None
 
 
 def _is_later(header: Header, part: FileRecording) -> bool:
@@ -89,8 +124,11 @@ def _is_later(header: Header, part: FileRecording) -> bool:
 def _opened(path: str, allow_root: bool) -> FileRecording | None:
     """The part, plain or by now packed; None when retention has removed it."""
     for name in (path, path + ".gz"):
-        if os.path.exists(name):
+        try:
             return FileRecording(name, allow_root=allow_root)
+        except NoKeyframeError:
+            if os.path.exists(name):
+                raise
     return None
 
 

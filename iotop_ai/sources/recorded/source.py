@@ -184,7 +184,7 @@ class ReplaySource:
                         yield out
                 following = next(parts, None)
                 if following is None and self._follow:
-                    following = next_part(self.path, part)
+                    following = next_part(self.path, part, self._closing.wait)
                 part.close()
                 part, block, skip_pre = following, 0, True
         finally:  # also after an error, and where the caller stops early

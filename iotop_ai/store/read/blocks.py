@@ -69,6 +69,10 @@ class Blocks(Protocol):
         ...
 
 
+class NoKeyframeError(InputError):
+    """A file that is missing or has no whole keyframe, as for a moment the live one when it is rotated."""
+
+
 def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlocks:
     """The blocks of a file. Raises InputError when it cannot be read or is not a recording; never quotes its content.
 
@@ -82,6 +86,8 @@ def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlo
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    except FileNotFoundError as error:
+        raise NoKeyframeError(f"{path}: {error.strerror}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no file name'}") from None
     try:

@@ -14,7 +14,7 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item, SnapLine, VerdictLine
 from iotop_ai.store.format.line_head import HEADER
 from iotop_ai.store.format.size_limits import ReaderBudget
-from iotop_ai.store.read.blocks import Block, Blocks, open_blocks
+from iotop_ai.store.read.blocks import Block, Blocks, NoKeyframeError, open_blocks
 
 WARM_UP_S = 300.0
 """How far before a time the fold starts where the recorded fold state is of other rules."""
@@ -44,7 +44,7 @@ class FileRecording:
         blocks = open_blocks(path, allow_root=allow_root)
         if not blocks.index:
             blocks.close()
-            raise InputError(f"{path}: no whole keyframe in it")
+            raise NoKeyframeError(f"{path}: no whole keyframe in it")
         try:
             self._set_blocks(path, blocks, None)
         except BaseException:

@@ -190,6 +190,49 @@ def test_a_file_that_is_being_written_is_followed_across_rotations(tmp_path: Pat
     assert shown == live
 
 
+def put_back(path: Path, content: bytes) -> None:
+    """The live file as the writer leaves it for a while when it rotates: missing, then a header, then whole."""
+    header, _, _ = content.partition(b"\n")
+    for part in (header + b"\n", content):
+        time.sleep(0.3)
+        path.write_bytes(part)
+
+
+def test_a_recording_is_opened_while_it_is_rotated(tmp_path: Path, chain: Path, live: list[Frame]) -> None:
+    path, _ = copied(chain, tmp_path)
+    content = path.read_bytes()
+    path.unlink()
+    writer = threading.Thread(target=put_back, args=(path, content), daemon=True)
+    writer.start()
+    assert list(frames(source(path))) == live
+    writer.join()
+
+
+def test_a_follower_waits_for_the_first_keyframe_of_the_next_file(
+    tmp_path: Path, chain: Path, live: list[Frame]
+) -> None:
+    path, parts = copied(chain, tmp_path)
+    content, last = path.read_bytes(), parts[-1].read_bytes()
+    parts[-1].unlink()
+    path.write_bytes(last)
+    stream = frames(source(path, follow=True))
+    shown = [next(stream)]
+    path.rename(parts[-1])
+    path.write_bytes(b"")
+    writer = threading.Thread(target=put_back, args=(path, content), daemon=True)
+    writer.start()
+    shown += stream
+    writer.join()
+    assert shown == live
+
+
+def test_a_live_file_that_stays_away_is_an_error(tmp_path: Path, chain: Path) -> None:
+    path, _ = copied(chain, tmp_path)
+    path.unlink()
+    with pytest.raises(InputError, match="No such file or directory"):
+        source(path)
+
+
 def test_a_follower_that_was_paused_misses_no_part(tmp_path: Path, live: list[Frame]) -> None:
     path = tmp_path / "a.iotop.jsonl"
     rotated = Rotated(path)
