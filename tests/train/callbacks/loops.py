@@ -7,6 +7,7 @@ Each runs in its framework's own environment and prints a JSON object: the wait 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -300,3 +301,7 @@ def keras_watched(folder: Path) -> None:
 
 if __name__ == "__main__":
     globals()[sys.argv[1]](Path(sys.argv[2]))
+    if "tensorflow" in sys.modules:
+        # At the interpreter's end TensorFlow may wait for ever for a thread that wants to run the generator of batches.
+        sys.stdout.flush()
+        os._exit(0)

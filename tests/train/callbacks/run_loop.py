@@ -14,6 +14,8 @@ from tests.scenarios.stacks.install import python_of
 
 TOP = Path(iotop_ai.__file__).parent.parent
 LOOPS = Path(__file__).parent / "loops.py"
+LIMIT_S = 300.0
+"""Of one loop; most need 25 s, and more where their framework is imported for the first time."""
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
 
 
@@ -25,7 +27,12 @@ def run_loop(stack: str, loop: str, folder: Path, backend: str = "") -> dict[str
         **({"KERAS_BACKEND": backend} if backend else {}),
     }  # fmt: skip
     found = subprocess.run(
-        [python_of(stack), str(LOOPS), loop, str(folder)], env=environment, capture_output=True, text=True, check=False
+        [python_of(stack), str(LOOPS), loop, str(folder)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
     )
     if found.returncode:
         raise RuntimeError(found.stderr[-3000:])
