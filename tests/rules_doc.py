@@ -39,8 +39,8 @@ two at 75 %; a missing GPU at 60 %, an unknown mapping of processes to GPUs at 7
 at 55 %. From 85 % it is called high, from 60 % medium.
 
 In the rules, *time lost* is >= {gate} % of {window_s:g} s or {long_gate} % of {long_window_s:g} s; *samples* of tasks
-are taken 20 times a second, at random moments; *normal* is the device's normal read time; *D* is the share of time in uninterruptible
-sleep; *shown beside the verdict* means that it does not name the state.
+are taken 20 times a second, at random moments; *normal* is the device's normal read time; *D* is the share of time in
+uninterruptible sleep; *shown beside the verdict* means that it does not name the state.
 
 ## Where a job's time goes
 
