@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.machine.memory import MemoryState
 
+_LEVEL = pattern(rb"^(\w+):[ \t]+(\d+)[ \t]+kB[ \t\r]*$", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
 # Names in the order of MemoryState's fields; the fields between the three rows depend on the kernel's version.
 _LEVELS = tuple(
@@ -23,13 +26,7 @@ def parse_meminfo(raw: bytes) -> dict[bytes, int]:
 
     ``MemTotal:       24654564 kB``
     """
-    found: dict[bytes, int] = {}
-    for line in raw.splitlines():
-        name, _, rest = line.partition(b":")
-        words = rest.split()
-        if len(words) == 2 and words[1] == b"kB" and words[0].isdigit() and name.replace(b"_", b"").isalnum():
-            found[name] = int(words[0]) * 1024
-    return found
+    return {name: int(number) * 1024 for name, number in _LEVEL.findall(raw)}
 
 
 def parse_vmstat(raw: bytes) -> dict[bytes, int]:

@@ -43,9 +43,7 @@ NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 @cached_per_frame
 def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
     """Totals of each device that was not idle throughout the history; see ``NO_TOTALS`` for the others."""
-    queue_s: dict[BlockKey, float] = {}
-    read: dict[BlockKey, float] = {}
-    written: dict[BlockKey, float] = {}
+    sums: dict[BlockKey, list[float]] = {}
     active: set[BlockKey] = set()
     for rated in [sample.block for sample in frame.history]:
         renewed = rated.renewed
@@ -53,9 +51,12 @@ def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
         for key, rates in (rated.value or {}).items():
             if rates is IDLE_BLOCK_RATES:
                 continue
-            queue_s[key] = queue_s.get(key, 0.0) + (rates.queue_size or 0.0) * seconds
-            read[key] = read.get(key, 0.0) + (rates.read_bytes_per_s or 0.0)
-            written[key] = written.get(key, 0.0) + (rates.write_bytes_per_s or 0.0)
+            of_device = sums.get(key)
+            if of_device is None:
+                of_device = sums[key] = [0.0, 0.0, 0.0]
+            of_device[0] += (rates.queue_size or 0.0) * seconds
+            of_device[1] += rates.read_bytes_per_s or 0.0
+            of_device[2] += rates.write_bytes_per_s or 0.0
             if renewed and key not in active and rates.active:
                 active.add(key)
-    return {key: DeviceTotals(queue_s[key], key in active, read[key], written[key]) for key in queue_s}
+    return {key: DeviceTotals(queue_s, key in active, read, write) for key, (queue_s, read, write) in sums.items()}

@@ -23,8 +23,9 @@ from iotop_ai.present.gpu.groups import (
 from iotop_ai.present.gpu.meaning import figures
 from iotop_ai.present.gpu.users import gpu_users
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.braille import AreaCache, SlidingSeries, series_spans
+from iotop_ai.present.text.braille import SlidingSeries, series_spans
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_item
+from iotop_ai.present.text.graph_cache import GraphCache
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.text.panel import reason_spans, scroll_to
 from iotop_ai.present.text.phrases import whole_clauses
@@ -282,7 +283,7 @@ def _graph(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
     sliding = cache_part(view, _sliding_series).setdefault(gpu.uuid, SlidingSeries())
     data = sliding.series((gpu.uuid,), frame.history, busy, 2 * width, frame.snapshot.interval_s)
     out, x = [], spot.first
-    for span in series_spans(cache_part(view, AreaCache).area(data.values, 1.0)[0], data):
+    for span in series_spans(cache_part(view, GraphCache).area(data.values, 1.0)[0], data):
         out.append(Cell(x, span.text, span.token))
         x += cells(span.text)
     return out

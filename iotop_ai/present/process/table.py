@@ -205,14 +205,13 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
     line = "" if info is None else " ".join(info.cmdline)
     loud_wait = view.marks.io_wait / 100
     wchan, age_s = _wchan(group, table), _age_s(group, table, frame.snapshot.interval_s)
-    facts = _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
     culprit = culprit_of(frame, view)
     disk = disk_of(group, frame, view)
-    named = culprit.disk and disk == devices.without_namespace(culprit.disk)
-    facts = facts._replace(units=view.units, disk=disk, disk_hue=culprit.disk_hue if named else "")
-    if culprit.pids and any(key.pid in culprit.pids for key in group.keys):
-        return facts._replace(hue=culprit.hue, named=culprit.process_cell)
-    return facts
+    disk_hue = culprit.disk_hue if culprit.disk and disk == devices.without_namespace(culprit.disk) else ""
+    named = culprit.pids and any(key.pid in culprit.pids for key in group.keys)
+    hue, cell = (culprit.hue, culprit.process_cell) if named else ("", "")
+    shown = (hue, cell, disk, disk_hue, view.units)
+    return _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s, *shown)
 
 
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:

@@ -13,9 +13,10 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.table import await_text
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.braille import AreaCache, Series, SlidingSeries, nice_top, token_runs, token_spans
-from iotop_ai.present.text.curve import TALL_ROWS, curve_text
+from iotop_ai.present.text.braille import Series, SlidingSeries, nice_top, token_runs, token_spans
+from iotop_ai.present.text.curve import TALL_ROWS
 from iotop_ai.present.text.frame_cache import cache_part
+from iotop_ai.present.text.graph_cache import GraphCache
 from iotop_ai.present.text.line import Line, Span, cells, cut
 from iotop_ai.present.text.panel import panel
 from iotop_ai.present.text.units import UNKNOWN, brief, figure, percent, rate_unit, token_of
@@ -258,10 +259,8 @@ def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) ->
         Span(f" {graph.unit}"[: start - value_end - 1].ljust(start - value_end - 1), "dim"),
     ]
     out = []
-    if rows >= TALL_ROWS:
-        drawn = curve_text(graph.data.values, graph.top, rows)
-    else:
-        drawn = cache_part(view, AreaCache).area(graph.data.values, graph.top, rows)
+    cache = cache_part(view, GraphCache)
+    drawn = (cache.curve if rows >= TALL_ROWS else cache.area)(graph.data.values, graph.top, rows)
     for i, bits in enumerate(drawn):
         right, x = "", end
         if where.top_end is not None and rows > 1:

@@ -165,29 +165,22 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     right = toast_spans(view, width)
     if view.pattern and not right:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
-    keys = tuple(_opens(key, frame, view) for key in keys_of(view))
-    if view.zoom:
-        zoom = [key._replace(word="all", drop=0) for key in keys if key.actions == _ZOOM]
-        keys = (*keys[:2], *zoom, *(key for key in keys[2:] if key.actions != _ZOOM))
-    useful = tuple(key for key in keys if key.actions != _OPEN or key.word)
-    return [row(width, _entries(useful, width - 1 - spans_cells(right), view.readonly), right)]
+    return [_keys_line(keys_of(view), _opens(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
 
 
-def _opens(key: Key, frame: Frame, view: View) -> Key:
-    """Enter with the word of what it opens now, by focus and cursor; "" for nothing."""
-    if key.actions != _OPEN:
-        return key
+def _opens(frame: Frame, view: View) -> str:
+    """The word of what Enter opens now, by focus and cursor; "" for nothing."""
     if view.focus == "gpu":
         gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
         number = "" if gpu is None or gpu.state is None else f" {gpu.state.number}"
-        return key._replace(word="" if gpu is None else f"GPU{number}")
+        return "" if gpu is None else f"GPU{number}"
     if view.focus == "disk":
         device = devices.selected_device(frame, view)
-        return key._replace(word=view.cursor.removeprefix(DISK_PREFIX) or ("" if device is None else device.name))
+        return view.cursor.removeprefix(DISK_PREFIX) or ("" if device is None else device.name)
     if view.focus == "process":
         group = selected_group(frame, view)
-        return key._replace(word="" if group is None else cut(group.name, _LONGEST_NAME))
-    return key._replace(word=_OPENED.get(view.focus, ""))
+        return "" if group is None else cut(group.name, _LONGEST_NAME)
+    return _OPENED.get(view.focus, "")
 
 
 def _changes(key: Key) -> bool:
@@ -246,8 +239,21 @@ def typing_row(
 
 
 @lru_cache(maxsize=16)
-def _entries(keys: tuple[Key, ...], room: int, readonly: bool) -> tuple[Span, ...]:
-    """The entries that fit; cached, as they change with the mode only."""
+def _keys_line(
+    keys: tuple[Key, ...], opens: str, zoomed: bool, readonly: bool, right: tuple[Span, ...], width: int
+) -> Line:
+    """The row of keys, cached, as it changes with the mode and the cursor only. opens: the word of Enter."""
+    useful = [
+        key._replace(word=opens) if key.actions == _OPEN else key for key in keys if key.actions != _OPEN or opens
+    ]
+    if zoomed:
+        zoom = [key._replace(word="all", drop=0) for key in keys if key.actions == _ZOOM]
+        useful = [*useful[:2], *zoom, *(key for key in useful[2:] if key.actions != _ZOOM)]
+    return row(width, _entries(useful, width - 1 - spans_cells(right), readonly), right)
+
+
+def _entries(keys: Iterable[Key], room: int, readonly: bool) -> tuple[Span, ...]:
+    """The entries that fit."""
     fitting = list(keys)
     while True:
         spans: list[Span] = []

@@ -110,59 +110,6 @@ def _level(value: float | None, top: float, high: int) -> int | None:
     return None if value is None else 0 if value <= 0 else max(1, min(high, round(value / top * high)))
 
 
-class _Area(NamedTuple):
-    """The newest result for one graph. rest: the values without the first. last: the newest's height in dots.
-
-    earlier: the rows of the result before, () without one. A cell holds two values, so the next result of the same
-    graph is that one moved on by a cell.
-    """
-
-    values: tuple[float | None, ...]
-    rest: tuple[float | None, ...]
-    last: int | None
-    rows: tuple[str, ...]
-    earlier: tuple[str, ...]
-
-
-class AreaCache:
-    """``area`` of graphs that move on by one value a tick: the newest results by top, rows and number of values."""
-
-    def __init__(self) -> None:
-        self.newest: dict[tuple[float, int, int], list[_Area]] = {}
-
-    def area(self, values: Sequence[float | None], top: float, rows: int = 1) -> list[str]:
-        """As ``area``."""
-        values = tuple(values)
-        if len(self.newest) > _MOST_SCALES:
-            self.newest.clear()
-        areas = self.newest.setdefault((top, rows, len(values)), [])
-        at, before = -1, None
-        older = values[:-1]
-        for i, known in enumerate(areas):
-            if known.values == values:
-                return list(known.rows)
-            if known.rest == older:
-                at, before = i, known
-                break
-        last = _level(values[-1], top, 4 * rows - 1) if values else None
-        if before is not None and before.earlier:
-            pair = before.last, last
-            bases = map(_chars, _bases(rows))
-            out = [text[1:] + chars[pair] for text, chars in zip(before.earlier, bases, strict=True)]
-        else:
-            out = area(values, top, rows)
-        newest = _Area(values, values[1:], last, tuple(out), before.rows if before is not None else ())
-        if at >= 0:
-            areas[at] = newest
-        else:
-            areas[:0] = [newest]
-            del areas[_MOST_AREAS:]
-        return out
-
-
-_MOST_SCALES, _MOST_AREAS = 16, 20
-
-
 class _Chars(dict[tuple[int | None, int | None], str]):
     """The character for a pair of levels in the row of dots from ``base`` up."""
 

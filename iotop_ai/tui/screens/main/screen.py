@@ -77,6 +77,8 @@ class MainScreen(RootScreen):
         self._source = source
         self._next_theme = next_theme
         self._slots: tuple[Slot, ...] = ()
+        self._unfocusable: frozenset[str] | None = None
+        """The hidden panels when each panel was last allowed the focus, or not."""
         self._message_timer: Timer | None = None
         self._dialog: DialogScreen | None = None
         self.state = state = MainState(frame, view, self)
@@ -189,6 +191,9 @@ class MainScreen(RootScreen):
 
     def _let_focus(self) -> None:
         """A panel of which only the title is left cannot have the focus."""
+        if self.view.hidden is self._unfocusable:
+            return
+        self._unfocusable = self.view.hidden
         for name, panel in self.panels.items():
             panel.can_focus = name not in UNFOCUSABLE and name not in self.view.hidden
             if panel.has_focus and not panel.can_focus:

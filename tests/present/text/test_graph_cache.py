@@ -1,4 +1,4 @@
-"""A graph moved on by a cell equals a new one."""
+"""A graph that moves on by a cell equals a new one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.sample import Sample
-from iotop_ai.present.text.braille import GAP, AreaCache, Series, SlidingSeries, area, series, series_spans
+from iotop_ai.present.text.braille import GAP, Series, SlidingSeries, area, series, series_spans
+from iotop_ai.present.text.curve import curve_text
+from iotop_ai.present.text.graph_cache import GraphCache
 from tests.present.make import Disk, Machine, disk, snapshots
 from tests.present.make import frame as make_frame
 
@@ -45,14 +47,22 @@ def plain_area(values: list[float | None], top: float, rows: int) -> list[str]:
 
 @given(st.lists(VALUES, min_size=10, max_size=40), st.sampled_from([1.0, 10.0]), st.sampled_from([1, 2]))
 def test_a_cached_area_equals_a_new_one(values: list[float | None], top: float, rows: int) -> None:
-    cache = AreaCache()
+    cache = GraphCache()
     for at in range(len(values) - 8):
         part = values[at : at + 8]
         assert cache.area(part, top, rows) == area(part, top, rows) == plain_area(part, top, rows)
 
 
+@given(st.lists(VALUES, min_size=10, max_size=40), st.sampled_from([1.0, 10.0]), st.sampled_from([2, 4, 8]))
+def test_a_cached_curve_equals_a_new_one(values: list[float | None], top: float, slots: int) -> None:
+    cache = GraphCache()
+    for at in range(len(values) - 8):
+        part = values[at : at + slots]
+        assert cache.curve(part, top, 4) == curve_text(part, top, 4)
+
+
 def test_two_graphs_of_one_scale_do_not_mix() -> None:
-    cache = AreaCache()
+    cache = GraphCache()
     for i in range(12):
         one, other = [float(i + k) for k in range(8)], [float(i * k % 7) for k in range(8)]
         assert cache.area(one, 20.0) == plain_area(one, 20.0, 1)
@@ -115,7 +125,7 @@ def test_another_key_or_interval_starts_a_new_series() -> None:
 
 
 def test_the_cache_does_not_grow() -> None:
-    cache = AreaCache()
+    cache = GraphCache()
     for i in range(200):
         cache.area([float(i), 1.0], float(i + 1))
     assert len(cache.newest) <= 20
