@@ -27,7 +27,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
     def __init__(self, path: str, root: Root) -> None:
         self._path = path
         self.root = root
-        self._lock = threading.Lock()
+        self._frame_lock = threading.Lock()
         self._frame: Frame | None = None
         self._answers: dict[Peer, bytes] = {}
         super().__init__(path, _Handler)
@@ -43,12 +43,12 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
 
     def put(self, frame: Frame) -> None:
         """Take the newest Frame."""
-        with self._lock:
+        with self._frame_lock:
             self._frame, self._answers = frame, {}
 
     def answer(self, peer: Peer) -> bytes | None:
         """Made once per Frame and peer, so that a client in a loop costs little; None before the first Frame."""
-        with self._lock:
+        with self._frame_lock:
             if self._frame is not None and peer not in self._answers:
                 self._answers[peer] = render_own_verdict_json(self._frame, peer).encode()
             return self._answers.get(peer)

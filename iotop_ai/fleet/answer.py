@@ -140,8 +140,10 @@ class _Labels:
 
     def __call__(self, entry: Mapping[str, Any]) -> Mapping[str, str]:
         metric = entry.get("metric")
-        if not isinstance(metric, dict) or len(metric) > MOST_LABELS:
+        if not isinstance(metric, dict):
             raise BadAnswerError("the answer has a series without labels")
+        if len(metric) > MOST_LABELS:
+            raise BadAnswerError(f"the answer has a series with more than {MOST_LABELS} labels")
         return {self._clean(name): self._clean(value) for name, value in metric.items()}
 
     def _clean(self, text: object) -> str:

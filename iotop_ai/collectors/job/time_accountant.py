@@ -76,6 +76,12 @@ class _State:
         """CPU ticks of each compiler below it, and when it last worked."""
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
 
+    def keep(self, ranks: frozenset[ProcessKey]) -> None:
+        """Take these ranks, and forget those that ended."""
+        self.ranks = ranks
+        self.past = {rank: past for rank, past in self.past.items() if rank in ranks}
+        self.own_cores = {rank: cores for rank, cores in self.own_cores.items() if rank in ranks}
+
 
 class Tick(NamedTuple):
     """What one tick knows. looks, loading: by training process. ages_s: of each job's youngest one, None unknown."""
@@ -201,7 +207,8 @@ class TimeAccountant:
             if ranks.isdisjoint(state.ranks):
                 # torchrun starts all of them again after a failure: they import, load and compile again.
                 state.started, state.stepped = begun, False
-            state.ranks = ranks
+            if ranks != state.ranks:
+                state.keep(ranks)
             self._account(job, state, tick)
             out[key] = state.counts
         return out

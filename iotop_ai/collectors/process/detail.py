@@ -128,7 +128,7 @@ class DetailReader:
     def _files(self, pid: int) -> OpenFiles:
         names = os.listdir(self._root.join(f"proc/{pid}/fd"))
         mounts = self._mounts(pid)
-        files: dict[tuple[str, str], OpenFile] = {}
+        files: dict[tuple[str, str, bool], OpenFile] = {}
         others: dict[str, int] = {}
         looked = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]
         for name in looked:
@@ -142,14 +142,14 @@ class DetailReader:
             info = self._fdinfo(f"proc/{pid}/fdinfo/{name}")
             deleted = link.endswith(_DELETED)
             path = clean(link.removesuffix(_DELETED), 4096)
-            before = files.get((path, info.mode))
+            before = files.get((path, info.mode, deleted))
             if before is None:
                 mount = None if info.mount is None else mounts.get(info.mount)
-                files[path, info.mode] = OpenFile(path, info.mode, 1, info.position, mount, deleted)
+                files[path, info.mode, deleted] = OpenFile(path, info.mode, 1, info.position, mount, deleted)
             else:
                 known = [one for one in (before.position, info.position) if one is not None]
-                files[path, info.mode] = before._replace(fds=before.fds + 1, position=max(known, default=None))
-        ordered = sorted(files.values(), key=lambda one: (one.path, one.mode))
+                files[path, info.mode, deleted] = before._replace(fds=before.fds + 1, position=max(known, default=None))
+        ordered = sorted(files.values(), key=lambda one: (one.path, one.mode, one.deleted))
         return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(looked), len(names) > len(looked))
 
     def _fdinfo(self, relative: str) -> _FdInfo:

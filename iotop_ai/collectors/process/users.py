@@ -33,6 +33,8 @@ class Users:
         self._pending: list[int] = []
         self._worker = BackgroundWorker("users")
         self._arrived: list[tuple[int, str]] = []
+        self._late: dict[int, str] = {}
+        """Names that arrived since ``late_names`` was called."""
 
     def name(self, uid: int) -> str:
         """The clean user name; the UID as text while the name is unknown."""
@@ -42,22 +44,25 @@ class Users:
         self._names[uid] = str(uid)
         if self._live:
             self._pending.append(uid)
-            self.late_names(self._timeout_s)
+            self._collect(self._timeout_s)
+            self._late.pop(uid, None)
         return self._names[uid]
 
-    def late_names(self, timeout_s: float = 0.0) -> dict[int, str]:
-        """Names that arrived since the last call, by UID. Starts the next lookups and waits for those at most."""
-        if not (self._pending or self._arrived):
-            return {}
+    def late_names(self) -> dict[int, str]:
+        """Names that arrived since the last call, by UID. Starts the pending lookups."""
+        self._collect(0.0)
+        names, self._late = self._late, {}
+        return names
+
+    def _collect(self, timeout_s: float) -> None:
+        """Start the pending lookups, wait for them at most ``timeout_s``, and take the names that arrived."""
         if not self._worker.busy and self._pending:
             uids, self._pending = self._pending, []
             self._worker.submit(lambda: self._learn(uids))
             self._worker.wait(timeout_s)
-        names: dict[int, str] = {}
         while self._arrived:
             uid, name = self._arrived.pop()
-            names[uid] = self._names[uid] = name
-        return names
+            self._names[uid] = self._late[uid] = name
 
     def apply_late_names(self, info: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> None:
         """Put newly arrived names into the infos of their users' processes."""

@@ -262,7 +262,8 @@ class Value(NamedTuple):
 
 _PER_REQUEST = {
     "read_await_ms": "reads_per_s", "read_size_bytes": "reads_per_s", "write_await_ms": "writes_per_s",
-    "write_size_bytes": "writes_per_s", "discard_await_ms": "discards_per_s", "flush_await_ms": "flushes_per_s",
+    "write_size_bytes": "writes_per_s", "discard_await_ms": "discards_per_s",
+    "discard_size_bytes": "discards_per_s", "flush_await_ms": "flushes_per_s",
 }  # fmt: skip
 """Means per request, and what their mean over several intervals is weighted with."""
 

@@ -30,7 +30,8 @@ def nominal_of(info: BlockInfo) -> Nominal | None:
     if info.transport == "nvme":
         if info.model.startswith(CLOUD_MODELS):
             return None
-        reduced = f"{info.pcie} of {info.pcie_max}" if info.pcie_max and info.pcie_max != info.pcie else ""
+        narrow = info.pcie and info.pcie_max and info.pcie != info.pcie_max
+        reduced = f"{info.pcie} of {info.pcie_max}" if narrow else ""
         typical = LIMITS.nvme_prior_bytes_per_s
         full = link_bytes_per_s(info.pcie_max or info.pcie)
         why = f"NVMe, PCIe {info.pcie_max or info.pcie}" if info.pcie else "NVMe"

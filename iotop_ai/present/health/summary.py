@@ -108,8 +108,15 @@ def _hung(frame: Frame, name: str) -> Health | None:
     if age < LIMITS.hung_s:
         return None
     held = next((c.in_flight for key, c in (frame.snapshot.block.value or {}).items() if key.name == name), None)
-    short = f"{age:.0f}s" if age < 100 else f"{age / 60:.0f}m" if age < 6000 else f"{age / 3600:.0f}h"
-    return Health(f"hung {short}", "bad", f"no completion for {duration(age)}, {count(held)} in flight")
+    return Health(f"hung {_two_digits(age)}", "bad", f"no completion for {duration(age)}, {count(held)} in flight")
+
+
+def _two_digits(seconds: float) -> str:
+    """A time in three columns, up to 99 days: "59s", "99m", "48h", "12d"."""
+    for unit, of in (("s", 1), ("m", 60), ("h", 3600)):
+        if round(seconds / of) < 100:
+            return f"{seconds / of:.0f}{unit}"
+    return f"{min(99, round(seconds / 86_400))}d"
 
 
 def _worst(below: list[Health]) -> Health:

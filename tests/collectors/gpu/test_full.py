@@ -285,6 +285,17 @@ def test_the_call_that_waits_20_ms_is_a_last_resort(library: Path, asker: Start,
     assert ask("rates")[uuid(0)]["pcie_rx_bytes_per_s"] == 2048 * 1024
 
 
+def test_a_rate_of_the_slow_call_ends_where_a_fast_one_answers(library: Path, asker: Start, tmp_path: Path) -> None:
+    narrow = {"fi.197.type": 1, "fi.198.type": 1, "pcie_kbs0": 100, "pcie_kbs1": 2048}
+    machine(tmp_path / "gpu.conf", [HOPPER | narrow])
+    ask = asker(library)
+    # GPM needs two samples, so the first sweep asks the slow call.
+    assert ask("first")["value"][uuid(0)]["value"]["pcie_tx_kib_per_s"] == 100
+    ask.until(lambda r: r["value"][uuid(0)]["value"]["gpm_pcie_tx_mib_per_s"] is not None)
+    states = [ask("sweep")["value"][uuid(0)]["value"] for _ in range(12)]
+    assert [one["pcie_tx_kib_per_s"] for one in states[5:]] == [None] * 7
+
+
 def test_a_narrow_byte_counter_is_unknown(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER | {"fi.197.type": 1, "fi.198.type": 1}])
     state = asker(library)("first")["value"][uuid(0)]["value"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from iotop_ai.collectors.job.time_accountant import (
     ATTACHED_S,
     HUNG_S,
     STARTUP_MOST_S,
+    _State,
 )
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
@@ -35,6 +37,13 @@ from tests.collectors.job.accounted_machine import (
     job_of,
     shares,
 )
+
+
+def test_ranks_that_ended_are_forgotten() -> None:
+    state = _State(0, True)
+    state.past, state.own_cores = {TRAINER: deque(), SECOND: deque()}, {TRAINER: 1.0, SECOND: 2.0}
+    state.keep(frozenset((SECOND,)))
+    assert (set(state.ranks), set(state.past), set(state.own_cores)) == ({SECOND}, {SECOND}, {SECOND})
 
 
 def test_the_counters_grow_by_exactly_the_time_that_passed() -> None:

@@ -82,6 +82,17 @@ def test_a_deleted_file_is_still_listed(child: subprocess.Popen[bytes], tmp_path
     assert [one.deleted for one in files.files if one.path == str(tmp_path / "data.bin")] == [True]
 
 
+def test_a_deleted_file_and_the_one_in_its_place_are_two(tmp_path: Path) -> None:
+    path = tmp_path / "data.log"
+    with path.open("w") as old:
+        path.unlink()
+        with path.open("w") as new:
+            files = read(os.getpid()).files.value
+            assert files is not None
+            assert [(one.fds, one.deleted) for one in files.files if one.path == str(path)] == [(1, False), (1, True)]
+            assert old.fileno() != new.fileno()
+
+
 def test_sockets_have_their_addresses_and_states(child: subprocess.Popen[bytes]) -> None:
     sockets = read(child.pid).sockets.value
     assert sockets is not None

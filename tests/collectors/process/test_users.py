@@ -48,6 +48,22 @@ def test_a_hung_service_costs_one_wait() -> None:
     users.close()
 
 
+def test_a_late_name_is_not_lost_when_another_user_appears() -> None:
+    released = threading.Event()
+
+    def ask(uid: int) -> str:
+        released.wait(10)
+        return f"user{uid}"
+
+    users = Users(Root(), ask, timeout_s=0.05)
+    assert users.name(1000) == "1000"
+    released.set()
+    until(lambda: bool(users._arrived))
+    users.name(1001)
+    assert users.late_names()[1000] == "user1000"
+    users.close()
+
+
 def test_late_names_reach_their_processes() -> None:
     released = threading.Event()
 

@@ -9,7 +9,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.health.detail import _hours_ago, most_scroll, resampled
 from iotop_ai.present.health.screen import health_screen_rows
-from iotop_ai.present.health.summary import health, reading_health
+from iotop_ai.present.health.summary import _two_digits, health, reading_health
 from iotop_ai.present.health.view import (
     Dialogue,
     HealthView,
@@ -236,6 +236,15 @@ def test_a_volume_has_the_health_of_its_worst_disk() -> None:
     assert [one.name for one in disk_rows(shown)] == ["sda", "sda/megaraid,0", "sda/megaraid,1"]
     assert health_disk(shown, "sda") == "sda"
     assert health_disk(shown, "nothing") == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(20, "20s"), (99.4, "99s"), (99.5, "2m"), (5969, "99m"), (5970, "2h"), (358_300, "4d"), (1e9, "99d")],
+)
+def test_how_long_a_disk_hangs_fits_its_column(seconds: float, text: str) -> None:
+    assert _two_digits(seconds) == text
+    assert len(f"hung {text}") <= 8
 
 
 def test_the_list_without_smartctl() -> None:

@@ -131,6 +131,7 @@ class StateReader:
             held = self._answers.get((uuid, i))
             if not infrequent or held is None or sweep % SLOW_EVERY == 0:
                 if query.rare and not self._needed(figures):
+                    self._answers.pop((uuid, i), None)
                     continue
                 figures_now = query.run(uuid)
                 now_ns = self._calls.clock.monotonic_ns()
