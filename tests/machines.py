@@ -50,7 +50,7 @@ def parse(text: str) -> Entries:
     for line in lines:
         if not line or line.startswith("#"):
             continue
-        path, mark, rest = line.partition(" ")
+        path, _, rest = line.partition(" ")
         kind, _, value = rest.partition(" ")
         if kind == "=":
             entries[path] = f"{value}\n".encode()
@@ -66,7 +66,7 @@ def parse(text: str) -> Entries:
                 inside.append(inner + "\n")
             entries[path] = "".join(inside).encode()
         else:
-            raise ValueError(f"no entry: {line!r}{mark}")
+            raise ValueError(f"not an entry: {line!r}")
     return entries
 
 

@@ -27,7 +27,7 @@ def test_a_tree_survives_its_text(entries: dict[str, bytes | str]) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_tree_is_in_its_own_form(name: str) -> None:
+def test_every_tree_is_in_canonical_form(name: str) -> None:
     text = (FOLDER / f"{name}.tree").read_text()
     comment = "\n".join(line[2:] for line in text.splitlines() if line.startswith("# "))
     assert pack(parse(text), comment) == text

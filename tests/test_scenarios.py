@@ -209,7 +209,7 @@ def test_a_real_cause_is_named(name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_truth_of_a_gpu_run_is_of_the_steps_in_its_time(tmp_path: Path) -> None:
+def test_the_truth_of_a_gpu_run_covers_only_the_steps_within_it(tmp_path: Path) -> None:
     log = tmp_path / "steps.jsonl"
     steps = [{"at": at, "wait": 0.3, "busy": 0.6, "all": 1.0} for at in (1.0, 2.0, 3.0)]
     log.write_text("\n".join(map(json.dumps, steps)) + '\n{"at": 4.0, "wa')

@@ -9,7 +9,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.reading import Reading
 
 EARLY_NS = 20_000_000
-"""A tick may come this early, so that a 5 s collector runs in each fifth 1 s tick."""
+"""A tick may come this early, so that a 5 s collector runs in every fifth 1 s tick."""
 
 
 class ScheduledCollector:

@@ -1,6 +1,6 @@
 """A Unix socket on which an unprivileged process asks for the verdict on its own jobs, by HTTP.
 
-``curl --unix-socket PATH http://localhost/`` answers the JSON of ``json.own_verdict``. The kernel names the process
+``curl --unix-socket PATH http://localhost/`` prints the JSON of ``json.own_verdict``. The kernel names the process
 that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup its cgroup; nothing that the client sends decides what it sees.
 """
 
@@ -47,7 +47,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
             self._frame, self._answers = frame, {}
 
     def answer(self, peer: Peer) -> bytes | None:
-        """Made once per Frame and peer, so that a client in a loop costs little; None before the first Frame."""
+        """The JSON, made once per Frame and peer, since clients may ask in a loop; None before the first Frame."""
         with self._frame_lock:
             if self._frame is not None and peer not in self._answers:
                 self._answers[peer] = render_own_verdict_json(self._frame, peer).encode()
@@ -69,13 +69,13 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
 
 
 def credentials(request: socket.socket) -> tuple[int, int]:
-    """(pid, uid) of the process that connected, by the kernel's word; pid 0 for one beyond our view."""
+    """(pid, uid) of the process that connected, from the kernel; pid 0 for one outside our pid namespace."""
     pid, uid, _ = _CREDENTIALS.unpack(request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 
 
 def peer_of(request: socket.socket, root: Root) -> Peer | None:
-    """The process at the other end; None where it is not to be seen from here, or is another one by now."""
+    """The process at the other end; None where it is not visible from here, or its pid has a new owner."""
     pid, uid = credentials(request)
     if not pid:
         return None
@@ -94,7 +94,9 @@ class _Handler(AnswerHandler):
         """The verdict on the jobs of the peer."""
         peer = peer_of(self.connection, self.server.root)
         if peer is None:
-            self._json(403, b'{"error": "the monitor does not see your process; run it with the host\'s pids"}')
+            self._json(
+                403, b'{"error": "the monitor does not see your process; run the monitor in the host\'s pid namespace"}'
+            )
         elif (found := self.server.answer(peer)) is None:
             self._json(503, b'{"error": "nothing is read yet"}')
         else:

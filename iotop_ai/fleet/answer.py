@@ -21,7 +21,7 @@ _LONGEST_ERROR = 160
 _LARGEST = 2.0**64
 """Of a value: counters of kernels and drivers have 64 bits. Sums and products of a fleet's values stay finite."""
 _LATEST_S = 1e11
-"""Of a time: beyond it milliseconds are taken for seconds."""
+"""The latest time; a larger number is in milliseconds, not seconds."""
 
 
 class BadAnswerError(UnknownError):

@@ -1,4 +1,4 @@
-"""Our figures beside iostat's and pidstat's, over the same seconds, on slow disks that are really slow.
+"""Our figures beside iostat's and pidstat's, over the same seconds, on disks that are really slow.
 
 ``python -m tests.bench.exactness [--seconds 20] [--write]`` as root. Exit 1 when a figure is out, 2 when this machine
 cannot tell.
@@ -132,7 +132,7 @@ PIDSTAT: Mapping[str, tuple[str, float, str]] = {
 }
 ROUNDING = 0.005
 """Both print two decimals: half of the last one is not a difference."""
-NO_REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s", "d_await": "d/s"} | {
+REQUESTS_OF = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s", "d_await": "d/s"} | {
     "dareq-sz": "d/s",
     "f_await": "f/s",
 }
@@ -245,7 +245,7 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
             figures.append(
                 Figure(f"{name} of fio {number}", theirs_now, mine, _scaled(rates.get(pid), field, factor), allowed)
             )
-    undefined = frozenset(name for name, count_name in NO_REQUESTS.items() if not theirs[count_name])
+    undefined = frozenset(name for name, count_name in REQUESTS_OF.items() if not theirs[count_name])
     return Measured(load, figures, undefined)
 
 

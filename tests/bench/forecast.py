@@ -35,7 +35,7 @@ TRAINER_S = 25.0
 
 
 class Case(NamedTuple):
-    """kind: bytes (MB/s), reads (a second) or delay (ms a read), with its amount. supply: roughly, samples/s."""
+    """kind: bytes (MB/s), reads (a second) or delay (ms a read), with its amount. size: bytes of a file."""
 
     kind: str
     amount: float

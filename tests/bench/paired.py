@@ -1,4 +1,4 @@
-"""What a difference between blocks in turns says: its median, a 95 % interval, and whether a limit is kept."""
+"""The difference between two programs in alternating blocks: median, 95 % interval, whether it keeps a limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def loss(plain: float, other: float) -> float:
 
 
 def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) -> Estimate | None:
-    """The median of differences in their order in time, None of fewer than LEAST_PAIRS.
+    """The median of differences, given in their order in time; None for fewer than LEAST_PAIRS.
 
     The interval: circular block bootstrap, since neighbours share what else the machine does, widened by Student's
     factor as in iotop_ai/export/compare/bootstrap.py.
@@ -59,7 +59,7 @@ def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) 
 
 
 def orders(pairs: int, seed: int) -> list[tuple[bool, bool]]:
-    """Which comes first in each pair, in a drawn order that has both equally often."""
+    """The order within each pair, drawn at random; both are first equally often."""
     half = [(False, True), (True, False)] * ((pairs + 1) // 2)
     out = half[:pairs]
     random.Random(seed).shuffle(out)

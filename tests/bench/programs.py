@@ -26,7 +26,7 @@ class Program(NamedTuple):
 
 OURS = "iotop-ai"
 BARE = "collector and diagnosis"
-_BARE = str(Path(__file__).with_name("bare.py"))
+_BARE_SCRIPT = str(Path(__file__).with_name("bare.py"))
 _SHOWS = rb"mem\s+[\d.]+/[\d.]+"
 PROGRAMS = (
     Program(OURS, ("iotop-ai", "-d", "1"), _SHOWS, ("iotop-ai", "--version")),
@@ -46,8 +46,8 @@ FORMS = (
     Program("paused", ("iotop-ai", "-d", "1"), _SHOWS, keys=("Space",)),
     Program("help open", ("iotop-ai", "-d", "1"), _SHOWS, keys=("?",)),
     Program("record", ("iotop-ai", "record", "-d", "1"), b""),
-    Program(BARE, (sys.executable, _BARE), b""),
-    Program(f"{BARE}, last hour kept", (sys.executable, _BARE, "--ring"), b""),
+    Program(BARE, (sys.executable, _BARE_SCRIPT), b""),
+    Program(f"{BARE}, last hour kept", (sys.executable, _BARE_SCRIPT, "--ring"), b""),
 )
 """Ours paused, behind another screen, without one, and without anything but the reading and the verdict."""
 AT_HOME = ("btop", "bpytop")

@@ -33,7 +33,6 @@ from tests.bench.peers import machine, markdown
 from tests.bench.server import Server
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "recording.md"
-DAY = 86_400
 KEYFRAME = 60
 CPU_MS = 2.0
 OPEN_S, NUMBERS_S, VERDICT_S = 1.0, 0.1, 0.3

@@ -84,7 +84,7 @@ def machine(running: int | None = None) -> Machine:
 
 
 def ill_snapshots(count: int) -> list[Snapshot]:
-    """The same, a second apart."""
+    """The machine, with sda amid a self-test (40 % left), as Snapshots a second apart."""
     return grow(lambda _: machine(running=40), count)
 
 

@@ -283,4 +283,4 @@ def older(taken: list[Snapshot]) -> tuple[Sample, ...]:
     return tuple(s for s in samples if s.at_ns <= taken[-1].at_ns - 60 * NS)
 
 
-TRAINER_PROCESS = tuple(GpuProcess(48213 + n, 60 * GIB, "compute") for n in range(8))
+TRAINER_PROCESSES = tuple(GpuProcess(48213 + n, 60 * GIB, "compute") for n in range(8))

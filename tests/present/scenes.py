@@ -11,7 +11,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
-from tests.present.make import GIB, KIB, MIB, TIB, TRAINER_PROCESS, Disk, Machine, Proc, disk, frame, gpu, smart
+from tests.present.make import GIB, KIB, MIB, TIB, TRAINER_PROCESSES, Disk, Machine, Proc, disk, frame, gpu, smart
 from tests.present.make import snapshots as grow
 
 SDA = disk("sda", detail="SATA SSD", transport="ata", model="Micron 5300", size_bytes=int(3.5 * TIB), rotational=False)
@@ -53,7 +53,7 @@ def _starved_second(i: int, onset: int) -> Machine:
     wave = (0, 3, -4, 6, -2, 5, -7, 2)[i % 8] if ill == 1.0 else 0
     busy = round(96 - 74 * ill) + wave
     mb = 480 - 388 * ill + wave
-    gpus = tuple(gpu(n, busy + (n % 3) - 1, processes=TRAINER_PROCESS[n : n + 1]) for n in range(8))
+    gpus = tuple(gpu(n, busy + (n % 3) - 1, processes=TRAINER_PROCESSES[n : n + 1]) for n in range(8))
     read_await, write_await = 0.9 + 86.1 * ill + (wave if ill else 0), 0.8 + 90.4 * ill
     sda = {"reads": 735, "read_await": read_await, "writes": 2, "write_await": write_await}
     return Machine(

@@ -11,7 +11,7 @@ UID = 65534
 
 
 def why_not_nobody() -> str:
-    """Why that is impossible here; "" when it is possible."""
+    """Why no program can run as nobody here; "" when one can."""
     if os.geteuid() != 0:
         return "needs root to become nobody"
     return "" if shutil.which("setpriv") else "needs setpriv (util-linux)"
@@ -25,7 +25,7 @@ def as_nobody(*argv: str) -> list[str]:
 
 
 def as_user(uid: int, act: Callable[[], None]) -> int:
-    """The exit code of a fork of this process that does this as another user: 1 where it raises."""
+    """Call ``act`` in a fork of this process as another user (groups unchanged): its exit code, 1 where it raises."""
     pid = os.fork()
     if not pid:
         status = 1

@@ -71,7 +71,7 @@ class Sshd:
         )
         public = (folder / "hostkey.pub").read_text().split()[:2]
         (folder / "known").write_text(f"[127.0.0.1]:{self.port} {' '.join(public)}\n")
-        self.client()
+        self.write_client_config()
         ssh = folder / "client" / "ssh"
         ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder / "ssh_config"} "$@"\n')
         ssh.chmod(0o755)
@@ -89,7 +89,7 @@ class Sshd:
         self.__exit__(None, None, None)
         raise RuntimeError(f"sshd does not answer: {(folder / 'sshd.log').read_text()[-500:]}")
 
-    def client(
+    def write_client_config(
         self, *, key: str = "key", port: int | None = None, known: Path | None = None, options: Sequence[str] = ()
     ) -> None:
         """Write the client's configuration: key, port, known hosts and further lines."""
@@ -117,7 +117,7 @@ class Sshd:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._server is not None:
+        if self._server is not None and self._server.poll() is None:
             self.cut()
             self._server.terminate()
             self._server.wait(10)

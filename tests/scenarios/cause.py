@@ -39,7 +39,8 @@ class Cause(NamedTuple):
     negative: nothing is wrong; an alarm is false. also: further classes that are not false alarms.
     window_s: seconds that the verdict may take. seconds: shortest time to watch.
     background: whether one of the repeats runs beside a busy core. draw: returns the cause with other parameters;
-    setting: these as text. captured: made from a captured tree. why_not: why this machine cannot make it, "".
+    setting: these as text. captured: made from a captured tree. why_not: why this machine cannot make
+    it, "" when it can.
     """
 
     label: str

@@ -111,7 +111,7 @@ def first_of_each(causes: Mapping[str, Cause], names: Sequence[str]) -> list[str
     return out
 
 
-def chosen(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]:
+def matching_names(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]:
     """The requested names. Raises ValueError for an unknown one."""
     if not only:
         return list(causes)
@@ -129,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments(causes)
     a = parser.parse_args(argv)
     try:
-        names = chosen(causes, a.only)
+        names = matching_names(causes, a.only)
     except ValueError as error:
         parser.error(str(error))
     if a.first:

@@ -1,7 +1,8 @@
 """What a trainer's main thread does in a step, while its accelerator works: ``Step(kind).run(seconds)``.
 
-sleep: in a timer. spin: keeps a core busy. futex: until another thread of the trainer is done. poll: at a descriptor.
-ioctl: in a call of a driver. Only the standard library: the trainers run in the environments of their stacks.
+sleep: waits for a timer. spin: keeps a core busy. futex: waits for another thread of the trainer. poll: waits for a
+descriptor. ioctl: waits in a driver's ioctl. Only the standard library: the trainers run in the environments of
+their stacks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Training jobs in each tick: their processes (detected when processes start and exit) and their tasks' counts.
 
-Only candidates are inspected: Python programs, launchers, and processes on a GPU. The libraries that a process maps are
-read when it is first seen and a few times later, since a program imports its framework after its start.
+Only candidates are inspected: Python programs, launchers and Ray's processes; those on a GPU count without it. The
+libraries that a process maps are read when it is first seen and a few times later, since a program imports its
+framework after its start.
 """
 
 from __future__ import annotations
@@ -85,11 +86,11 @@ class JobCollector:
         now = self._clock.monotonic_ns()
         on_gpu = self._on_gpu()
         self._follow(table, now)
-        looked = self._look_around(on_gpu, now)
+        looked = self._inspect_due(now)
         wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
         self._activity.update(table, wanted, now)
         work = self._activity.work._replace(two_way=self._sampler.answering())
-        # The jobs depend only on these values: do not search again while they are equal. How much each works decides
+        # The jobs depend only on these values: do not search again while they are equal. The amount of work matters
         # only where there may be more jobs than are kept.
         moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
         basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
@@ -126,13 +127,13 @@ class JobCollector:
             return place
         most = max(found, key=lambda one: one.received_bytes_per_s)
         received = sum(one.received_bytes_per_s for one in found)
-        # Two digits, so that a steady stream is the same place.
+        # Two digits, so that a steady stream gives an equal JobPlace.
         return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
 
     def _tick(self, table: ProcessTable, now: int) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
         at_ns, suspended_ns = self._clock.monotonic_ns(), self._clock.suspended_ns()
-        # The youngest training process decides: a launcher may be old, and starts them again after a failure.
+        # The youngest training process decides: a launcher may be old, and restarts the ranks after a failure.
         ages = {
             job.key: min((rank.key.age_s(at_ns, suspended_ns, table.clk_tck) for rank in job.ranks), default=None)
             for job in self._jobs.values()
@@ -170,7 +171,7 @@ class JobCollector:
             self._activity.forget(key)
         self._info = table.info
 
-    def _look_around(self, on_gpu: Mapping[int, tuple[str, ...]], now: int) -> bool:
+    def _inspect_due(self, now: int) -> bool:
         """Inspect due candidates, at most ``LOOKS_A_TICK``; whether a result changed."""
         changed, left = False, LOOKS_A_TICK
         grown = self._activity.grown

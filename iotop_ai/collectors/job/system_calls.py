@@ -9,14 +9,14 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class SystemCall(NamedTuple):
-    """names: where its arguments name what it waits for.
+    """waits_on: how its arguments tell what it waits for.
 
     "fd": a descriptor in argument 0; "poll", "select", "epoll": several; "futex", "timer", "file" (a path): none, since
     the call itself says it; "-": elsewhere.
     """
 
     name: str
-    names: str
+    waits_on: str
 
 
 _MACHINES = ("x86_64", "aarch64")
@@ -85,7 +85,7 @@ msync - 26 227
 madvise - 28 233
 restart_syscall - 219 128
 """
-"""Name, ``SystemCall.names``, number on x86-64, number on arm64."""
+"""Name, ``SystemCall.waits_on``, number on x86-64, number on arm64."""
 
 
 def system_calls(machine: str) -> dict[int, SystemCall]:

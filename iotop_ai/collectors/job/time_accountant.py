@@ -1,4 +1,4 @@
-"""Keeps where each job's time went: at each tick the looks since the tick before are given to the shares."""
+"""Accounts for each job's time: a tick gives the time since the one before to a share, by the looks at its tasks."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ class _GpuMoments:
         self._readings: GpuTable = {}
         self._busy: dict[str, float | None] = {}
         self._copying: dict[str, bool] = {}
-        self.of_several: frozenset[str] = frozenset()
-        """Those on which several jobs were seen."""
+        self.used_by_several: frozenset[str] = frozenset()
+        """UUIDs of the GPUs that several jobs use in this tick."""
 
     def update(self, gpus: GpuTable | None) -> None:
         """Take a tick's readings."""
@@ -132,10 +132,10 @@ class _GpuMoments:
 
     def _parts(self, state: GpuState, pids: Collection[int]) -> GpuParts | None:
         # The list of a GPU's processes may be missing for a moment.
-        return GpuParts() if not state.processes and state.uuid in self.of_several else parts(state, pids)
+        return GpuParts() if not state.processes and state.uuid in self.used_by_several else parts(state, pids)
 
     def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
-        """What those of a job do for it. pids: of the job."""
+        """What a job's GPUs do for it. pids: the job's processes."""
         states = {uuid: self._readings[uuid].value for uuid in uuids if uuid in self._readings}
         shared = {uuid: part for uuid, one in states.items() if one is not None and (part := self._parts(one, pids))}
         known, others = [], 0.0
@@ -195,7 +195,7 @@ class TimeAccountant:
         self._states = {key: state for key, state in self._states.items() if key in jobs}
         self._gpus.update(tick.gpus)
         times = Counter(uuid for job in jobs.values() for uuid in job.gpus)
-        self._gpus.of_several = frozenset(uuid for uuid, number in times.items() if number > 1)
+        self._gpus.used_by_several = frozenset(uuid for uuid, number in times.items() if number > 1)
         self._inherited.update(tick.table, [rank.key for job in jobs.values() for rank in job.ranks])
         out = {}
         for key, job in jobs.items():
@@ -233,7 +233,7 @@ class TimeAccountant:
         pids = _pids(job, tick) if job.gpus else frozenset()
         gpus = self._gpus.use(job.gpus, pids)
         phase = self._phase(job, state, tick, fresh, gpus.busy)
-        place = tick.places.get(job.key, JobPlace())
+        place = tick.places.get(job.key, _NO_PLACE)
         remote = place.remote_mount is not None
         intervals = [
             self._interval(
@@ -343,7 +343,7 @@ def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> flo
 
 
 def _compiles(job: Job, state: _State, tick: Tick) -> bool:
-    """Whether a compiler below it works: one that was not waited for, or waits for its own input, does not."""
+    """Whether a compiler below the job's ranks works: a zombie, or one that waits for input, does not."""
     table, before = tick.table, state.compilers
     state.compilers = {}
     for child in (child for rank in job.ranks for child in tick.children.get(rank.key, ())):

@@ -73,16 +73,16 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     values = [int(each, 16) for each in arguments]
     if values[6] < _COMPAT and values[7] < _COMPAT:
         return UNKNOWN
-    if call.names in ("futex", "timer", "file"):
-        return WaitTarget(call.names, (), (), call.name)
+    if call.waits_on in ("futex", "timer", "file"):
+        return WaitTarget(call.waits_on, (), (), call.name)
     unknown = WaitTarget("unknown", (), (), call.name)
-    if call.names == "-":
+    if call.waits_on == "-":
         return unknown
     try:
-        fds = _descriptors(root, task, call.names, values)
+        fds = _descriptors(root, task, call.waits_on, values)
     except (OSError, OverflowError):
         return unknown
-    if not fds and call.names in ("poll", "select"):
+    if not fds and call.waits_on in ("poll", "select"):
         return WaitTarget("timer", (), (), call.name)
     target = _resolved(root, task, fds, call)
     # The descriptors are those of this call only if the task is still in it.
@@ -171,7 +171,7 @@ def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> W
             inodes[inode] = None
         if _ORDER[0] not in kinds:  # another kind would not change the target's
             kinds.add(_kind(root, path, link))
-    default = "epoll" if call.names == "epoll" else "unknown"
+    default = "epoll" if call.waits_on == "epoll" else "unknown"
     kind = next((kind for kind in _ORDER if kind in kinds), default)
     return WaitTarget(kind, tuple(inodes), tuple(fds), call.name)
 

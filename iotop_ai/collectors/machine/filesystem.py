@@ -32,8 +32,9 @@ class Mounted(Protocol):
 def mounts_to_query(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
     """One mount of each filesystem whose fullness matters.
 
-    Left out: read-only images, tmpfs except /dev/shm and /tmp, overlays except a container's root, and further mounts
-    of the same filesystem (bind mounts): a mount of the whole filesystem with the shortest path is preferred.
+    Left out: read-only images, tmpfs and ramfs except /dev/shm and /tmp, overlays except a container's root, and
+    further mounts of the same filesystem (bind mounts): a mount of the whole filesystem with the shortest path is
+    preferred.
     """
     selected: dict[tuple[str, str], Mount] = {}
     for mount in sorted(mounts, key=lambda m: (m.root != "/", len(m.path), m.path)):
@@ -84,8 +85,8 @@ class _MountState(NamedTuple):
 class FilesystemCollector:
     """Fullness by mount point, each its own Reading with its own time.
 
-    Each mount is queried every 10 s. Without an answer within 2 s it is ``failed`` with its age, and not queried again
-    until the answer arrives; a stuck mount costs one sleeping thread. ``read`` does not wait.
+    Each mount is queried every 10 s. Without an answer within 2 s it is ``failed``, with the time since it was asked,
+    and not queried again until the answer arrives; a stuck mount costs one sleeping thread. ``read`` does not wait.
     """
 
     field = "filesystems"

@@ -1,8 +1,8 @@
 """Reads one process in full, on a thread of its own, while its page is open.
 
 Sources: /proc/PID/task/TID/stat, comm, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo,
-https://docs.kernel.org/filesystems/proc.html; psutil for the rest. No open file is asked for anything, since its server
-may be dead: psutil's open_files() would call stat() on each.
+https://docs.kernel.org/filesystems/proc.html; psutil for the rest. No open file is queried, since its file server may
+be dead: psutil's open_files() would call stat() on each.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class DetailReader:
 
     def _environ(self, pid: int, uid: int | None) -> tuple[tuple[str, str], ...]:
         if uid not in self._own_uids:
-            raise Unavailable(Status.OFF, "shown of your own processes only")
+            raise Unavailable(Status.OFF, "shown for your own processes only")
         found = PsutilProcess(self._root, pid).environ()
         return tuple((clean(name, 256), clean(value)) for name, value in sorted(found.items())[:MOST_VARIABLES])
 

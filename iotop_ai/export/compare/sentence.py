@@ -23,7 +23,7 @@ def sentence(found: Comparison) -> str:
     if first is None:
         return "Cannot tell: neither steps nor where the time went is recorded in both runs"
     if first.interval is None:
-        least = f"each takes {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
+        least = f"each needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
         return f"Cannot tell: too short for a comparison, {least} ({_pair(first)})"
     if not first.clear:
         return f"No clear difference: {_pair(first)}, {interval_text(first)}"
@@ -41,14 +41,14 @@ def outcome(found: Comparison) -> Change | None:
 
 
 def _verdict(one: Change) -> str:
-    """ "3.1x faster", "1.8x as much of its time computes"."""
+    """ "3.1x faster", "It computes for more of its time, 40 % -> 71 %"."""
     assert one.before is not None
     assert one.after is not None
     if one.name == STEPS:
         if one.after > one.before:
             return f"{_factor(one.after, one.before)} faster ({_pair(one)})"
         return f"{_factor(one.before, one.after)} slower ({_pair(one)})"
-    return f"{'More' if one.after > one.before else 'Less'} of its time computes, {_pair(one, name=False)}"
+    return f"It computes for {'more' if one.after > one.before else 'less'} of its time, {_pair(one, name=False)}"
 
 
 def _factor(larger: float, smaller: float) -> str:

@@ -20,6 +20,7 @@ from iotop_ai.present.verdict.headline import finding_object
 SHAPE = 1
 """Grows when a field changes its meaning or is taken away; new fields may appear any time."""
 POINTS = 600
+MOST_PROCESSES = 600
 Object = dict[str, Any]
 
 
@@ -66,7 +67,7 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Outc
         "links": [_link(one) for one in story.links],
         "processes": [
             {name: rounded(v) if isinstance(v, float) else v for name, v in one._asdict().items()}
-            for one in story.processes[:POINTS]
+            for one in story.processes[:MOST_PROCESSES]
         ],
         "smart": [
             {
@@ -80,7 +81,7 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Outc
         "events": [{"time": rfc3339(one.wall_ns), "kind": one.kind, "text": one.text} for one in story.events],
         "more_events": story.more_events,
         "gaps": [{"begin": rfc3339(one.begin_ns), "end": rfc3339(one.end_ns), "text": one.text} for one in story.gaps],
-        "curves": {name: _curve(curve) for name, curve in story.totals.items()},
+        "curves": _curves(story.totals),
         "steps": None if story.steps is None else _steps(story.steps),
         "fail_if": [outcome_object(one) for one in outcomes],
     }

@@ -38,7 +38,7 @@ SHARE_NAMES = (*_DERIVED, *SHARES)
 class Table(NamedTuple):
     """A family's objects in a Frame. renewed: read again since the Frame before.
 
-    objects: by name; None: did not answer, without a name where that is not known.
+    objects: (name, record); None for one that did not answer, ALONE for a name that is not known.
     """
 
     objects: Iterable[tuple[str, Any]]
@@ -49,7 +49,7 @@ _UNKNOWN = Table(((ALONE, None),))
 
 
 class Family(NamedTuple):
-    """Objects of one kind. records: each class with metrics, and its table in a Frame.
+    """Objects of one kind. records: each class of its values, and that class's table in a Frame.
 
     alone: its one object has no name.
     """
@@ -79,7 +79,7 @@ def share_value(name: str, shares: Iterable[float]) -> float:
 
 
 def matches(wanted: str, name: str) -> bool:
-    """Whether a name is meant by a text with ``*`` and ``?``."""
+    """Whether a pattern with ``*`` and ``?`` matches a name."""
     return _compiled(wanted).fullmatch(name) is not None
 
 
@@ -119,10 +119,6 @@ def _cpu(frame: Frame) -> Table:
 
 def _memory_state(frame: Frame) -> Table:
     return Table([(ALONE, frame.snapshot.memory.value)])
-
-
-def _nfs(frame: Frame) -> Table:
-    return _named("netfs")(frame)
 
 
 def _filesystems(frame: Frame) -> Table:
@@ -179,7 +175,7 @@ FAMILIES = {
         Family("filesystems", ((FilesystemUsage, _filesystems),)),
         Family("smart", ((SmartState, _smart),)),
         Family("network", ((LinkRates, _named("network")),)),
-        Family("nfs", ((NfsRates, _nfs),)),
+        Family("nfs", ((NfsRates, _named("netfs")),)),
         Family("tcp", ((TcpRates, _alone("tcp")),), alone=True),
         Family("rdma", ((RdmaRates, _named("rdma")),)),
         Family("cgroups", ((CgroupRates, _named("cgroups")),)),
@@ -218,7 +214,10 @@ def _is_number(hint: Any) -> bool:
 
 
 def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
-    """The figure that a text names. extra: further names without a dot rule, with their units. Raises UsageError."""
+    """The figure that a text names. Raises UsageError.
+
+    extra: units of further names, which need not be FAMILY.NAME.FIELD.
+    """
     if extra and text in extra:
         return Figure(text, "", ALONE, text, extra[text])
     if text in SHARE_NAMES:
@@ -249,8 +248,9 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 
 class Value(NamedTuple):
-    """A figure of one object. name: the object's; "" where a whole reading is unknown. value None: unknown.
+    """A figure of one object. value None: unknown.
 
+    name: the object's; "" for a family's only object, and where the name is not known.
     weight: of this interval in a mean, beside its length. renewed: read again since the Frame before, else repeated.
     """
 

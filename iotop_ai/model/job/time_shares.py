@@ -13,7 +13,7 @@ from iotop_ai.model.metric import Metric
 
 
 class TimeCounts(NamedTuple):
-    """Milliseconds since the job is watched, by share; they only grow.
+    """Milliseconds since the job was first watched, by share; they only grow.
 
     compute: its GPUs work; without a GPU its own threads compute. collective: ranks wait for another rank. transfer:
     copies from the host at the link's limit. data_*: the trainer waits for data, and its makers wait for a disk, for

@@ -28,8 +28,9 @@ class CpuTicks(NamedTuple):
 class CpuTable(NamedTuple):
     """All cores.
 
-    cores: core number to ticks. allowed: cores that this process may run on; physical: None unknown. total: the sum
-    over ``cores`` with its idle time, where theirs is not kept. clk_tck: ticks a second.
+    cores: core number to ticks. allowed: number of cores that this process may run on. physical: number of physical
+    cores, None if unknown. total: the sum over ``cores`` with idle time, set when the cores' own idle time is not kept.
+    clk_tck: ticks a second.
     """
 
     cores: Mapping[int, CpuTicks]
@@ -44,10 +45,10 @@ class CpuTable(NamedTuple):
 class CoreRates(NamedTuple):
     """Shares of one core's (or all cores') time, 0..1. iowait is only a hint: the kernel calls it unreliable."""
 
-    busy_ratio: Annotated[float | None, Metric("ratio", "Share of time not idle and not in iowait.")]
+    busy_ratio: Annotated[float | None, Metric("ratio", "Share of time in user code or in the kernel.")]
     user_ratio: Annotated[float | None, Metric("ratio", "Share of time in user code, nice included.")]
     system_ratio: Annotated[float | None, Metric("ratio", "Share of time in the kernel, interrupts included.")]
-    iowait_ratio: Annotated[float | None, Metric("ratio", "Share of idle time with I/O outstanding.", "%iowait")]
+    iowait_ratio: Annotated[float | None, Metric("ratio", "Share of time idle with I/O outstanding.", "%iowait")]
     steal_ratio: Annotated[float | None, Metric("ratio", "Share of time taken by the hypervisor.", "%steal")]
 
     @property

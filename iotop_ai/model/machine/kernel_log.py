@@ -15,8 +15,8 @@ class DeviceErrors(NamedTuple):
     at_ns: int
     """When the newest was read (monotonic)."""
     what: str
-    """Its kind in the kernel's words: "I/O", "critical medium", "timeout"; of errors soon after each other the one that
-    names its cause."""
+    """The newest error's kind in the kernel's words: "I/O", "critical medium", "timeout"; of several in quick
+    succession the one that names the cause."""
 
 
 class KernelLog(NamedTuple):

@@ -27,7 +27,7 @@ class StackFrame(NamedTuple):
 class CodeLine(NamedTuple):
     """A line of the program and how often it was seen. calls: functions that it called, outermost first.
 
-    inner: the innermost call. text: the line's source, "" unknown. looks: of all looks at the thread.
+    inner: the innermost call. text: the line's source, "" unknown. looks: how many of the looks at the thread found it.
     """
 
     frame: StackFrame
@@ -87,7 +87,7 @@ def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> Thr
     looks: Counter[StackFrame] = Counter()
     below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}
     for frames, count in stacks.items():
-        at = own_frame(frames)
+        at = own_frame_index(frames)
         looks[frames[at]] += count
         below.setdefault(frames[at], Counter())[frames[at + 1 :]] += count
     lines = []
@@ -98,8 +98,8 @@ def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> Thr
     return ThreadCode(tid, name, looks.total(), tuple(lines))
 
 
-def own_frame(frames: tuple[StackFrame, ...]) -> int:
-    """The place of the innermost frame outside of libraries; of the innermost of all where every one is a library's."""
+def own_frame_index(frames: tuple[StackFrame, ...]) -> int:
+    """The index of the innermost frame outside libraries; of the innermost frame where all are a library's."""
     own = [i for i, frame in enumerate(frames) if not _LIBRARY.search(frame.file)]
     return own[-1] if own else len(frames) - 1
 

@@ -106,7 +106,7 @@ class Session:
                         return self._failed(news)
                 return self._failed({}, returncode=ended)
             self._watch.look()
-            self._watch.weigh(self._batches if self._started else 0)
+            self._watch.sample_memory(self._batches if self._started else 0)
             if silent := self._silent_s():
                 return self._failed({}, silent_s=silent)
             show(self._batches)

@@ -17,8 +17,8 @@ from iotop_ai.preflight.loader.grow import growth_per_batch
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _HELPERS = (b"resource_tracker", b"semaphore_tracker")
 _SERVER = b"multiprocessing.forkserver"
-_LEAST_WEIGH_S, _WEIGH_SHARE = 0.25, 10
-"""Memory is read at most so often, and takes at most a tenth of the time."""
+_LEAST_PAUSE_S, _PAUSE_FACTOR = 0.25, 10
+"""The pause after a reading of memory: at least so many seconds, and ten times as long as the reading took."""
 _MOST_POINTS = 4000
 
 
@@ -39,7 +39,7 @@ class TreeWatch:
         self.shm_bytes, self._shm_before, _ = read_shm(root)
         self.shm_free = self._shm_before
         self._base_ns = clock.monotonic_ns()
-        self._weigh_ns = 0
+        self._next_memory_ns = 0
 
     @property
     def pids(self) -> list[int]:
@@ -71,7 +71,7 @@ class TreeWatch:
             return b""
 
     def look(self) -> None:
-        """State and CPU of each process now; the states of workers, or of all threads of a loader without any."""
+        """Read each process's CPU time and each worker's state; of a loader without workers, its threads' states."""
         for pid in self.pids:
             with suppress(ValueError):
                 stat = parse_stat(self._read(pid, "stat")).record
@@ -95,10 +95,13 @@ class TreeWatch:
         elif RUNNING in places:
             self._running += 1
 
-    def weigh(self, batches: int) -> None:
-        """Workers, memory and reads, unless they were read just now. batches: so far; 0 before the first."""
+    def sample_memory(self, batches: int) -> None:
+        """Find the workers and read memory and I/O, unless that was done just now.
+
+        batches: read so far, 0 before the first.
+        """
         start = self._clock.monotonic_ns()
-        if start < self._weigh_ns:
+        if start < self._next_memory_ns:
             return
         self.find()
         total = kept = 0
@@ -115,7 +118,7 @@ class TreeWatch:
         if free is not None and self.shm_free is not None:
             self.shm_free = min(self.shm_free, free)
         end = self._clock.monotonic_ns()
-        self._weigh_ns = end + max(int(_LEAST_WEIGH_S * 1e9), _WEIGH_SHARE * (end - start))
+        self._next_memory_ns = end + max(int(_LEAST_PAUSE_S * 1e9), _PAUSE_FACTOR * (end - start))
 
     def _read_io(self, pid: int) -> None:
         with suppress(ValueError, TypeError):
@@ -125,8 +128,8 @@ class TreeWatch:
 
     def begin(self) -> None:
         """The steady part begins now."""
-        self._weigh_ns = 0
-        self.weigh(0)
+        self._next_memory_ns = 0
+        self.sample_memory(0)
         self.look()
         self._looks = self._blocked = self._running = 0
         self._points.clear()

@@ -1,7 +1,7 @@
 """What a disk should give, by its kind and its link.
 
-Sources: PCI Express Base Specification (2.5, 5, 8, 16, 32 GT/s a lane; 8b/10b, from generation 3 on 128b/130b
-encoding); the typical figures of disks are those of diagnosis/thresholds.py.
+Sources: PCI Express Base Specification (2.5, 5, 8, 16, 32, 64 GT/s a lane; 8b/10b in generations 1 and 2, 128b/130b
+in 3 to 5, 242 of 256 bytes of a flit in 6); the typical figures of disks are those of diagnosis/thresholds.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.preflight.place import Nominal
 
 _LANE_BYTES = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
-_OF_LINK = 0.8
-"""Part of a link's raw rate that packets leave for data (headers of 24 bytes for 256 or fewer)."""
+_DATA_SHARE = 0.8
+"""Share of a link's raw rate that is left for data: a packet has 24 bytes of header for at most 256 bytes of data."""
 
 
 def link_bytes_per_s(link: str) -> float | None:
@@ -22,7 +22,7 @@ def link_bytes_per_s(link: str) -> float | None:
     if not (x and generation.isdigit() and lanes.isdigit()):
         return None
     lane = _LANE_BYTES.get(int(generation))
-    return None if lane is None else lane * int(lanes) * _OF_LINK
+    return None if lane is None else lane * int(lanes) * _DATA_SHARE
 
 
 def nominal_of(info: BlockInfo) -> Nominal | None:

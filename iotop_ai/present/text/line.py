@@ -200,8 +200,8 @@ _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 @lru_cache(maxsize=256)
 def stretches(token: str) -> bool:
-    """Whether the gap behind a span may be its own: not after a block, a graph or an underlined word, which would be
-    painted or stretched.
+    """Whether the blanks after a span may join it: not after a block, a graph or an underlined word, whose colour or
+    line would go on.
     """
     return not token.startswith(_NO_GAP)
 

@@ -31,7 +31,7 @@ def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) ->
 
 
 def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
-    """The row: "─" is OK, "╌" UNSURE, "━" anything else, so that it reads without colour.
+    """The row: "─" is OK, "╌" UNSURE or CALM, "━" anything else, so that it reads without colour.
 
     Widths follow the seconds; a run too short for a cell is left out.
     """

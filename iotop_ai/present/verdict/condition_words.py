@@ -1,4 +1,4 @@
-"""The answer to a condition in words: "data_wait > 10 %: met: 66.8 %"."""
+"""The answer to a condition in words: "data_wait > 10%: met: data_wait 66.8 %"."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _seen_text(seen: Seen) -> str:
     clause = seen.clause
     if clause.figure is None:
         if not seen.name:
-            return f"{clause.finding} {'not judged' if seen.met is None else 'did not stand'}"
-        return f"{seen.name} stood for {duration(seen.held_s)}"
+            return f"{clause.finding} {'not judged' if seen.met is None else 'was not active'}"
+        return f"{seen.name} was active for {duration(seen.held_s)}"
     name = _name_of(clause.figure, seen.name)
     if seen.met is None:
         return f"{name} not recorded"

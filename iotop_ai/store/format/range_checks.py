@@ -59,7 +59,7 @@ def check_carry(carry: FoldState) -> None:
         check_verdict(carry.verdict)
     _check_findings(held.finding for held in carry.held.values())
     if not all(class_id in CLASS_SPECS for class_id, _ in (*carry.held, *((name, at) for at, name in carry.classes))):
-        raise ShapeError("a class of finding that is not known")
+        raise ShapeError("an unknown class of finding")
 
 
 def check_tally(tally: VerdictTotals) -> None:

@@ -3,7 +3,8 @@
 A NamedTuple without tables is an array in field order, without the defaults at its end; its change is an object of the
 fields that changed. A NamedTuple with a table (a mapping or a set), and every Reading and Rated, is an object by field
 name, without fields that have their default. A mapping is an object; its change is
-``{"+": {key: value}, "-": [key]}``, without an empty part. Keys that are records are joined with "/".
+``{"+": {key: value}, "-": [key]}``, without an empty part. A set is a sorted array of keys; its change is
+``{"+": [key], "-": [key]}``. Keys that are records are joined with "/".
 Numbers are absolute, never differences.
 """
 
@@ -30,9 +31,9 @@ SAME = object()
 class Shape:
     """How values of one type are written.
 
-    table: whole and change are both objects, so a whole one in a change is ``{"=": whole}``. partial: a change may be
-    a part; of one that is not a table the whole is an array and a change an object. verbatim: the value is its own JSON
-    (a tuple is an array) and need not be copied.
+    table: a change is an object, and so may the whole be; a whole value in a change is ``{"=": whole}``. partial: a
+    change may hold only a part; unless it is a table, its whole is an array and its change an object. verbatim: the
+    value is its own JSON (a tuple is an array) and need not be copied.
     """
 
     table = False

@@ -28,14 +28,13 @@ MOST_OF = {
     **dict.fromkeys(("CpuTicks", "CoreRates"), 8192),
     **dict.fromkeys(("GpuState", "GpuRates", "GpuDetail", "GpuMemory"), 256),
     **dict.fromkeys(("Job", "JobRates", "JobMemory", "JobPlace", "Rank"), 1024),
-    **dict.fromkeys(
-        ("Finding", "ActiveFinding", "Evidence", "RuledOut", "Advice", "FindingTotal", "PressureTotals"), 256
-    ),
+    **dict.fromkeys(("Finding", "ActiveFinding", "Evidence", "RuledOut", "Advice", "FindingTotal"), 256),
     **dict.fromkeys(("Event", "WorkerRestart"), 4096),
     **dict.fromkeys(("SmartAttribute", "Judgement", "PastPoint", "SelfTest", "ErrorEntry"), 4096),
     **dict.fromkeys(("GpuInstance", "GpuEarlier", "PressureTotals", "IoLimit", "NfsOp", "NfsOpRates"), 256),
 }
-"""Lower limits, by the record's name, mostly of what rules compare pairwise. Linux has at most 8192 cores."""
+"""Limits below MOST, by the record's name, mostly for records that rules compare pairwise. Linux has at most 8192
+cores."""
 MOST_VALUES = 4_000_000
 """Values in a line: numbers, texts, lists; an object counts as four, for the memory that it takes."""
 MOST_WAITING = 4096

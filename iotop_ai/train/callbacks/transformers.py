@@ -1,7 +1,7 @@
 """The callback of Hugging Face's Trainer: ``Trainer(..., callbacks=[TransformersCallback("run.iotop.jsonl")])``.
 
-The Trainer fetches all batches of an optimizer step before on_step_begin: the wait is the time from the last event
-before (the end of a step, logging, evaluation, saving) to that.
+The Trainer fetches all batches of an optimizer step before on_step_begin: the wait is the time from the event
+before it (the end of a step, logging, evaluation, saving) to on_step_begin.
 Source: transformers/trainer.py (get_batch_samples), 5.x.
 """
 
@@ -51,7 +51,7 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
         self.session.waiting()
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Logging has ended, and so has evaluation or saving below."""
+        """Logging, an evaluation or a save has ended."""
         self.session.waiting()
 
     on_evaluate = on_save = on_log

@@ -77,7 +77,7 @@ def test_every_table_into_one_database(recording: Path, tmp_path: Path) -> None:
 def test_a_link_in_the_place_of_the_part_is_not_followed(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who owns the folder may put a link there at any time."""
+    """The owner of the folder may put a link there at any time."""
     folder, victim = tmp_path / "out", tmp_path / "victim"
     folder.mkdir()
     makes = export_command.SqliteOut

@@ -1,4 +1,4 @@
-"""``replay`` and ``--host`` without a screen: one line, an exit code, and an unchanged terminal."""
+"""``replay`` and ``--host`` from the command line: refusals on one line, exit codes, remote and piped screens."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_an_invalid_host_is_refused(host: str) -> None:
 
 @pytest.fixture
 def ssh(tmp_path: Path) -> Path:
-    """A folder for a program called ssh."""
+    """The path of a program in place of ssh."""
     return tmp_path / "ssh"
 
 

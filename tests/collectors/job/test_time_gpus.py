@@ -70,7 +70,7 @@ def test_a_gpus_own_job_has_it_alone() -> None:
     assert machine.grown() == {"compute": 40, "data_disk": 960}
 
 
-def test_gpus_that_another_job_uses_show_no_wait_for_peers_or_copies() -> None:
+def test_gpus_that_another_job_uses_show_no_wait_for_peers() -> None:
     machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
     machine.busy = {GPU: 100, SECOND_GPU: 100}
     machine.looks = {TRAINER: RUNS, PEER: RUNS}

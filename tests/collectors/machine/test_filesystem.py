@@ -148,7 +148,7 @@ def test_only_the_overlay_of_a_containers_root_is_queried() -> None:
     assert [m.path for m in mounts_to_query(overlays)] == ["/"]
 
 
-def test_ratios_are_dfs() -> None:
+def test_ratios_equal_those_of_df() -> None:
     usage = FilesystemUsage(1000, 400, 300, 100, 75)
     assert (usage.used_ratio, usage.inodes_used_ratio) == (600 / 900, 0.25)
     assert FilesystemUsage(0, 0, 0, 0, 0).used_ratio is None

@@ -1,4 +1,4 @@
-"""Two real runs beside each other tell what the trainers' own logs tell."""
+"""The comparison of two real runs agrees with the trainers' own logs."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_cpus_that_are_full_in_the_slower_run_alone() -> None:
 
 def test_without_steps_the_computing_share_decides() -> None:
     text = sentence(comparison("slow", "memory"))
-    assert text.startswith("More of its time computes, 60 % -> 100 %: waiting for data 39 % -> 0 %, because ")
+    assert text.startswith("It computes for more of its time, 60 % -> 100 %: waiting for data 39 % -> 0 %, because ")
 
 
 def test_the_jobs_own_disk_is_found_by_its_mount() -> None:
@@ -175,7 +175,7 @@ def test_runs_without_a_job_cannot_tell() -> None:
 def test_a_short_run_cannot_tell() -> None:
     short = with_marks("slow", ("a", 5), ("b", 12))
     found = compared(short, with_marks("memory", ("a", 5), ("b", 30)), MARKS)
-    assert sentence(found).startswith("Cannot tell: too short for a comparison, each takes 15 s or more (")
+    assert sentence(found).startswith("Cannot tell: too short for a comparison, each needs 15 s or more (")
 
 
 @pytest.mark.parametrize(

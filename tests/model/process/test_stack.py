@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.process.stack import CodeLine, StackFrame, own_frame, parse_folded, with_source
+from iotop_ai.model.process.stack import CodeLine, StackFrame, own_frame_index, parse_folded, with_source
 
 LIB = "/l/lib/python3.11"
 MAIN = "thread (81): MainThread;<module> (/r/train.py:9)"
@@ -44,8 +44,8 @@ def test_the_main_thread_comes_first_whatever_its_looks() -> None:
 
 def test_a_stack_of_libraries_alone_counts_by_its_innermost_call() -> None:
     frames = (StackFrame("run", f"{LIB}/threading.py", 1), StackFrame("wait", f"{LIB}/threading.py", 2))
-    assert own_frame(frames) == 1
-    assert own_frame((StackFrame("f", "/r/a.py", 1), *frames)) == 0
+    assert own_frame_index(frames) == 1
+    assert own_frame_index((StackFrame("f", "/r/a.py", 1), *frames)) == 0
 
 
 def test_names_from_the_process_are_cleaned() -> None:

@@ -1,4 +1,4 @@
-"""A server that gives the kept answers of a real Prometheus to the questions that were asked then."""
+"""A server that replays the saved answers of a real Prometheus to the same queries."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Answering(http.server.ThreadingHTTPServer):
         self._going.clear()
 
     def go_on(self) -> None:
-        """Answer what waits."""
+        """Answer the waiting requests, and all later ones."""
         self._going.set()
 
     def wait(self) -> None:
-        """Returns while answers are given."""
+        """Block while the server hangs, at most 60 s."""
         self._going.wait(60)
 
     @property
@@ -80,7 +80,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def answering() -> Iterator[Answering]:
-    """Runs it."""
+    """A running server."""
     with Answering() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

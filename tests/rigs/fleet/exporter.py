@@ -1,7 +1,7 @@
-"""The exporter of all machines in one process: ``python -m tests.rigs.fleet.exporter``, its plan as JSON on stdin.
+"""The exporter of all machines in one process: ``python -m tests.rigs.fleet.exporter``, its machines as JSON on stdin.
 
-The plan has a list of [name, scene] for "iotop" and a list of names for "others"; it prints its port. A machine's path
-is /m/NAME/metrics, that of another exporter /m/NAME/node.
+The JSON is a list of [name, *scene]; it prints its port. A machine's path is /m/NAME/metrics, that of another exporter
+/m/NAME/KIND (node, dcgm, smartctl).
 """
 
 from __future__ import annotations

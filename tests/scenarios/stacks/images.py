@@ -13,7 +13,7 @@ KINDS = 16
 
 
 def jpegs(megabytes: int) -> Iterator[bytes]:
-    """Images of about 150 kB, so many megabytes of them."""
+    """Images of about 150 kB each, ``megabytes`` MB in all."""
     from PIL import Image
 
     kinds = []
@@ -38,7 +38,7 @@ def write_folder(folder: Path, megabytes: int) -> None:
 
 
 def augment(image: bytes, work: int) -> object:
-    """An array of 224 x 224: decoded, cropped, flipped, so many times; work 0: as many bytes of the file, undecoded."""
+    """An array of 224 x 224: decoded, cropped and flipped ``work`` times; work 0: 12,288 of its bytes, undecoded."""
     import numpy
     from PIL import Image, ImageOps
 

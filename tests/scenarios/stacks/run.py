@@ -35,7 +35,7 @@ from tests.scenarios.stacks.score import Scored, scored
 RESULTS = REPO / "tests/scenarios/stacks/results"
 DOCUMENT = REPO / "docs/stacks.md"
 AROUND_S = 35
-"""What a run takes beside being watched: writing its data, its imports, finding its step."""
+"""Seconds that a run takes besides being watched: writing its data, its imports, finding its step."""
 CAUSES = {name: case.cause for name, case in CASES.items()}
 
 
@@ -44,7 +44,7 @@ def why_not(case: Case) -> str:
     return why_no_stack(case.stack) or why_no_fuse_disk() or why_no_library() or why_no_link()
 
 
-def chosen(only: Sequence[str] | None) -> dict[str, Case]:
+def matching_cases(only: Sequence[str] | None) -> dict[str, Case]:
     """The cases in which one of the words occurs. Raises ValueError for a word without any."""
     out = {}
     for word in only or [""]:
@@ -70,7 +70,10 @@ def results(folder: Path) -> tuple[list[Scored], list[str]]:
 
 
 def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
-    """Play them, or judge their recordings anew; each result is a file of its own."""
+    """Play them, or judge their recordings anew; each result is a file of its own.
+
+    A recording that cannot be judged anew keeps its result.
+    """
     with tempfile.TemporaryDirectory(prefix="nvml-") as place:
         library = build(Path(place))
         for count, (name, case) in enumerate(cases.items(), 1):
@@ -82,15 +85,17 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
             try:
                 record = again(a.results, name) if a.again else play(name, case, a.seconds, library, a.results)
             except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-                record = {"name": name, "error": str(error)}
                 print(f"FAILED {name}: {error}", flush=True)
+                if a.again:
+                    continue
+                record = {"name": name, "error": str(error)}
             target.write_text(json.dumps(record) + "\n")
             for run in scored([record], CAUSES):
                 print(f"[{count}/{len(cases)}] {line(run)}", flush=True)
 
 
 def again(folder: Path, name: str) -> dict[str, Any]:
-    """The record of a run with what the program of today says of its recording."""
+    """The record of a run, its recording judged again by the current code."""
     record: dict[str, Any] = json.loads(_file(folder, name).read_text())
     if "error" in record:
         raise RuntimeError(record["error"])
@@ -111,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write docs/stacks.md from all results")
     a = parser.parse_args(argv)
     try:
-        cases = chosen(a.only)
+        cases = matching_cases(a.only)
     except ValueError as error:
         parser.error(str(error))
     if a.list:

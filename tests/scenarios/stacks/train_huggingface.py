@@ -12,7 +12,6 @@ from datasets import Dataset, Features, Value, load_dataset
 from images import augment, jpegs
 from torch.utils.data import DataLoader, RandomSampler
 
-RECORDS = 1000
 SHARDS = 8
 
 

@@ -1,4 +1,4 @@
-"""A real slow disk, recorded, and replayed in a real terminal at 80x24: stepped to the stall."""
+"""A recording of a real slow disk, replayed in a real terminal at 80x24 and stepped to the stall."""
 
 from __future__ import annotations
 

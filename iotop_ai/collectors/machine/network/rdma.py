@@ -10,7 +10,8 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.machine.rdma import RdmaCounters
 from iotop_ai.model.reading import Status
 
-_OF_LINK = ("symbol_error", "link_downed", "link_error_recovery")
+_IN_COUNTERS = ("symbol_error", "link_downed", "link_error_recovery")
+"""Counts in the folder counters; the others are in hw_counters."""
 _MOST_PORTS = 64
 
 
@@ -48,4 +49,4 @@ class RdmaCollector:
 
 
 def _folder(name: str) -> str:
-    return "counters" if name in _OF_LINK else "hw_counters"
+    return "counters" if name in _IN_COUNTERS else "hw_counters"

@@ -24,8 +24,8 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     Claim: job_died: the training does not go on.
     Evidence: exit codes and signals of the job's processes (as root, or of our own child), OOM kills.
     Threshold: a trainer that ended neither with 0 nor by Ctrl-C; a worker that was killed or crashed; an end of unknown
-        cause beside an OOM kill (60 % sure); of a job recognised only weakly a crash or an OOM kill. At once, kept for
-        10 minutes or until a later job is at work.
+        cause beside an OOM kill (60 % sure); for a weakly recognised job, only a crash or an OOM kill. At once, kept
+        for 10 minutes or until a later job is at work.
     Blind spot: without root, other users' ends show only beside such a kill; a worker that exits with an error of its
         own.
     """
@@ -67,8 +67,10 @@ def _names(event: Event) -> tuple[str, str]:
 def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advice, ...]:
     if event.code == _BUS:
         return (Advice("larger_shm", args),)
-    if killed or event.code == KILLED:
-        return (Advice("less_memory", args),) if killed else (Advice("who_killed", args),)
+    if killed:
+        return (Advice("less_memory", args),)
+    if event.code == KILLED:
+        return (Advice("who_killed", args),)
     if event.code == _TERM:
         return (Advice("who_stopped", args),)
     if event.code is not None and event.code < 0:

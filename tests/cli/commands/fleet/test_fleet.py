@@ -1,4 +1,4 @@
-"""``iotop-ai fleet`` as a user runs it, against a real Prometheus that scrapes a dozen replayed machines."""
+"""``fleet`` as a user runs it, against a real Prometheus that scrapes nine replayed machines and two others."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_garbage_is_one_line_and_2(fault: bytes, words: str) -> None:
 
 
 def ask_once(alerts: list[dict[str, str]], *flags: str) -> tuple[int, str, str]:
-    """``fleet --once --find gpu01`` and its exit code, where these alerts fire."""
+    """Run ``fleet --once`` with these flags while these alerts fire: (exit code, stdout, stderr)."""
     with answering() as server:
         result = [{"metric": labels, "value": [1795402100, "1"]} for labels in alerts]
         answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
@@ -93,7 +93,7 @@ def ask_once(alerts: list[dict[str, str]], *flags: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_no_machine_of_a_filter_is_one_line_and_2() -> None:
+def test_a_filter_without_a_machine_is_one_line_and_2() -> None:
     assert ask_once([], "--find", "nosuch")[::2] == (2, "unknown: no machine has 'nosuch'\n")
 
 
@@ -125,7 +125,7 @@ def test_a_pipe_has_no_screen() -> None:
         (("--prometheus", "http://x", "--user-file", "a", "--token-file", "b"), "usage: --token-file and --user-file"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(arguments: tuple[str, ...], line: str) -> None:
+def test_invalid_arguments_are_one_line(arguments: tuple[str, ...], line: str) -> None:
     done = iotop("fleet", *arguments, "--once")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(line)

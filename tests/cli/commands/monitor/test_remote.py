@@ -31,7 +31,7 @@ def server(folder: Path) -> Iterator[Sshd]:
 
 @pytest.fixture
 def terminal(server: Sshd) -> Iterator[Terminal]:
-    server.client()
+    server.write_client_config()
     with Terminal(80, 24, {**server.environment, "PYTHONPATH": str(TOP), "COLUMNS": "", "LINES": ""}) as terminal:
         yield terminal
 
@@ -117,7 +117,7 @@ def test_a_silent_host_is_detected(server: Sshd, terminal: Terminal) -> None:
     ids=["wrong key", "unreachable", "unknown host", "no way"],
 )
 def test_errors_of_ssh_are_explained(server: Sshd, terminal: Terminal, client: dict[str, object], message: str) -> None:
-    server.client(**client)  # type: ignore[arg-type]
+    server.write_client_config(**client)  # type: ignore[arg-type]
     show(terminal, MONITOR)
     message = message.replace("root@", f"{os.environ.get('USER', 'root')}@") if os.geteuid() else message
     assert message in left(terminal, 2).replace("\n", "")
@@ -125,7 +125,7 @@ def test_errors_of_ssh_are_explained(server: Sshd, terminal: Terminal, client: d
 
 def test_an_unknown_host_key_is_confirmed_on_the_terminal(server: Sshd, terminal: Terminal) -> None:
     known = server.folder / "new"
-    server.client(options=["StrictHostKeyChecking ask"], known=known)
+    server.write_client_config(options=["StrictHostKeyChecking ask"], known=known)
     show(terminal, MONITOR)
     terminal.wait_for("Are you sure you want to continue", LONG_S)
     terminal.type("yes\n")
