@@ -118,7 +118,7 @@ def test_the_document_has_the_command_every_class_and_the_wrong_runs() -> None:
     assert "python -m tests.scenarios.run --repeat 3" in text
     assert "| cpu_prep | a | 2/2 | - |" in text
     assert "| healthy | b \\* | 0/1 | cpu_prep 1 |" in text
-    assert "\nMade were 1 cause 2 times, 1 cause once (b): 3 runs.\n" in text
+    assert "\n3 runs: 1 cause 2 times, 1 cause once (b).\n" in text
     assert "| b | background | --batch 4 | healthy | cpu_prep |" in text
     assert "- c #0: no disk" in text
     assert "not made: c #0: no disk" in summary([*RECORDS, failed])

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from tests.bench.goals import goals
 from tests.bench.loads import LOADS, Given, load_of, title_of
 from tests.bench.peers import machine, markdown, need, version_line
-from tests.bench.programs import AT_HOME, BY_NAME, FORMS, OURS, PROGRAMS, Program, installed_ones, one_hertz
+from tests.bench.programs import BY_NAME, CONFIGURED_BY_FILE, FORMS, OURS, PROGRAMS, Program, installed_ones, one_hertz
 from tests.rigs.tmux import Terminal
 
 CPUACCT = Path("/sys/fs/cgroup/cpuacct")
@@ -149,7 +149,7 @@ def measure(
         node.unlink(missing_ok=True)
         os.mkfifo(node)
     output = Output(fifo)
-    home = [f"HOME={one_hertz(folder)}"] if program.name in AT_HOME else []
+    home = [f"HOME={one_hertz(folder)}"] if program.name in CONFIGURED_BY_FILE else []
     home += [f"{name}={value}" for name, value in given.environment.items()]
     usual = ["env", *(f"-u {name}" for name in UNUSUAL), *home]
     script = folder / "start"

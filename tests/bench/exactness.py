@@ -136,7 +136,7 @@ REQUESTS_OF = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz"
     "dareq-sz": "d/s",
     "f_await": "f/s",
 }
-"""Means that are undefined, and null with us, when nothing was done; iostat prints 0.00."""
+"""Means, and the rate of their requests: undefined without requests, null with us; iostat prints 0.00."""
 
 
 class Figure(NamedTuple):
@@ -149,7 +149,7 @@ class Figure(NamedTuple):
     allowed: str
 
     def off(self, ours: float | None) -> str:
-        """The difference in percent; of a share, and where theirs is 0, plain."""
+        """The difference in percent; in the figure's own unit for a share and where theirs is 0."""
         if ours is None:
             return "-"
         if self.allowed == POINT:
@@ -280,7 +280,7 @@ HEAD = """# Exactness
 
 `python -m tests.bench.exactness` (as root) makes a steady load with fio on two slow disks and measures the same
 {seconds:.0f} s in three ways: `iostat -x` and `pidstat -d`, `iotop-ai snapshot --json -d {seconds:.0f}` (which starts
-later, by the start of Python), and our collectors as a library.
+later, by Python's start-up time), and our collectors as a library.
 
 "off" is in percent, of shares in points. Allowed: 1 for rates, 3 for awaits, sizes and queues, 1 for %util and the
 merged shares; half of the last printed decimal does not count. A figure beyond that is marked OUT, and the exit code is

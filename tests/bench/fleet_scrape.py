@@ -67,14 +67,14 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
 
 def figures(url: str) -> dict[str, float]:
-    """Prometheus's own metrics; of one by type of sample, that of floats."""
+    """Prometheus's own metrics by name; of one with a label ``type``, the value for floats."""
     text = fetch(f"{url}/metrics")[2].decode()
     found = re.findall(r'^(\w+)(?:{type="float"})? ([-+.\deE]+)$', text, re.MULTILINE)
     return {name: float(value) for name, value in found}
 
 
 def need(machines: int, seconds: float) -> Need:
-    """Run one for so long."""
+    """Run a Prometheus that scrapes so many machines for so many seconds."""
     server = _Machines(texts(8))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     targets = [f"127.0.{n // 250}.{n % 250 + 1}:{server.server_port}" for n in range(machines)]

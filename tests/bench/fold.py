@@ -1,4 +1,4 @@
-"""What the verdict costs: CPU ms of the fold a tick, on a made server with a job on 8 GPUs and 1,000 processes.
+"""What the verdict costs: CPU ms of the fold a tick, on a synthetic server with a job on 8 GPUs and 1,000 processes.
 
 ``python -m tests.bench.fold [--ticks 120] [--rounds 3] [--parts]``. Exit 1 when the fold takes more than its limit
 where every process is active. --parts: what each part of it takes.

@@ -1,4 +1,4 @@
-"""Parts of a refresh alone, on made machines: processes, block devices, the verdict, the picture, the recording.
+"""Parts of a refresh alone, on synthetic machines: processes, block devices, the verdict, the picture, the recording.
 
 ``python -m tests.bench.parts [--rounds 5] [--write]`` prints CPU time an item; with ``--marks`` it runs each part once
 for a counter of instructions that watches for ``getpriority`` (tests/bench/callgrind.py).

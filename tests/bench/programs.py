@@ -49,8 +49,8 @@ FORMS = (
     Program(BARE, (sys.executable, _BARE_SCRIPT), b""),
     Program(f"{BARE}, last hour kept", (sys.executable, _BARE_SCRIPT, "--ring"), b""),
 )
-"""Ours paused, behind another screen, without one, and without anything but the reading and the verdict."""
-AT_HOME = ("btop", "bpytop")
+"""Ours with --exact, paused, behind another screen, without a screen, and as the reading and the verdict alone."""
+CONFIGURED_BY_FILE = ("btop", "bpytop")
 BY_NAME = {program.name: program for program in (*PROGRAMS, *FORMS)}
 
 
@@ -66,8 +66,8 @@ def _path(program: str) -> str | None:
 
 
 def one_hertz(folder: Path) -> str:
-    """A home whose settings make the programs of AT_HOME refresh each second, as they take that from a file only."""
-    for name in AT_HOME:
+    """Write settings that make the programs of CONFIGURED_BY_FILE refresh each second, and return their home."""
+    for name in CONFIGURED_BY_FILE:
         place = folder / "home" / ".config" / name
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{name}.conf").write_text("update_ms=1000\n")

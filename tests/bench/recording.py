@@ -1,8 +1,8 @@
 """The cost of a recording: bytes, CPU, time to open and to seek, memory.
 
-``python -m tests.bench.recording [--ticks 181] [--hours 24] [--write]``. The servers are made (tests/bench/server.py),
-the last rows are this machine. Exit 1 when a time, a CPU or a memory limit is exceeded; sizes are published as they
-are.
+``python -m tests.bench.recording [--ticks 181] [--hours 24] [--write]``. The servers are synthetic
+(tests/bench/server.py), the last rows are this machine. Exit 1 when a time, a CPU or a memory limit is exceeded; sizes
+are published as they are.
 """
 
 from __future__ import annotations
@@ -257,8 +257,8 @@ The last hour in memory, {RING_BYTES >> 20} MB at most, and its reach:
 
 ## Opening and seeking
 
-A day of the made server with two busy disks, each time in a fresh process, the worst of five places. Both are indexed
-by their keyframes alone; a plain file of an older version is read once, at about 0.2 s a GB from memory.
+A day of the synthetic server with two busy disks, each time in a fresh process, the worst of five places. Both are
+indexed by their keyframes alone; a plain file of an older version is read once, at about 0.2 s a GB from memory.
 
 {markdown(READ_HEADS, read_rows)}
 """

@@ -1,8 +1,8 @@
 """The cost of the report of a long run: CPU time, size of the HTML file, memory.
 
-``python -m tests.bench.report [--hours 1 24]``. The run is made (``Training`` of tests/bench/fold.py): a job on 8 GPUs,
-16 disks, 100 processes, a reading a second. It is recorded as ``record`` does it, which takes minutes for a day. Exit 1
-when a limit is exceeded.
+``python -m tests.bench.report [--hours 1 24]``. The run is synthetic (``Training`` of tests/bench/fold.py): a job on 8
+GPUs, 16 disks, 100 processes, a reading a second. It is recorded as ``record`` does it, which takes minutes for a day.
+Exit 1 when a limit is exceeded.
 """
 
 from __future__ import annotations

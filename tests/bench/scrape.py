@@ -1,4 +1,4 @@
-"""The cost of a scrape on a made machine with 16 disks and 8 GPUs: ``python -m tests.bench.scrape``.
+"""The cost of a scrape on a synthetic machine with 16 disks and 8 GPUs: ``python -m tests.bench.scrape``.
 
 Every figure that an H100 and an NVMe disk can report is there, and two jobs of four ranks.
 """

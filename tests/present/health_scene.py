@@ -28,7 +28,7 @@ def saved(name: str, device: str, kind: str) -> SmartState:
     return parse_state(json.loads((DATA / name).read_text()), None, device, kind)._replace(read_wall_s=NOW_S)
 
 
-def failing(running: int | None = None) -> SmartState:
+def failing(self_test_left: int | None = None) -> SmartState:
     state = saved("sata_failing_attr5.json", "/dev/sda", "sat")
     past = tuple(
         PastPoint(NOW_S - (40 - n) * DAY_S, 41 + (n * 7) % 9 + n // 4 + 6 * (n == 40), None) for n in range(41)
@@ -40,7 +40,7 @@ def failing(running: int | None = None) -> SmartState:
             earlier=HealthPoint(NOW_S - DAY_S, reallocated=1791, pending=20, uncorrectable=24),
             past=past,
             power_on_hours=31_204,
-            self_test_left_percent=running,
+            self_test_left_percent=self_test_left,
             self_test_log=(
                 SelfTest("Extended offline", "Completed: read failure", False, 31_180),
                 SelfTest("Short offline", "Completed without error", True, 30_000),
@@ -59,7 +59,7 @@ def worn() -> SmartState:
     return judged(state._replace(serial="S64GNE0T500001", used_percent=92, past=past))
 
 
-def machine(running: int | None = None) -> Machine:
+def machine(self_test_left: int | None = None) -> Machine:
     infos = [disk("sda", detail="HDD", transport="ata", model="ST4000NM0035", size_bytes=4 * TIB)]
     infos += [disk(f"nvme{n}n1", detail="NVMe", transport="nvme", size_bytes=2 * TIB) for n in range(4)]
     infos += [disk("sdb", detail="HDD", transport="ata", model="WDC WD40"), disk("vda", detail="virtio")]
@@ -72,7 +72,7 @@ def machine(running: int | None = None) -> Machine:
     return Machine(
         disks=tuple(Disk(info) for info in infos),
         smart={
-            "sda": answer(failing(running)),
+            "sda": answer(failing(self_test_left)),
             "nvme0n1": answer(worn()),
             "nvme1n1": answer(fine),
             "nvme2n1": answer(None, Status.FAILED, "smartctl did not answer within 20 s and was killed"),
@@ -85,8 +85,8 @@ def machine(running: int | None = None) -> Machine:
 
 def ill_snapshots(count: int) -> list[Snapshot]:
     """The machine, with sda amid a self-test (40 % left), as Snapshots a second apart."""
-    return grow(lambda _: machine(running=40), count)
+    return grow(lambda _: machine(self_test_left=40), count)
 
 
-def ill(running: int | None = None) -> Frame:
-    return frame(grow(lambda _: machine(running), 3))
+def ill(self_test_left: int | None = None) -> Frame:
+    return frame(grow(lambda _: machine(self_test_left), 3))

@@ -62,7 +62,7 @@ class Proc(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """One second of a machine. gpus None: no driver. net: bytes a second by link."""
+    """One second of a machine. gpus None: no driver. net: (bytes received a second, the link's bit/s) by link."""
 
     disks: tuple[Disk, ...] = ()
     procs: tuple[Proc, ...] = ()

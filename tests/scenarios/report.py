@@ -121,7 +121,7 @@ def per_class(runs: Sequence[Scored]) -> list[str]:
 
 
 def how_often(runs: Sequence[Scored]) -> str:
-    """ "Made were 42 causes 3 times, 6 causes once (NAMES): 132 runs." Names stand with what was made less often."""
+    """ "132 runs: 42 causes 3 times, 6 causes once (NAMES)." Names stand with what was made less often."""
     names: dict[int, list[str]] = {}
     for name, count in sorted(Counter(r.record["name"] for r in runs).items()):
         names.setdefault(count, []).append(name)
@@ -131,7 +131,7 @@ def how_often(runs: Sequence[Scored]) -> str:
         times = "once" if count == 1 else f"{count} times"
         which = "" if count == most else f" ({', '.join(some)})"
         parts.append(f"{len(some)} cause{'s' if len(some) > 1 else ''} {times}{which}")
-    return f"Made were {', '.join(parts)}: {len(runs)} runs."
+    return f"{len(runs)} runs: {', '.join(parts)}."
 
 
 def document(records: Sequence[Record], command: str) -> str:

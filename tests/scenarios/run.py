@@ -1,8 +1,8 @@
 """Makes causes for real and scores the verdicts: ``python -m tests.scenarios.run [--repeat 3] [--resume] [--write]``.
 
 Run as root on a machine that does nothing else. --class tries single ones, --list shows the causes and how long they
-take, --until HH:MM ends in time, --resume continues an interrupted run, --write puts the
-figures into docs/verdict.md.
+take, --until HH:MM ends before that time, --resume continues an interrupted run, --write puts the figures into
+docs/verdict.md.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ def verify(
 ) -> Verified:
     """Compare. sample: the files whose content is compared, None for all. on_bytes: bytes compared so far.
 
-    Raises OSError of the source, and InputError for an untrusted folder of the target.
+    A file that cannot be read on either side counts as wrong. Raises OSError when the source is missing, and InputError
+    for an untrusted folder of the target.
     """
     sampled = None if sample is None else {path for path, _ in sample}
     files = checked = checked_bytes = wrong = 0

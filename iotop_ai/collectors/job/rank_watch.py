@@ -128,7 +128,7 @@ class RankWatch:
         few, half = below[: most // 4], own[: max(1, most // 2)]
         return self._choose([*half, *few, *wanted, *below[len(few) :], *own[len(half) :]][:most], census)
 
-    def lay(self, start: int) -> list[WatchedTask]:
+    def take_part(self, start: int) -> list[WatchedTask]:
         """Its tasks in order, when its part of the row begins at ``start``."""
         if self._main is None or self._main.ended:
             self._order = []

@@ -101,7 +101,7 @@ class TaskSampler:
         self._places: dict[bytes | OSError, int] = {}
         """State by the raw content of wchan, where that suffices."""
         self._turn = 0
-        self._number = 0
+        self._sweep_number = 0
         """Sweeps so far."""
         self._cpu_ns = 0
         self._diag = SocketDiag(root, clock)
@@ -140,7 +140,7 @@ class TaskSampler:
                 watch.close()
             self._answering &= {key for job in jobs.values() for key in job.members}
             self._main_targets.forget({watch.rank.key.pid for watch in self._watched})
-            self._lay()
+            self._rebuild_row()
         if plan and self._thread is None:
             self._going.acquire()
             self._thread = threading.Thread(target=self._run, name="task-states", daemon=True)
@@ -174,7 +174,7 @@ class TaskSampler:
             return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
-        """What the processes of each training process receive over TCP, by its key; without those unknown."""
+        """What each training process and its other processes receive over TCP, by its key; left out where unknown."""
         with self._lock:
             found = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}
         return {key: traffic for key, traffic in found.items() if traffic is not None}
@@ -204,12 +204,12 @@ class TaskSampler:
                 watch.see_sleeps(places, raws)
             self._main_targets.update(self._watched, places, self._clock.monotonic_ns())
             seen = tuple(places)
-            if self._number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, seen)):
+            if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, seen)):
                 self._watch_network(asleep)
             self._seen[seen] = self._seen.get(seen, 0) + 1
             if None in places:
                 self._count()
-                self._lay()
+                self._rebuild_row()
 
     def close(self) -> None:
         """End the thread and give the descriptors back."""
@@ -222,7 +222,7 @@ class TaskSampler:
             for task in self._tasks.values():
                 task.close()
             self._tasks = {}
-            self._lay()
+            self._rebuild_row()
             self._diag.close()
 
     def _end(self) -> None:
@@ -245,9 +245,9 @@ class TaskSampler:
         self._network.update(self._watched, asleep, self._clock.monotonic_ns())
 
     def _take_census(self) -> None:
-        """Choose again what else is looked at, of the training process whose turn it is at this sweep."""
-        self._number += 1
-        turn = self._number % CENSUS_SWEEPS
+        """Choose again the further tasks to sample, for the training processes whose turn it is at this sweep."""
+        self._sweep_number += 1
+        turn = self._sweep_number % CENSUS_SWEEPS
         due = self._watched[turn::CENSUS_SWEEPS]
         if not due:
             return
@@ -256,7 +256,7 @@ class TaskSampler:
         for watch in due:
             changed |= watch.take_census(now, max(1, MOST_EXTRA // len(self._watched)))
         if changed:
-            self._lay()
+            self._rebuild_row()
 
     def _all_watched(self, jobs: Mapping[ProcessKey, Job]) -> bool:
         """Whether no process waits for a turn and none has ended."""
@@ -264,11 +264,11 @@ class TaskSampler:
             return False
         return len(self._tasks) == sum(1 + len(rank.workers) for job in jobs.values() for rank in job.ranks)
 
-    def _lay(self) -> None:
+    def _rebuild_row(self) -> None:
         """Put the tasks that are looked at into a row."""
         self._row = []
         for watch in self._watched:
-            self._row += watch.lay(len(self._row))
+            self._row += watch.take_part(len(self._row))
         self._fds = [task.fd(WCHAN) for task in self._row]
         self._stats = [task.fd(STAT) for task in self._tasks.values()]
         self._times = [task.fd(SCHEDSTAT) for task in self._tasks.values()]
@@ -299,7 +299,7 @@ class TaskSampler:
         return task
 
     def _ask(self, places: list[int | None], raws: list[bytes | OSError]) -> None:
-        """Find the places that wchan alone does not tell by their states; None stays that of a task that ended."""
+        """Fill in, from the task's state, the places that wchan does not give; None stays for a task that ended."""
         asked = [i for i, place in enumerate(places) if place is None]
         stats = read_kept([self._row[i].fd(STAT) for i in asked], STATE_SIZE)
         for i, stat in zip(asked, stats, strict=True):

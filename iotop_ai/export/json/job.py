@@ -72,9 +72,9 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
 
 
 def data_stall_ratio(job: Job, shares: TimeShares | None, looks: JobRates | None) -> float | None:
-    """The share of the interval without data; where it was not counted, the looks that found the trainer waiting.
+    """The share of the interval without data; where it was not counted, the share of looks that found it so.
 
-    These say nothing of a job that loads without workers: None.
+    Looks say nothing about a job that loads without workers: None.
     """
     if shares is not None:
         return shares.data

@@ -30,8 +30,8 @@ class Peer(NamedTuple):
 def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
     """Whether a job is the peer's own: in its pod, container or batch job; else of its user.
 
-    Many users share the cgroup of a service (cron, a notebook hub), so there the user decides. Container images share
-    user ids (all of them root, or 1000), so a user says nothing there.
+    Root counts as every job's user. Many users share the cgroup of a service (cron, a notebook hub), so there the user
+    decides. Container images share user ids (all of them root, or 1000), so a user says nothing there.
     """
     below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
     own = job_ids(peer.cgroup)

@@ -46,7 +46,7 @@ def _name_of(one: Figure, name: str) -> str:
 
 
 def value_text(one: Figure, value: float | None) -> str:
-    """A value in the figure's unit; a share with a decimal."""
+    """A value in the figure's unit; a share in percent."""
     if value is None:
         return UNKNOWN
     if one.unit == "ratio":

@@ -314,7 +314,7 @@ class Record(Shape):
     def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
         self.kind = kind
         self.fields = fields
-        self.numbers = {name: i for i, name in enumerate(kind._fields)}
+        self.positions = {name: i for i, name in enumerate(kind._fields)}
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
         self.least = sum(default is SAME for default in self.defaults)
         self.verbatim = self.least == len(fields) and all(f.verbatim for f in fields)
@@ -322,7 +322,7 @@ class Record(Shape):
         self.deep = tuple(i for i, f in enumerate(fields) if not f.verbatim)
         scalars = [f.inner if isinstance(f, Maybe) else f for f in fields]
         self.ints = tuple(isinstance(f, Scalar) and f.kind is int for f in scalars)
-        self.counters = {name: i for name, i in self.numbers.items() if self.ints[i]}
+        self.counters = {name: i for name, i in self.positions.items() if self.ints[i]}
 
     def dump(self, value: Any) -> Any:
         """An array in field order, without the defaults at its end."""
@@ -353,10 +353,10 @@ class Record(Shape):
         if value is before or value == before:
             return SAME
         if self.plain:
-            return dict(compress(zip(self.numbers, value, strict=True), map(ne, value, before)))
+            return dict(compress(zip(self.positions, value, strict=True), map(ne, value, before)))
         fields = self.fields
         out = {}
-        for (name, i), new, old in zip(self.numbers.items(), value, before, strict=True):
+        for (name, i), new, old in zip(self.positions.items(), value, before, strict=True):
             if new is not old and new != old:
                 out[name] = fields[i].change(new, old)
         return out
@@ -366,13 +366,13 @@ class Record(Shape):
         if type(raw) is not dict:
             return self.load(raw)
         values = list(before)
-        counters, numbers = self.counters, self.numbers
+        counters, positions = self.counters, self.positions
         for name, part in raw.items():
             # Fast path: most changes are of counters.
             if type(part) is int and name in counters and LEAST_INT <= part <= MOST_INT:
                 values[counters[name]] = part
-            elif name in numbers:
-                i = numbers[name]
+            elif name in positions:
+                i = positions[name]
                 values[i] = self.fields[i].apply(part, values[i])
         return tuple.__new__(self.kind, values)
 
@@ -398,7 +398,7 @@ class Group(Shape):
         self.kind = kind
         self.compared = tuple(zip(kind._fields, fields, strict=True))[:compared]
         self.fields = dict(zip(kind._fields, fields, strict=True))
-        self.numbers = {name: i for i, name in enumerate(kind._fields)}
+        self.positions = {name: i for i, name in enumerate(kind._fields)}
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
 
     def dump(self, value: Any) -> Any:
@@ -438,7 +438,7 @@ class Group(Shape):
         values = list(before)
         for name, part in raw.items():
             if name in self.fields:
-                i = self.numbers[name]
+                i = self.positions[name]
                 values[i] = self.fields[name].apply(part, values[i])
         return tuple.__new__(self.kind, values)
 

@@ -27,10 +27,10 @@ class Line(NamedTuple):
 
 
 def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator[Line]:
-    """The header, event and keyframe lines between two offsets: a line's start, and a line's start or the file's end.
+    """The header, event and keyframe lines of a part of the file.
 
-    step: bytes read at once, at least KEY_WITHIN. Ends early where the file has become shorter. Raises InputError at a
-    line of more than LONGEST_LINE.
+    start: a line's start. end: a line's start or the file's end. step: bytes read at once, at least KEY_WITHIN. Ends
+    early where the file has become shorter. Raises InputError at a line of more than LONGEST_LINE.
     """
     buffer = bytearray(min(step, max(0, end - start)))
     at = start

@@ -55,7 +55,7 @@ class Watch:
         """(pid, thread id) in the order of the row, after a census."""
         self.now_ns += 500_000_000
         self.rank.take_census(self.now_ns, self.most)
-        return [(task.key.pid, task.tid) for task in self.rank.lay(0)]
+        return [(task.key.pid, task.tid) for task in self.rank.take_part(0)]
 
     def until(self, tasks: set[tuple[int, int]]) -> list[tuple[int, int]]:
         """The first row with just these tasks."""
@@ -70,7 +70,7 @@ class Watch:
 
     def look(self, places: dict[int, int]) -> LookCounts:
         """One look with these places by thread id."""
-        self.rank.count([places[task.tid] for task in self.rank.lay(0)], 1)
+        self.rank.count([places[task.tid] for task in self.rank.take_part(0)], 1)
         return self.rank.tally.take()
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ def test_a_worker_that_mostly_sleeps_at_a_socket_answers(
     trainer, worker = start("asleep"), start("asleep")
     for evidence in ("children", "loader"):
         watch = Watch(job_of(trainer, worker, evidence=(evidence,)))
-        watch.rank.lay(0)
+        watch.rank.take_part(0)
         for place, raw in sleeps:
             watch.rank.see_sleeps([QUEUE, place], [POLL, raw])
         # Loaders that are known by name are no environments.

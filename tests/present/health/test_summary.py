@@ -116,7 +116,7 @@ def test_one_disk_in_full() -> None:
     ):
         assert piece in shown, piece
     assert "% done" not in shown
-    shown = everything(ill(running=40), LIST._replace(disk="sda"), 80)
+    shown = everything(ill(self_test_left=40), LIST._replace(disk="sda"), 80)
     assert "60 % done" in shown
     assert "about 5 months at this rate" not in shown
 
@@ -146,7 +146,7 @@ def test_the_question_names_duration_and_safety() -> None:
         assert piece in shown, piece
     assert "Type short or long, then Enter: sh" in shown
     assert shown.splitlines()[-1].split() == ["Enter:do", "it", "Esc:leave", "it"]
-    running = text(ill(running=70), LIST._replace(dialogue=Dialogue("sda")))
+    running = text(ill(self_test_left=70), LIST._replace(dialogue=Dialogue("sda")))
     assert "30 % are done" in running
     assert "Type abort, then Enter" in running
 

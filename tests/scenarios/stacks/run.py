@@ -1,8 +1,8 @@
 """Real stacks against the verdict: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40] [--write]``.
 
 Run as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only takes the
-cases whose name, stack or cause contains the word, --list lists the cases, --again asks the program of today about
-the recordings that are there, --write writes docs/stacks.md.
+cases whose name, stack or cause contains the word, --list lists the cases, --again judges the
+recordings that are there with today's code, --write writes docs/stacks.md.
 """
 
 from __future__ import annotations
@@ -126,13 +126,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     clear_dead()
     a.results.mkdir(parents=True, exist_ok=True)
-    made = {name: case for name, case in cases.items() if not why_not(case)}
+    playable = {name: case for name, case in cases.items() if not why_not(case)}
     if a.again:
-        made = {name: case for name, case in cases.items() if _file(a.results, name).exists()}
-    for name in cases.keys() - made.keys():
+        playable = {name: case for name, case in cases.items() if _file(a.results, name).exists()}
+    for name in cases.keys() - playable.keys():
         print(f"skip  {name}: {why_not(cases[name]) or 'no result'}", flush=True)
     try:
-        play_all(made, a)
+        play_all(playable, a)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     runs, failed = results(a.results)

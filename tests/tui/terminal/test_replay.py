@@ -31,7 +31,7 @@ pytestmark = [
 INTERVAL_S = 0.25
 CALM_S, SLOW_S, LONG_S = 4.0, 14.0, 90.0
 SEEN_S = 4.0
-"""For as long the verdict is about it."""
+"""Once the verdict has been about the disk for this long, SLOW_S of slow reads suffice; else up to LONG_S."""
 READER = """
 import mmap, os, sys
 fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
