@@ -65,7 +65,7 @@ COMMANDS: tuple[Command, ...] = (
         _FOLDER + "dataset.cache",
         "show how much of a dataset is in the page cache; evict it; drop the host's caches",
     ),
-    Command("check", _FOLDER + "preflight.check", "measure what a storage gives a training job, before it starts"),
+    Command("check", _FOLDER + "preflight.check", "measure what storage gives a training job, before it starts"),
     Command("loader", _FOLDER + "preflight.loader", "sweep your data loader: workers, prefetch, what hangs or crashes"),
     Command("doctor", _FOLDER + "preflight.doctor", "what makes measuring or training fail here, with remedies"),
     Command("web", _FOLDER + "web.command", "show the read-only screen in a browser on this machine (extra: web)"),

@@ -8,7 +8,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.preflight.storage import FILE_BYTES, FILES, KIB, RANDOM, WRITE, Measured, fastest_read
 
 SLOWER = 0.7
-"""Part of its earlier speed below which a storage counts as slower: shared disks vary by a quarter from run to run."""
+"""Part of its earlier speed below which storage counts as slower: shared disks vary by a quarter from run to run."""
 
 
 class Kept(NamedTuple):

@@ -1,1 +1,1 @@
-"""Measures a storage in a child process, so that one that hangs stops nothing else. check: the caller's end."""
+"""Measures storage in a child process, so that one that hangs stops nothing else. check: the caller's end."""

@@ -246,9 +246,9 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key(
         "m",
         "check",
-        "Check a storage: measure what it gives a job",
+        "Check storage: measure what it gives a job",
         "act.check",
-        Hint("", "measure a storage: check", 7),
+        Hint("", "measure storage: check", 7),
     ),
     _key(
         "ctrl+t",

@@ -1,4 +1,4 @@
-"""``iotop-ai check PATH``: what a storage gives a training job, in some ten seconds, before the job starts."""
+"""``iotop-ai check PATH``: what storage gives a training job, in some ten seconds, before the job starts."""
 
 from __future__ import annotations
 
