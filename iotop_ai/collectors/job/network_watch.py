@@ -12,6 +12,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, Traffic
 from iotop_ai.collectors.job.wait_target import wait_target
+from iotop_ai.model.job.records import RAY
 from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
 
 LEAST_BYTES_PER_S = 10_000.0
@@ -36,7 +37,9 @@ class NetworkWatch:
     def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
         """Set which processes of each watch wait for the network; whether that changed. asleep: pids, all watches'."""
         pids = [pid for watch in watches for pid in watch.pids()]
-        self.traffic = self._sockets.update(pids, now_ns)
+        # Ray's processes talk to its services on the same machine all the time, also where none of it is data.
+        of_ray = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
+        self.traffic = self._sockets.update(pids, now_ns, of_ray)
         with_sockets = [pid for pid in asleep if pid in self.traffic and self.traffic[pid].sockets]
         self._turn += MOST_TARGETS
         first = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0

@@ -35,8 +35,8 @@ STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT
 REQUEST = struct.Struct("=IHHII BBBB48xII")
 """nlmsghdr (length, type, flags, sequence, port) and inet_diag_req (family, lengths, extensions, ID, states, dbs)."""
 HEADER = struct.Struct("=IHHI4x")
-SOCKET = struct.Struct("=16x B3x 2x2s16x16s12x 12xII")
-"""inet_diag_msg behind the header: family, peer's port and address (network byte order), uid, inode."""
+SOCKET = struct.Struct("=16x B3x 2x2s16s16s12x 12xII")
+"""inet_diag_msg behind the header: family, peer's port, own and peer's address (network byte order), uid, inode."""
 ATTRIBUTE = struct.Struct("=HH")
 INFO = struct.Struct("=HH 68xI28xI16xQQ")
 """The attribute's length and type; tcpi_rtt, _total_retrans, _bytes_acked, _bytes_received (Linux 4.1)."""
@@ -63,7 +63,8 @@ GROWING_NS = 400_000_000
 class TcpSocket(NamedTuple):
     """A TCP socket since its start.
 
-    received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000".
+    received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000"; address: its
+    bytes, 4 or 16.
     sent_bytes: with retransmissions; before Linux 4.19 the acknowledged ones. rtt_us: None before its first value.
     retransmits: segments, None where the kernel does not report them.
     """
@@ -72,6 +73,7 @@ class TcpSocket(NamedTuple):
     received_bytes: int
     sent_bytes: int
     peer: str
+    address: bytes
     uid: int
     rtt_us: int | None
     retransmits: int | None
@@ -95,6 +97,7 @@ class SocketDiag:
     """Lists this network namespace's TCP sockets over one netlink socket that is kept open.
 
     unavailable: why the last dump failed; None after a good one. complete: whether the last dump held every socket.
+    own: the addresses of this machine that its sockets use.
     """
 
     def __init__(self, root: Root, clock: Clock) -> None:
@@ -108,6 +111,7 @@ class SocketDiag:
         self._live = root.live
         self.unavailable: Unavailable | None = None
         self.complete = True
+        self.own: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
         """Connected sockets by inode. Raises Unavailable at the first failure only.
@@ -150,6 +154,7 @@ class SocketDiag:
         self._socket.send(REQUEST.pack(*head, 0, 0, 0, extensions, STATES, 0))
         found: dict[int, TcpSocket] = {}
         self.complete = True
+        self.own = set()
         listed = 0
         while (count := self._add(found, self._socket.recv_into(self._buffer))) is not None:
             listed += count
@@ -173,11 +178,13 @@ class SocketDiag:
                     return None
                 if length < SOCKET.size:
                     break
-                family, port, address, uid, inode = SOCKET.unpack_from(buffer, at)
+                family, port, own, address, uid, inode = SOCKET.unpack_from(buffer, at)
+                self.own.add(plain_address(family, own))
                 if inode:  # 0: no process holds it
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
-                    found[inode] = TcpSocket(inode, received, sent, peer, uid, rtt or None, retransmits)
+                    address = plain_address(family, address)
+                    found[inode] = TcpSocket(inode, received, sent, peer, address, uid, rtt or None, retransmits)
             count += 1
             at += (length + 3) & ~3
         if not count or at < size:
@@ -238,8 +245,10 @@ class JobSockets:
         self._grew_ns: dict[int, int] = {}
         """When bytes were last seen to arrive, by inode; the last 0.4 s."""
 
-    def update(self, pids: Collection[int], now_ns: int) -> dict[int, Traffic]:
+    def update(self, pids: Collection[int], now_ns: int, from_elsewhere: Collection[int] = ()) -> dict[int, Traffic]:
         """Traffic since the previous update by pid; a pid whose traffic is unknown is left out.
+
+        from_elsewhere: pids of which only connections with other machines count.
 
         That holds for every process with sockets at the first update and where sockets cannot be listed
         (``SocketDiag.unavailable``); for other users' processes; in another network namespace; and for a process
@@ -256,20 +265,25 @@ class JobSockets:
         self._at_ns = now_ns
         out = {}
         for pid, held in self._held.items():
-            traffic = self._traffic(held, new_bytes, seconds)
+            traffic = self._traffic(held, new_bytes, seconds, pid in from_elsewhere)
             if traffic is not None:
                 out[pid] = traffic
         return out
 
-    def _traffic(self, held: _Held, new_bytes: dict[int, int] | None, seconds: float) -> Traffic | None:
+    def _traffic(
+        self, held: _Held, new_bytes: dict[int, int] | None, seconds: float, from_elsewhere: bool
+    ) -> Traffic | None:
         if not held.inodes:
             return None if held.inodes is None or held.partial else Traffic(0.0, False, "", 0)
         if new_bytes is None or self._sockets is None or seconds <= 0:
             return None
         sockets = self._sockets
         mine = sockets.keys() & held.inodes
+        known = self._complete or len(mine) == len(held.inodes)
+        if from_elsewhere:
+            mine = {inode for inode in mine if sockets[inode].address not in self._diag.own}
         growing = not mine.isdisjoint(self._grew_ns)
-        if not growing and (held.partial or not (self._complete or len(mine) == len(held.inodes))):
+        if not growing and (held.partial or not known):
             return None
         busiest = max(mine, key=lambda inode: (new_bytes.get(inode, 0), sockets[inode].received_bytes), default=None)
         total = sum(new_bytes.get(inode, 0) for inode in mine)
@@ -324,14 +338,21 @@ class JobSockets:
 
 
 @lru_cache(4096)
+def plain_address(family: int, address: bytes) -> bytes:
+    """4 bytes of IPv4, also where it is mapped to IPv6, or 16 of IPv6."""
+    if family != socket.AF_INET6:
+        return address[:4]
+    return address.removeprefix(MAPPED)
+
+
+@lru_cache(4096)
 def numeric_peer(family: int, address: bytes, port: bytes) -> str:
     """``10.0.0.3:443`` or ``[::1]:9000`` from network byte order; an IPv4 address mapped to IPv6 as IPv4."""
-    if family == socket.AF_INET6 and address.startswith(MAPPED):
-        family, address = socket.AF_INET, address[len(MAPPED) :]
+    address = plain_address(family, address)
     number = int.from_bytes(port, "big")
-    if family == socket.AF_INET6:
+    if len(address) > 4:
         return f"[{socket.inet_ntop(family, address)}]:{number}"
-    return f"{socket.inet_ntop(socket.AF_INET, address[:4])}:{number}"
+    return f"{socket.inet_ntop(socket.AF_INET, address)}:{number}"
 
 
 def _open() -> socket.socket:

@@ -12,7 +12,7 @@ from iotop_ai.model.job.process_tree import CandidateTree
 from iotop_ai.model.job.programs import SPAWNED, has_word, is_notebook, is_script, script_name
 from iotop_ai.model.job.rank_numbers import numbered
 from iotop_ai.model.job.ray import RayRoles, ray_roles
-from iotop_ai.model.job.records import LOADER, MOST_JOBS, Job, Rank
+from iotop_ai.model.job.records import LOADER, MOST_JOBS, RAY, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
 _OF_ITS_USER = ("launcher", "mpi", "notebook")
@@ -222,7 +222,7 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
     if any(worker in tree.loaders for worker in several):
         return LOADER
     if any(worker in tree.ray for worker in several):
-        return "ray"
+        return RAY
     looks = [tree.seen(worker) for worker in several]
     datasets = sum({"arrow", "xxhash"} <= set(look.modules) for look in looks)
     spelled = any(has_word(tree.info[worker], "from multiprocess.") for worker in several)

@@ -22,8 +22,8 @@ WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
 """Words that other programs than those of training have as well, alone or together."""
 
 
-LOADER = "loader"
-"""The worker_kind of PyTorch's DataLoader."""
+LOADER, RAY = "loader", "ray"
+"""The worker_kind of PyTorch's DataLoader, and of Ray's tasks and actors."""
 
 
 class Rank(NamedTuple):

@@ -188,6 +188,26 @@ def test_the_peer_is_that_of_most_bytes_and_a_new_connection_counts_in_full(read
             assert job.update([reader.pid], 2 * S) == {reader.pid: Traffic(500.0, True, peer, 2)}
 
 
+def test_connections_within_the_machine_may_not_count(reader: Reader, diag: SocketDiag) -> None:
+    job = JobSockets(Root(), diag)
+    with (
+        listening() as server,
+        listening("::1") as other_family,
+        closing(Reader()) as other,
+        other.connect(server) as c,
+    ):
+        pids = (reader.pid, other.pid)
+        job.update(pids, 0, [reader.pid])
+        with reader.connect(server) as a:
+            reader.receive(a, 300)
+        with reader.connect(other_family) as b:
+            reader.receive(b, 300)
+        other.receive(c, 8_000)
+        found = job.update(pids, S, [reader.pid])
+        assert found[reader.pid] == Traffic(0.0, False, "", 0)
+        assert found[other.pid].received_bytes_per_s == 8_000.0
+
+
 def test_processes_have_their_own_traffic(reader: Reader, diag: SocketDiag) -> None:
     job = JobSockets(Root(), diag)
     with (
@@ -413,7 +433,7 @@ def test_each_kernels_length_is_read(monkeypatch: pytest.MonkeyPatch, size: int,
     parts = (message(1, tcp_info(size), before=shutdown), message(1, tcp_info(size) + bytes(8), inode=78), done(1))
     with answering(monkeypatch, b"".join(parts)) as diag:
         found = diag.dump()
-    assert found[77] == TcpSocket(77, 2_002, sent, "9.9.9.9:2", 500, 250, 3)
+    assert found[77] == TcpSocket(77, 2_002, sent, "9.9.9.9:2", bytes([9] * 4), 500, 250, 3)
     assert found[78].received_bytes == 2_002
 
 
