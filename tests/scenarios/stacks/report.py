@@ -34,9 +34,8 @@ python -m tests.scenarios.stacks.install
 ```
 
 Measured on {machine}.
-Other programs took {others} of its CPU in the median run, so this is a crowded machine. Each trainer was watched for 25
-to 40 s, by several versions of the collectors; each verdict is that of the recording, with today's rules. The rules
-were made with runs of these stacks at hand: this is not a held-out test.
+Other programs took {others} of its CPU in the median run. Each trainer was watched once, for 25 to 40 s, all by one
+version of the program, whose rules were made with runs of these stacks at hand: this is not a held-out test.
 
 - **right**: the verdict of `iotop-ai diagnose --json --job PID` names the cause; below {little} of time lost it says
   that all is well. **acceptable**: a class with the same cure, "all is well" below {small}, or, of a job that lacks
