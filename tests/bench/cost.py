@@ -1,9 +1,10 @@
 """What we cost beside other monitors: CPU of a refresh, memory, first paint, bytes to the terminal.
 
 ``python -m tests.bench.cost [--peers] [--procs 100 1000] [--load threads forks] [--rounds 3]`` as root runs whole
-programs one after the other: ours, with ``--peers`` every other monitor that is installed here as well, or those of
-``--programs``. Each run is kept in ``--keep FILE``; ``--write`` puts all that is kept into docs/cost.md. Exit 1 when a
-goal of tests/bench/goals.py is missed, 2 when this machine cannot tell.
+programs one after the other: ours, with ``--peers`` every other monitor that is installed here as well, those of
+``--programs``, or with ``--goals`` those of the goals. Each run is kept in ``--keep FILE``, over
+several sittings; ``--write`` puts all that is kept into docs/cost.md. Exit 1 when a goal of tests/bench/goals.py is
+missed, 2 when this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.goals import goals
+from tests.bench.goals import by_sitting, goals, needed, with_range
 from tests.bench.loads import LOADS, Given, load_of, title_of
 from tests.bench.peers import machine, markdown, need, version_line
 from tests.bench.programs import BY_NAME, CONFIGURED_BY_FILE, FORMS, OURS, PROGRAMS, Program, installed_ones, one_hertz
@@ -56,6 +57,8 @@ class Run(NamedTuple):
     first_paint_ms: float | None
     bytes_per_refresh: float
     refreshes_per_s: float
+    sitting: str = ""
+    """When the rounds were begun of which this is one."""
 
 
 @contextlib.contextmanager
@@ -183,12 +186,6 @@ def _usage(group: Path) -> int:
     return int((group / "cpuacct.usage").read_text())
 
 
-def pair(values: Sequence[float], form: str = ".1f") -> str:
-    """Minimum and median, e.g. "6.2 (7.2)"; one figure where both are the same."""
-    least, middle = (f"{value:{form}}" for value in (min(values), statistics.median(values)))
-    return least if least == middle else f"{least} ({middle})"
-
-
 HEADER = ("program", "CPU ms/s", "peak MB", "first paint ms", "bytes a refresh")
 
 
@@ -196,13 +193,21 @@ def rows_of(runs: dict[str, list[Run]]) -> list[tuple[str, ...]]:
     """The cells of each program."""
     rows = []
     for name, found in runs.items():
-        cpu, peak, helpers, paint, size, rate = zip(*found, strict=True)
-        memory = pair(peak, ".0f") + (f" + {pair(helpers, '.0f')}" if any(helpers) else "")
-        first = "-" if None in paint else pair(paint, ".0f")
-        often = f"{statistics.median(rate):.2f}"
-        sent = pair(size, ".0f") + (f" at {often}/s" if often not in ("0.00", "1.00") else "")
-        rows.append((name, pair(cpu), memory, first, sent))
+        helpers = _cell(found, lambda run: run.helpers_mb)
+        memory = _cell(found, lambda run: run.peak_mb) + (f" + {helpers}" if helpers != "0" else "")
+        shows = all(run.first_paint_ms is not None for run in found)
+        first = _cell(found, lambda run: run.first_paint_ms or 0.0) if shows else "-"
+        often = f"{statistics.median(run.refreshes_per_s for run in found):.2f}"
+        sent = _cell(found, lambda run: run.bytes_per_refresh)
+        sent += f" at {often}/s" if often not in ("0.00", "1.00") else ""
+        rows.append((name, _cell(found, lambda run: run.cpu_ms, ".1f"), memory, first, sent))
     return rows
+
+
+def _cell(found: Sequence[Run], value: Callable[[Run], float], form: str = ".0f") -> str:
+    """The median of the sittings with their range; of a single sitting that of its rounds."""
+    sittings = by_sitting(found, value)
+    return with_range(sittings.values() if len(sittings) > 1 else map(value, found), form)
 
 
 HEAD = """# Cost
@@ -210,11 +215,12 @@ HEAD = """# Cost
 `python -m tests.bench.cost` (as root) runs each program alone in tmux at {width}x{height} with one refresh a second, in
 its own CPU control group. CPU: growth of `cpuacct.usage` over {seconds:.0f} s after {settle:.0f} s of running, in
 milliseconds of one core per second. Peak memory: VmHWM of the main process, + that of its helpers. First paint: from
-`exec` until the terminal has received data. Refreshes: bursts of output, one a second unless stated. A cell is the
-minimum and, in brackets, the median of the rounds where it differs. "paused" and "help open" are iotop-ai with an idle
-screen, "record" without one; "collector and diagnosis" only reads and judges.
+`exec` until the terminal has received data. Refreshes: bursts of output, one a second unless stated. A figure is the
+median of the sittings and, in brackets, their range; a sitting's figure is the median of its rounds, and a ratio is one
+within a sitting. "paused" and "help open" are iotop-ai with an idle screen, "record" without one; "collector and
+diagnosis" only reads and judges.
 
-Measured {date} on {machine}. {versions}.
+Measured {date} on {machine}, in {sittings}. {versions}.
 
 """
 
@@ -257,6 +263,7 @@ def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
         settle=SETTLE_S,
         date=datetime.date.today().isoformat(),
         machine=machine(),
+        sittings=_sittings(run.sitting for by_name in runs.values() for found in by_name.values() for run in found),
         versions=", ".join(f"{p.name} {_number(version_line(path, *p.version[1:]))}" for p, path in here),
     )
     rows = [(g.work, g.must, g.measured + ("" if g.met else ", missed")) for g in goals(runs)]
@@ -266,6 +273,12 @@ def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
         cells += [(title_of(load), *first), *(("", *row) for row in others)]
     asked = markdown(("work", "must", "measured"), rows, {1: False, 2: False})
     return head + f"## Goals\n\n{asked}\n\n## Loads\n\n{markdown(('load', *HEADER), cells, {1: False})}\n"
+
+
+def _sittings(known: Iterable[str]) -> str:
+    """ "3 sittings (02:10, 02:50, 03:30)", "1 sitting"."""
+    times = sorted({one[11:16] for one in known if one})
+    return f"{len(times)} sittings ({', '.join(times)})" if len(times) > 1 else "1 sitting"
 
 
 def _number(version: str) -> str:
@@ -290,6 +303,7 @@ def main() -> int:
     chosen_by = parser.add_mutually_exclusive_group()
     chosen_by.add_argument("--peers", action="store_true", help="beside every other monitor that is installed here")
     chosen_by.add_argument("--programs", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    chosen_by.add_argument("--goals", action="store_true", help="the loads and programs of the goals, and no others")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=12, help="seconds each run is watched (12)")
     parser.add_argument("--keep", type=Path, help="a file of runs; earlier ones count as well")
@@ -299,21 +313,23 @@ def main() -> int:
     if os.geteuid() or not (CPUACCT / "cpuacct.usage").exists():
         print("unknown: needs root and the cpuacct controller of cgroup v1", file=sys.stderr)
         return 2
-    loads = [str(count) for count in args.procs] + args.load or ["100", "1000"]
+    asked_for = needed() if args.goals else {}
+    loads = [str(count) for count in args.procs] + args.load or [*asked_for] or ["100", "1000"]
     if unknown := [load for load in loads if not load.isdecimal() and load not in LOADS]:
         print(f"unknown load: {', '.join(unknown)}; a number, or one of {', '.join(LOADS)}", file=sys.stderr)
         return 2
-    chosen, missing = installed_ones(args.programs or [p.name for p in PROGRAMS[: None if args.peers else 1]])
-    if missing:
-        print(f"unknown: not installed here: {', '.join(missing)}", file=sys.stderr)
-        if not args.peers or not chosen:
+    every = args.programs or [p.name for p in PROGRAMS[: None if args.peers else 1]]
+    chosen = {load: installed_ones(asked_for.get(load, every)) for load in loads}
+    if missing := {name for _, names in chosen.values() for name in names}:
+        print(f"unknown: not installed here: {', '.join(sorted(missing))}", file=sys.stderr)
+        if not args.peers:
             return 2
-    kept = Kept(args.keep)
+    kept, sitting = Kept(args.keep), datetime.datetime.now().isoformat(timespec="minutes")
     with tempfile.TemporaryDirectory(prefix="cost-") as name:
         for load in loads:
             with load_of(load) as given:
                 for _ in range(args.rounds):
-                    for program, path in chosen:
+                    for program, path in chosen[load][0]:
                         try:
                             run = measure(program, path, args.seconds, Path(name), given=given)
                         except RuntimeError as error:
@@ -322,8 +338,9 @@ def main() -> int:
                             # It shows nothing here, as nvitop without a GPU.
                             print(f"{load:>8} {program.name}: {error}"[:120], file=sys.stderr)
                             continue
-                        print(f"{load:>8} {program.name:<40}", *(f"{x:9.1f}" for x in run if x is not None), flush=True)
-                        kept.add(load, program.name, run)
+                        figures = (x for x in run[:-1] if isinstance(x, float))
+                        print(f"{load:>8} {program.name:<40}", *(f"{x:9.1f}" for x in figures), flush=True)
+                        kept.add(load, program.name, run._replace(sitting=sitting))
     runs = kept.runs()
     for load, by_name in runs.items():
         print(f"\n{title_of(load)}\n{markdown(HEADER, rows_of(by_name))}")
