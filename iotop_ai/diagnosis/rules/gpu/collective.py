@@ -169,11 +169,10 @@ def _comm(facts: Facts, group: GpuGroup, comm: _Comm) -> Finding:
         ("pid", None if group.job is None else float(group.job.job.ranks[0].key.pid)),
         ("lost", lost),
     )
+    power_limit = limits.spin_power_sure if comm.stopped or quiet else limits.spin_power
     evidence = [
         Evidence("gpus.busy_ratio", mean(gpu.busy for gpu in group.gpus), "ratio", limits.gpu_bound),
-        Evidence(
-            "gpus.power_ratio", comm.power, "ratio", limits.spin_power_sure if comm.stopped else limits.spin_power
-        ),
+        Evidence("gpus.power_ratio", comm.power, "ratio", power_limit),
     ]
     if comm.before is not None:
         share = comm.power / comm.before

@@ -28,7 +28,7 @@ _REASONS = (
 
 
 def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
-    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask of reasons."""
+    """(level, why, share of time) of a GPU whose clock is held back: by counters; by the mask of reasons with why ""."""
     shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
     if shares:
         share, why = max(shares)
@@ -46,15 +46,21 @@ def _capped(gpu: OneGpu, limits: Thresholds) -> float:
     return graded(gpu.mean("power_cap_ratio"), limits.capped, limits.capped_leave, limits.leave_level)
 
 
-def _hot(gpu: OneGpu, limits: Thresholds) -> float:
-    """Level of a GPU that is near the temperature at which it slows down."""
+def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
+    """The temperature from which a GPU is hot; None when unknown."""
     slowdown = None if gpu.detail is None else gpu.detail.slowdown_celsius
-    most = limits.gpu_hot_celsius if slowdown is None else min(limits.gpu_hot_celsius, slowdown - limits.hot_margin)
+    own = None if slowdown is None else slowdown - limits.hot_margin
     if gpu.state.temperature_sensor is not None:
         # The classic limit is that of the usual sensor: a junction may be far hotter without harm.
-        if slowdown is None:
-            return 0.0
-        most = slowdown - limits.hot_margin
+        return own
+    return limits.gpu_hot_celsius if own is None else min(limits.gpu_hot_celsius, own)
+
+
+def _hot(gpu: OneGpu, limits: Thresholds) -> float:
+    """Level of a GPU that is near the temperature at which it slows down."""
+    most = _hot_from(gpu, limits)
+    if most is None:
+        return 0.0
     return graded(gpu.mean("temperature_celsius"), most, most - limits.hot_margin, limits.leave_level)
 
 
@@ -111,7 +117,7 @@ def _warm(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
         ("mhz_max", None if worst.state.sm_max_mhz is None else float(worst.state.sm_max_mhz)),
     )
     evidence = (
-        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", facts.limits.gpu_hot_celsius),
+        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", _hot_from(worst, facts.limits)),
         Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", facts.limits.gpu_working),
     )
     advice = (Advice("cool_gpu", args),)
@@ -125,8 +131,7 @@ def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneG
     clock = worst.clock_ratio
     # No GPU runs at its highest clock all the time: only a larger difference is lost time.
     lost = None if clock is None else max(0.0, 1 - clock / limits.clock_low)
-    by_counter = worst.mean("sw_thermal_ratio") is not None or why == "power_cap"
-    base = CAPPED_BASE if why == "power_cap" else THROTTLE_BASE if by_counter else THROTTLE_BY_MASK
+    base = CAPPED_BASE if why == "power_cap" else THROTTLE_BASE if why else THROTTLE_BY_MASK
     celsius = worst.mean("temperature_celsius")
     args: Args = (
         *group_args(facts, group, affected),
@@ -156,7 +161,7 @@ def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneG
         Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", limits.gpu_working),
     )
     template = {"power_cap": "raise_power", "power_brake": "check_power"}.get(why, "cool_gpu")
-    families = 3 if by_counter or clock is not None else 2
+    families = 3 if why or clock is not None else 2
     return Finding(
         "gpu_throttle",
         Severity.WARNING,

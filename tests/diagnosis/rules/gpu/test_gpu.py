@@ -107,6 +107,36 @@ def test_how_sure_it_is(name: str, least: float, most: float) -> None:
     assert least <= verdict_of(GPU_SCENES[name]).primary.confidence <= most
 
 
+def test_the_evidence_has_the_threshold_that_was_crossed() -> None:
+    def thresholds(machine: Machine, end: str) -> list[tuple[float | None, float | None]]:
+        return [
+            (one.value, one.threshold)
+            for found in verdict_of(machine).findings
+            for one in found.evidence
+            if one.metric.endswith(end)
+        ]
+
+    ((power, limit),) = thresholds(GPU_SCENES["comm_wait by tensor"], "power_ratio")
+    assert power is not None
+    assert limit is not None
+    assert power < limit
+    near = replace(rates(FED, temperature_celsius=83.0), gpu_detail={**FED.gpu_detail, "slowdown_celsius": 84})
+    ((celsius, limit),) = thresholds(near, "temperature_celsius")
+    assert (celsius, limit) == (83.0, 81.0)
+
+
+def test_one_reading_at_a_lower_generation_is_not_why_packets_are_sent_again() -> None:
+    replays = first(FED, pcie_replays_per_s=4000.0)
+    raising = first(FED, pcie_replays_per_s=4000.0, pcie_generation=3)
+    frames = play((replays, 20), (raising, 1), (replays, 10))
+    assert dict(frames[-1].verdict.primary.args)["why"] == "replays"
+
+
+def test_one_counter_of_slowed_time_is_as_sure_as_all() -> None:
+    hot = first(FED, hw_thermal_ratio=0.3, sw_thermal_ratio=None, sm_mhz=900.0)
+    assert verdict_of(hot).primary.confidence == 0.95
+
+
 def test_who_is_meant() -> None:
     assert args(GPU_SCENES["gpu_throttle"])["who"] == "GPU 0"
     assert args(GPU_SCENES["gpu_throttle all"])["who"] == "8 GPUs"
