@@ -24,12 +24,15 @@ MEMORY_BASE = 0.9
 
 
 class _Link:
-    """What is wrong with one GPU's PCIe link. level: of the worst part of it; felt: whether it costs time."""
+    """What is wrong with one GPU's PCIe link.
+
+    level: of its worst fault. felt: whether it costs time. why: "full", "narrow", "slow" or "replays".
+    """
 
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:
         limits = facts.limits
         self.gpu = gpu
-        self.narrow, self.slow, best = _widths(gpu, limits)
+        narrow, slow, best = _widths(gpu, limits)
         self.replays = gpu.mean("pcie_replays_per_s")
         self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
         known = [rate for rate in (self.received, self.sent) if rate is not None]
@@ -39,14 +42,17 @@ class _Link:
         self.full = ratio(self.rate, self.possible)
         at_leave = limits.leave_level
         levels = (
-            self.narrow / limits.enter_share,
-            self.slow / limits.enter_share,
+            narrow / limits.enter_share,
+            slow / limits.enter_share,
             (self.replays or 0.0) / limits.replays_per_s,
             graded(self.full, limits.link_full, limits.link_full_leave, at_leave),
         )
         self.level = max(levels)
         self.degraded = max(levels[:2]) >= at_leave
         self.crowded = levels[3] >= at_leave
+        # A link that leaves its rest may have a lower generation for one reading.
+        degraded = "narrow" if levels[0] >= at_leave else "slow" if levels[1] >= at_leave else "replays"
+        self.why = "full" if self.crowded else degraded
         self.felt = (
             self.crowded
             or (self.degraded and (self.full or 0.0) >= limits.link_felt)
@@ -99,12 +105,13 @@ def _short(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> F
     affected = [link.gpu for link in links if link.felt == worst.felt]
     # An unmeasured link may be the cause, unless another one is known.
     unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
-    last = gpu.rates[-1]
-    why = "full" if worst.crowded else "narrow" if worst.narrow else "slow" if worst.slow else "replays"
+    # At rest a link has a lower generation.
+    loaded = (one for one in reversed(gpu.rates) if (one.busy_ratio or 0.0) >= limits.gpu_loaded)
+    last = next((one for one in loaded if one.pcie_generation is not None), gpu.rates[-1])
     args: Args = (
         *group_args(facts, group, affected),
         ("worst", f"GPU {state.number}"),
-        ("why", why),
+        ("why", worst.why),
         ("degraded", float(worst.degraded)),
         ("generation", None if last.pcie_generation is None else float(last.pcie_generation)),
         ("width", None if last.pcie_width is None else float(last.pcie_width)),

@@ -132,6 +132,14 @@ def test_one_reading_at_a_lower_generation_is_not_why_packets_are_sent_again() -
     assert dict(frames[-1].verdict.primary.args)["why"] == "replays"
 
 
+def test_a_slow_link_shows_its_generation_under_load() -> None:
+    loaded = rates(FED, pcie_generation=3, pcie_rx_bytes_per_s=9e9)
+    resting = replace(rates(FED, pcie_generation=1), gpus=(0.0,) * 8, power=70.0)
+    found = play((loaded, 30), (resting, 2))[-1].verdict.findings
+    (pcie,) = [one for one in found if one.class_id == "pcie"]
+    assert dict(pcie.args)["generation"] == 3
+
+
 def test_one_counter_of_slowed_time_is_as_sure_as_all() -> None:
     hot = first(FED, hw_thermal_ratio=0.3, sw_thermal_ratio=None, sm_mhz=900.0)
     assert verdict_of(hot).primary.confidence == 0.95
