@@ -70,6 +70,7 @@ class JobFacts(NamedTuple):
     gpu_busy: float | None
     """Mean utilisation of its GPUs, its own part where others compute on them; None when unknown or without one."""
     gpus: int
+    """The number of its GPUs; of all in use where it is the only job and the processes on the GPUs are not visible."""
     age_s: float | None
     """Of its oldest trainer."""
     apart: float | None = None
@@ -283,7 +284,7 @@ def job_facts(
                 _growth(look, job),
                 *moved,
                 busy,
-                len(job.gpus) or (gpu.used if len(table.jobs) == 1 else 0),
+                len(job.gpus) or (gpu.used if len(table.jobs) == 1 and gpu.pids is None else 0),
                 max((rank.key.age_s(snapshot.at_ns, suspended_ns, tick) for rank in job.ranks), default=None),
                 _weighted(rates, "apart_ratio"),
                 wait.time,

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.facts.gather import gather
 from iotop_ai.model.gpu.state import GpuProcess
 from iotop_ai.model.verdict_class import State
-from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, TRAINER_OLD, Machine, Task, classes, play, verdict_of
 from tests.diagnosis.job_scenes import STARTING, one
 
 TRAINS = (("compute", 0.97), ("data_disk", 0.03))
@@ -57,6 +58,18 @@ def test_a_job_that_starts_right_after_the_one_before_on_the_same_gpu() -> None:
     assert frames[-1].verdict.state is State.STARTING
     seen: set[State] = {frame.verdict.state for frame in play((FIRST, 40), (replace(again, gpus=(0.4, 0.0)), 15))[-3:]}
     assert State.STARTING not in seen
+
+
+@pytest.mark.parametrize(("pid", "gpus"), [(900, 0), (None, 1)])
+def test_a_job_on_no_gpu_holds_none_of_those_that_others_use(pid: int | None, gpus: int) -> None:
+    held = () if pid is None else (GpuProcess(pid, GIB, "compute"),)
+    rests = one(JOB_HEALTHY, workers=(), evidence=("library",))
+    machine = replace(
+        rests, gpus=(0.9,), gpu_pids=(), gpu_only={0: {"processes": held or None}}, tasks=(TRAINER_OLD, Task(900))
+    )
+    frame = play((machine, 15))[-1]
+    (job,) = gather(frame.snapshot, frame.history).jobs
+    assert (job.gpus, job.active) == (gpus, bool(gpus))
 
 
 def test_without_visible_processes_every_gpu_may_be_the_jobs() -> None:
