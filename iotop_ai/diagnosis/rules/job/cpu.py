@@ -73,13 +73,14 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         busy = job.gpu_busy
         if (busy is not None and busy >= limits.gpu_fair) or (job.cpu_ratio or 0.0) > limits.thread_most:
             continue
-        # Of the time where nothing is counted apart, of the wait else.
-        level = min(over, running / (limits.main_share if job.time is None else limits.decider))
+        # ``running`` is a share of the wait where the job's time is counted, else of the time.
+        share = limits.main_share if job.time is None else None
+        level = min(over, running / (share or limits.decider))
         if level < limits.leave_level:
             continue
         cap = 1.0 if busy is not None else SINGLE_WITHOUT_GPU
         sure = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap)
-        evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", running, "ratio", limits.main_share),)
+        evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", job.main_running_ratio, "ratio", share),)
         out.append(_computing(facts, "single_thread", job, sure, evidence, level))
     return tuple(out)
 

@@ -80,3 +80,9 @@ def test_only_loader_workers_are_a_matter_of_num_workers(kind: str, cure: str) -
 )
 def test_a_recording_that_counted_as_hung_what_only_rests(rests: Machine) -> None:
     assert "hung" not in classes(verdict_of(one(rests, time=(("hung", 1.0),)), 40))
+
+
+def test_a_single_thread_shows_for_how_much_of_the_time_it_runs() -> None:
+    found = verdict_of(with_time(ON_GPU, ("data_cpu", 0.6), ("compute", 0.4), running=0.5), 40).primary
+    (runs,) = [one for one in found.evidence if one.metric.endswith("main_running_ratio")]
+    assert (found.class_id, runs.value, runs.threshold) == ("single_thread", 0.5, None)
