@@ -17,11 +17,14 @@ NOTHING = GpuMemory()
 
 
 def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Past:
-    """The memory after one more Sample. A GPU that is gone or without known values is forgotten, a late one is not."""
+    """The memory after one more Sample. A GPU that is gone is forgotten, one that does not answer now is not."""
+    if sample.gap:
+        # Whether a GPU worked in the gap is unknown.
+        return {uuid: one for uuid, old in past.items() if (one := old._replace(idle_ns=None)) != NOTHING}
     table, rated = snapshot.gpu.value, sample.gpu
     if table is None or (not table and not past):
         return {} if table is not None else past
-    if not rated.renewed or sample.gap or rated.seconds is None or rated.value is None:
+    if not rated.renewed or rated.seconds is None or rated.value is None:
         return past
     out = {}
     for uuid, reading in table.items():
