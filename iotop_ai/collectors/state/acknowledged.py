@@ -22,6 +22,7 @@ LONGEST = 200
 _LONGEST_VALUE = 2000
 """A value cut short counts as worse."""
 MOST = 256
+"""Entries of a file."""
 _LARGEST = 1 << 20
 
 
@@ -36,13 +37,13 @@ class Acknowledged:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the file."""
         from pathlib import Path
 
         return Path(self._file)
 
     def read(self) -> dict[str, str]:
-        """Value by identity; {} without a file. Raises OSError, and ValueError for another kind of file."""
+        """Value by identity; {} without a file. Raises OSError; ValueError for another user's or another kind of file."""
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)
 
@@ -57,8 +58,9 @@ class Acknowledged:
             return file.read(_LARGEST + 1)
 
     def add(self, identity: str, value: str, wall_s: int) -> None:
-        """Acknowledge. Raises OSError and ValueError."""
-        self._write({**self._entries(), identity: {"value": value, "wall_s": wall_s}})
+        """Acknowledge; beyond ``MOST`` the oldest entry is removed. Raises OSError and ValueError."""
+        others = [(name, entry) for name, entry in self._entries().items() if name != identity]
+        self._write({**dict(others[1 - MOST :]), identity: {"value": value, "wall_s": wall_s}})
 
     def remove(self, identity: str) -> bool:
         """Remove an acknowledgement; whether it existed. Raises OSError and ValueError."""

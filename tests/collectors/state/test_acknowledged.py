@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.state.acknowledged import Acknowledged, parse_acknowledged
+from iotop_ai.collectors.state.acknowledged import MOST, Acknowledged, parse_acknowledged
 from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.sources.live.state_files import LOOK_NS
@@ -33,6 +33,17 @@ def test_a_value_with_many_rules_is_kept_whole(tmp_path: Path) -> None:
     kept, value = Acknowledged(tmp_path), "critical " + " ".join(f"is:rule-{number}=1" for number in range(40))
     kept.add("failing_disk:S1", value, 100)
     assert kept.read() == {"failing_disk:S1": value}
+
+
+def test_the_oldest_make_room_so_that_the_file_stays_readable(tmp_path: Path) -> None:
+    kept = Acknowledged(tmp_path)
+    entries = {f"a:{number}": {"value": "critical", "wall_s": number} for number in range(MOST)}
+    kept.path.write_text(json.dumps({"format": 1, "acknowledged": entries}))
+    kept.add("a:0", "critical", 900)
+    kept.add("b:1", "warning", 901)
+    assert len(kept.read()) == MOST
+    assert {"a:0", "b:1"} <= kept.read().keys()
+    assert "a:1" not in kept.read()
 
 
 def test_changes_are_reported_once(tmp_path: Path) -> None:
