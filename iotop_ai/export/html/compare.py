@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.export.compare.comparison import STEPS, Change, Comparison, shown
+from iotop_ai.export.compare.comparison import DATA_WAIT, GPU_BUSY, STEPS, Change, Comparison, shown
 from iotop_ai.export.compare.sentence import interval_text, outcome, sentence, value_text
 from iotop_ai.export.compare.text import NOTE, aligned_text, change_text, clear_text, sides
 from iotop_ai.export.html.axes import TimeAxis
@@ -12,13 +12,13 @@ from iotop_ai.export.html.page import page
 from iotop_ai.export.html.parts import BigFigure, figures, key, section, verdict_head
 from iotop_ai.export.report import words
 from iotop_ai.export.report.story import Story
-from iotop_ai.model.job.time_shares import SHARES
+from iotop_ai.model.job.time_shares import LOST, SHARES
 from iotop_ai.present.job.time_words import Part
 
-_FIRST = (STEPS, "compute", "data_wait", "gpu_busy")
+_FIRST = (STEPS, "compute", DATA_WAIT, GPU_BUSY)
 """The figures that are read first, where they are known."""
 _PLOT = 150
-_WORSE_WHEN_MORE = frozenset(SHARES) - {"compute"} | {"data_wait"}
+_WORSE_WHEN_MORE = frozenset((*LOST, DATA_WAIT))
 
 
 def render_compare_html(found: Comparison) -> str:
@@ -37,7 +37,7 @@ def _head(found: Comparison) -> Markup:
     first = outcome(found)
     better = first is not None and first.clear and (first.difference or 0.0) > 0
     state, hue = (
-        ("FASTER", "ok") if better else ("SLOWER", "bad") if first is not None and first.clear else ("NO CLEAR", "dim")
+        ("FASTER", "ok") if better else ("SLOWER", "bad") if first is not None and first.clear else ("UNCLEAR", "dim")
     )
     if first is None or first.interval is None:
         state, hue = "UNSURE", "unsure"
@@ -51,7 +51,7 @@ def _head(found: Comparison) -> Markup:
 
 
 def _hue(one: Change) -> str:
-    """Better or worse; "" where neither is known: a disk that is read less may be idle, or served by the cache."""
+    """The colour of a better or a worse figure; "" where neither is known: a disk that is read less may be idle."""
     worse_when_more = one.name in _WORSE_WHEN_MORE or one.unit == "ms"
     if not one.clear or not (worse_when_more or one.name in _FIRST):
         return ""
