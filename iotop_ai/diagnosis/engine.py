@@ -158,8 +158,6 @@ def _ranked(
     findings.sort(key=_order)
     if not full or not findings:
         findings.insert(0, unknown(facts, NOTHING_FITS if full else MEASURING, since, lead, slow))
-    if full and len(findings) > 1 and findings[0].class_id == "unknown":
-        findings = findings[1:]
     findings += sorted(others, key=_order)
     shown = frozenset(f.class_id for f in findings)
     first = findings[0]._replace(ruled_out=ruled_out(facts, shown, lead) if full else ())
@@ -169,7 +167,7 @@ def _ranked(
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     place = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
-        place = PRECEDENCE.index("gpu_bound")  # behind all that a job loses now, since none is seen on it
+        place = PRECEDENCE.index("gpu_bound")  # after the causes of lost time: no job is seen to read from it
     return (is_aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 
 

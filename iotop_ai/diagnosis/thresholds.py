@@ -130,7 +130,7 @@ class Thresholds(NamedTuple):
     busy_memory: float = 0.95
     """The same of memory: not available any more."""
     busy_memory_leave: float = 0.9
-    """Below this share it is not at its limit again."""
+    """Below this share memory is no longer at its limit."""
     core_share: float = 0.8
     """Part of the cores that DataLoader workers should get."""
 

@@ -10,7 +10,7 @@ from iotop_ai.model.metric import Metric, metrics_of
 
 KIB = 1024
 _SCALE = {"B/s": 1 / KIB, "B": 1 / KIB, "ratio": 100.0}
-"""Factors from base units to those tools' units: their kB is 1024 B, their ratios are percent."""
+"""Factors from base units to the tools' units: their kB is 1024 B, their ratios are percent."""
 SIGNIFICANT = 6
 
 IOSTAT_KEYS = (
@@ -18,7 +18,7 @@ IOSTAT_KEYS = (
     *("r_await", "w_await", "d_await", "f_await", "rareq-sz", "wareq-sz", "dareq-sz", "aqu-sz", "util"),
     *("await", "areq-sz", "in_flight"),
 )
-"""The keys of ``iostat -x -o JSON`` in its order, then the combined figures of -s."""
+"""The keys of ``iostat -x -o JSON`` in its order, then the combined figures of -s and the requests in flight."""
 
 IOSTAT_COLUMNS = (
     *("r/s", "rkB/s", "rrqm/s", "rrqm", "r_await", "rareq-sz"),

@@ -26,7 +26,7 @@ class DelayAccounting:
         self._since: int | None = None
 
     def read(self, keys: Iterable[ProcessKey]) -> tuple[bool | None, int | None]:
-        """(on, start time in ticks since which all tasks are counted); on None: unknown; time None: all tasks.
+        """(whether it is on, None unknown; start time in ticks from which on tasks are counted, None: all tasks).
 
         A task that starts while accounting is off is never counted (delayacct_tsk_init): its ticks stay 0. Accounting
         that was on at our start may have been off earlier, so only tasks that start from now on are certainly counted.

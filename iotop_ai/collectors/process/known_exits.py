@@ -10,7 +10,7 @@ from iotop_ai.collectors.process.exit_codes import ExitWatch
 
 
 class KnownExits:
-    """codes: exit code, or minus the signal, by pid; of zombies, and of all where the kernel sends its messages."""
+    """codes: exit code, or minus the signal, by pid: of zombies, and of all that exit where the kernel reports it."""
 
     def __init__(self) -> None:
         self.codes: dict[int, int] = {}
@@ -27,7 +27,7 @@ class KnownExits:
             self._watch = ExitWatch(root)
 
     def take(self) -> None:
-        """Take the messages that are there."""
+        """Add the exits that the kernel has reported since the last call."""
         if self._watch is not None:
             try:
                 self.codes.update(self._watch.read())

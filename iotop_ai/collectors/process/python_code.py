@@ -22,7 +22,7 @@ from iotop_ai.model.reading import Status
 
 LOOKS, SECONDS = 100, 5
 _SPARE_S = 10.0
-"""It takes a moment to find its way in a process with many libraries."""
+"""Time in which py-spy prepares: it reads the symbols of all libraries of the process."""
 _OUTPUT = 4 << 20
 _LONGEST_SOURCE = 4 << 20
 _SOURCE_TIMEOUT_S = 1.0
@@ -37,7 +37,10 @@ def py_spy_path() -> str:
 
 
 def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
-    """LOOKS looks in SECONDS seconds. uid: the process's user. Raises Unavailable with the reason and the remedy."""
+    """Sample the process LOOKS times in SECONDS seconds. uid: its user.
+
+    Raises Unavailable with the reason and the remedy.
+    """
     program = py_spy_path()
     if not program:
         raise Unavailable(Status.UNSUPPORTED, "py-spy is not installed", _INSTALL)
@@ -78,7 +81,7 @@ def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
 
 
 def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:
-    """What py-spy's error means, with the right that it lacks."""
+    """The reason behind py-spy's error, and the remedy."""
     if not root.exists(f"proc/{pid}"):
         return Unavailable(Status.ABSENT, "it has ended")
     if "ermission" in text or os.strerror(errno.EPERM) in text:
@@ -91,7 +94,7 @@ def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:
         return Unavailable(Status.DENIED, "py-spy needs CAP_SYS_PTRACE for it", "sudo")
     if "python" in text.lower():
         return Unavailable(Status.UNSUPPORTED, "it runs no Python that py-spy knows")
-    return Unavailable(Status.FAILED, f"py-spy: {text.removeprefix('Error: ') or 'it failed without a word'}")
+    return Unavailable(Status.FAILED, f"py-spy: {text.removeprefix('Error: ') or 'it failed without a message'}")
 
 
 def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
@@ -106,9 +109,9 @@ def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
     except OSError:
         return ""
     lines = raw.splitlines()
-    return (
-        clean(clean_bytes(lines[frame.line - 1].replace(b"\t", b" "), 400).strip()) if frame.line <= len(lines) else ""
-    )
+    if frame.line > len(lines):
+        return ""
+    return clean(clean_bytes(lines[frame.line - 1].replace(b"\t", b" "), 400).strip())
 
 
 def _source(pid: int, uid: int | None, path: str) -> bytes:

@@ -139,7 +139,7 @@ class IoSweep:
         return changed
 
     def drop(self) -> None:
-        """Take out what ended or is denied."""
+        """Remove the entries that ended or are denied."""
         stays = [not (entry.ended or entry.denied) for entry in self._kept]
         self._kept = list(compress(self._kept, stays))
         self._fds = list(compress(self._fds, stays))

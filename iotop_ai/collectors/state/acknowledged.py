@@ -43,7 +43,7 @@ class Acknowledged:
         return Path(self._file)
 
     def read(self) -> dict[str, str]:
-        """Value by identity; {} without a file. Raises OSError; ValueError for another user's or another kind of file."""
+        """Value by identity; {} without a file. Raises OSError; ValueError for another user's file or kind of file."""
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)
 

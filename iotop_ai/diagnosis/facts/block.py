@@ -120,7 +120,7 @@ def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
 def _timed_by_members(
     rates: list[BlockRates | None], look: Window, info: BlockInfo, infos: Mapping[str, BlockInfo], layer: int = 0
 ) -> list[BlockRates | None]:
-    """The rates of such a device with queue, awaits and utilisation of the devices that it is made of."""
+    """The rates of a device without times, with the queue, awaits and utilisation of its members."""
     tables = [{key.name: one for key, one in (s.block.value or {}).items()} for s in look.samples]
     below = []
     for name in info.slaves:

@@ -1,4 +1,4 @@
-"""What one fold keeps from decision to decision so that it is computed once."""
+"""The caches that one fold keeps from decision to decision."""
 
 from __future__ import annotations
 

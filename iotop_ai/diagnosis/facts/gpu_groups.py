@@ -122,7 +122,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 
 
 def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
-    """ "GPU 3", "GPUs 3, 5", or "8 GPUs" when they are all ``of`` them or many."""
+    """ "GPU 3", "GPUs 3, 5", or "8 GPUs": all ``of`` them, or more than four."""
     numbers = sorted(gpu.state.number for gpu in gpus)
     if len(numbers) == 1:
         return f"GPU {numbers[0]}"
@@ -152,7 +152,7 @@ def metric(gpu: OneGpu, field: str) -> str:
 
 
 def most_of(values: Iterable[float | None]) -> float | None:
-    """The largest; None with one unknown, or without any."""
+    """The largest; None where one is unknown, or there is none."""
     known = list(values)
     numbers = [value for value in known if value is not None]
     return max(numbers) if numbers and len(numbers) == len(known) else None

@@ -191,7 +191,7 @@ class _Lost(NamedTuple):
 
 
 def _lost(rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float) -> _Lost:
-    """From where the time went; where that was not counted, from the joint looks at trainer and workers alone."""
+    """By the job's time shares; where its time was not counted, by the joint looks at trainer and workers."""
     if time is not None:
         return _Lost(time.data, *_parts(time, files), time)
     return _Lost(_stall(rates, workers, busy), *_decider(rates, workers), None)

@@ -89,8 +89,8 @@ def importance(job: JobFacts, *, stays: bool = False) -> Importance:
 def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[ProcessKey, float]) -> JobFacts | None:
     """The job that the verdict is about; None without a job.
 
-    For an ordinary user the user's own jobs first; then jobs that lose time now; then by lost GPU-hours and lost hours;
-    then by what they hold and move.
+    For an ordinary user the user's own jobs first; then jobs that lose time now; then active ones; then by lost
+    GPU-hours and lost hours; then by what they hold and move.
     """
     euid = facts.snapshot.host.euid
     losing = {job_pid(finding) for finding in findings if _costs(finding)}

@@ -82,7 +82,7 @@ def _moved(one: TaskFacts | DeviceFacts) -> float:
 
 
 def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
-    """An md array below the job's files that checks or rebuilds itself: its members have more traffic than it has."""
+    """An md array below the job's files that checks or rebuilds itself: its members have more traffic than the job."""
     infos = facts.snapshot.disks.value or {}
     arrays = [device.info, *(infos[name] for name in (*device.info.slaves, *device.info.holders) if name in infos)]
     array = next((info for info in arrays if info.kind == "md" and info.md_sync), None)
@@ -129,8 +129,8 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     quota = job.place.cpu_cores
     if quota is not None and use.own >= quota * limits.worker_busy:
         return None
-    # Workers that crowd each other get no more than equals do, half of the time. Where each could have a core, the
-    # neighbour is the larger cause if half of the lost time would be saved with it.
+    # Workers that only compete with each other run for half of the time. Where there is a core for each, the neighbour
+    # is the larger cause if it explains half of the lost time.
     alone = job.workers <= use.cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
     if waits < limits.cores_short * ease or (waits < limits.crowded * runs * ease and not alone):
         return None

@@ -30,7 +30,7 @@ class PerSampleCache(Generic[T]):
         return values
 
     def _shared(self, samples: tuple[Sample, ...], depends_on: tuple[object, ...]) -> tuple[T, ...]:
-        """The values of the first of ``samples``: of as many as the window before holds in a row."""
+        """The values of the leading ``samples`` that the window before has too."""
         before, start, first = self._samples, 0, samples[0]
         for one in before:
             if one is first:

@@ -208,7 +208,7 @@ class Tasks:
             return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
         cpu, places = self._sums.column(CPU), range(len(self._sums.keys))
         most = next(self._made([max(places, key=cpu.__getitem__)] if places else ()), None)
-        # What uses most is seldom one that does not count.
+        # The busiest process is seldom one that is left out.
         return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
@@ -234,7 +234,7 @@ class Tasks:
         )
 
     def _grouped(self, places: Iterable[int]) -> tuple[Group, ...]:
-        """``grouped`` of many of which everything is known, without making them first."""
+        """``grouped`` for tasks whose figures are all known, without a TaskFacts for each."""
         table, keys, ours, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
         assert table is not None
         blocked, cpu, read, write = ratios.blocked, ratios.cpu, ratios.read, ratios.write
@@ -274,7 +274,7 @@ class Tasks:
         return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
 
     def _made(self, places: Iterable[int]) -> Iterator[TaskFacts]:
-        """The tasks at these indices that count, in this order."""
+        """The tasks at these indices, in this order, without those that are left out."""
         known = self._known
         for i in places:
             if i not in known:

@@ -1,4 +1,4 @@
-"""The totals of each process over a window, summed column by column: a thousand processes in ten samples are many.
+"""The totals of each process over a window, summed column by column for speed.
 
 A sample is in ten windows or more, so its columns are made once.
 """

@@ -63,7 +63,7 @@ def job_steps(frame: Frame, job: Job, seconds: float = LIMITS.window_s) -> JobSt
 
 
 def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
-    """The process's rates between its messages in the window, each once; without a message in it, the last before."""
+    """The process's rates between its messages in the window, each once; without any, the last rates before it."""
     parts: list[StepRates] = []
     last: StepRates | None = None
     for sample in frame.history:
@@ -76,7 +76,7 @@ def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
 
 
 def _over(parts: list[StepRates]) -> StepRates:
-    """The rates of several intervals together; what one of them does not know is unknown."""
+    """The rates of several intervals together; a figure that is unknown in one of them is unknown."""
     rank = parts[-1].rank if parts else None
     known = [part for part in parts if part.span_ns]
     span_ns = sum(part.span_ns or 0 for part in known)

@@ -18,8 +18,8 @@ _WAITING = 0.5
 _AT_LEAST_S = 2.0
 """New workers are followed for at least this long: the batches of the old ones may last until then."""
 _TURN_S = 3.0
-"""Between the old workers and the new ones. Where a job is longer without any, it did something else until then: an
-evaluation that loads by itself."""
+"""Time without workers that belongs to a restart. A job that is longer without any did something else before, such as
+an evaluation that loads by itself."""
 NOTHING = JobMemory()
 
 Memory = Mapping[ProcessKey, JobMemory]

@@ -77,7 +77,7 @@ def _args(facts: Facts, stall: _Stall) -> Args:
 def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float) -> tuple[Evidence, ...]:
     device, group = stall.device, stall.group
     disk = f"disks.{device.name}"
-    out = [Evidence(f"{disk}.read_await_ms", device.read_await_ms or device.await_ms, "ms", round(await_limit, 3))]
+    out = [Evidence(f"{disk}.read_await_ms", device.judged_ms, "ms", round(await_limit, 3))]
     if device.serial:
         out.append(Evidence(f"{disk}.busy_ratio", device.busy_ratio, "ratio", facts.limits.disk_busy))
     out.append(Evidence(f"{disk}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))

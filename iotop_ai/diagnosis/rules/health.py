@@ -74,8 +74,8 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
     """
     log, infos = facts.snapshot.kernel.value, facts.snapshot.disks.value or {}
     out = []
-    for told_of, errors in (log.errors if log is not None else {}).items():
-        name = _disk_of(told_of, infos)
+    for logged_name, errors in (log.errors if log is not None else {}).items():
+        name = _disk_of(logged_name, infos)
         info = infos.get(name)
         recent = 0 <= facts.snapshot.at_ns - errors.at_ns < facts.limits.error_memory_s * 1e9
         # A loop's errors are those of its file; the kernel reports a partition's errors for its disk too.

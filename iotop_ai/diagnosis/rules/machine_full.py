@@ -9,7 +9,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 MEMORY_BASE = 0.9
 SURE = 0.95
 _TIGHT = 0.1
-"""Part of a memory limit below which the room that it leaves is none."""
+"""Part of a memory limit: less room than this is hardly any."""
 _BOOT = ("/boot", "/efi")
 _MEMORY_FILESYSTEMS = ("tmpfs", "ramfs", "squashfs", "iso9660", "erofs")
 
@@ -62,7 +62,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _tight_limit(facts: Facts) -> Args:
-    """The job whose memory limit has hardly any room left, beside a machine that has; () without one."""
+    """The first job whose memory limit leaves hardly any room; () without one."""
     for job in facts.jobs:
         limit, used, room = job.place.memory_limit_bytes, job.place.memory_used_bytes, job.place.memory_room_bytes
         if room is None and limit and used is not None:

@@ -1,4 +1,4 @@
-"""Cures with their numbers, as (template id, arguments); present/verdict/headline.py has the sentences."""
+"""Cures with their numbers, as (template id, arguments); present/verdict/cures.py has the sentences."""
 
 from __future__ import annotations
 

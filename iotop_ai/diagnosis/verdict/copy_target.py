@@ -15,7 +15,7 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 _ROOM = 1.05
 """A copy needs slightly more space than the bytes in use."""
 _CACHE_ROOM = 1.25
-"""The page cache keeps what is read only where more is free than that."""
+"""Free memory over the bytes in use, from which on the page cache keeps all of them."""
 _READ_AGAIN = 2.0
 """A job that has read this many times the data's size reads it from the disk in each pass: no cache keeps it."""
 _NO_TARGET = frozenset({"boot", "efi"})
@@ -71,7 +71,7 @@ def _is_fast(facts: Facts, base: BlockInfo, infos: Mapping[str, BlockInfo]) -> b
 
 
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
-    """Copy the data to a faster disk; where it fits into the page cache, that; else into memory; None without room.
+    """Cache the data where it fits into memory; else copy it to a faster disk, or into /dev/shm; None without room.
 
     The size of the dataset is not known: what its filesystem holds is the most that it can be.
     """

@@ -26,8 +26,8 @@ def with_cures(facts: Facts, finding: Finding) -> Finding:
 
 def _job(facts: Facts, finding: Finding) -> Job | None:
     pid = job_pid(finding)
-    leading = [one.job for one in facts.jobs]
-    return next((job for job in leading if job.key.pid == pid), leading[0] if pid is None and leading else None)
+    jobs = [one.job for one in facts.jobs]
+    return next((job for job in jobs if job.key.pid == pid), jobs[0] if pid is None and jobs else None)
 
 
 def _in_its_words(facts: Facts, finding: Finding, advice: Advice) -> Advice:

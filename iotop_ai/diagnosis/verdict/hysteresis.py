@@ -18,7 +18,7 @@ _SEVERITIES = tuple(Severity)
 
 
 def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
-    """One claim per class and subject: that of highest confidence, with the gravest severity and all evidence."""
+    """One claim per class and subject: the one that held longest, with the highest confidence and severity of all."""
     out: dict[Key, Claim] = {}
     for claim in claims:
         key = (claim.finding.class_id, claim.finding.subject)

@@ -34,7 +34,7 @@ def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
 
 
 def _await_ms(device: DeviceFacts) -> float | None:
-    """The longer of its mean awaits: a flood of writes does not hide behind a few reads, nor they behind it."""
+    """The longer of its mean awaits: neither a few slow reads nor slow writes are hidden by the other requests."""
     return max((one for one in (device.read_await_ms, device.await_ms) if one is not None), default=None)
 
 

@@ -20,14 +20,14 @@ Key = tuple[str, str, str]
 class VerdictTotalsBuilder:
     """Adds Frames, and totals of the time that follows.
 
-    Holds one finding per class and subject, the changes of the verdict, and the time of each job. Before a rule has a
-    full window it counts the jobs' time only.
+    Holds one finding per class, subject and state, the changes of the verdict, and the time of each job. Before a rule
+    has a full window it counts the jobs' time only.
     """
 
     def __init__(self) -> None:
         self.stretches: list[VerdictSpan] = []
         self._stood_until_ns = 0
-        """The wall time at which the newest of them ends."""
+        """The wall time at which the newest stretch ends."""
         self.measuring_ns = self.stall_ns = self.known_ns = 0
         self.needed_s = 0.0
         self.shares: dict[Key, FindingTotal] = {}

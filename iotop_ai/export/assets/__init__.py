@@ -35,6 +35,6 @@ ASSETS = (
 
 
 def content(name: str, program: str, python: str = "") -> str:
-    """The text of an asset. program, python: as its reader has them, a unit's ExecStart= or a shell."""
+    """The text of an asset. program, python: quoted for what reads it, a unit's ExecStart= or a shell."""
     text = (files("iotop_ai.export") / "assets" / name).read_text(encoding="utf-8")
     return text.replace(PROGRAM, program).replace(PYTHON, python)

@@ -26,7 +26,7 @@ WORDS = {
 
 
 def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
-    """The training jobs of a report that belong to a Slurm job, by their cgroup; where no job has one, all of them."""
+    """The training jobs of a report that belong to a Slurm job, by their cgroup; without any, those of no Slurm job."""
     jobs = report["jobs"]
     mine = [one for one in jobs if one["label"] == f"slurm {job}" or one["label"].startswith(f"slurm {job}.")]
     return mine or [one for one in jobs if not one["label"].startswith("slurm ")]

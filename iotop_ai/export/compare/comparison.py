@@ -88,7 +88,7 @@ class Change(NamedTuple):
 class Comparison(NamedTuple):
     """Two runs. aligned_by: one of ALIGNMENTS.
 
-    job_disks: those with the main jobs' data, "" where that lies on none, or is not known. same_disk: they are one.
+    job_disks: the disks with the main jobs' data, "" without one or when unknown. same_disk: both are the same one.
     """
 
     before: Story
@@ -199,7 +199,7 @@ def _device(story: Story, name: str) -> DeviceStory | None:
 
 
 def _is_same(one: DeviceStory | None, other: DeviceStory | None) -> bool:
-    """Whether a kernel name means the same disk in both runs, as far as that is known: names are given anew."""
+    """Whether a kernel name means the same disk in both runs, as far as that is known: it may change at a restart."""
     if one is None or other is None or one.info is None or other.info is None:
         return True
     return all(getattr(one.info, name) == getattr(other.info, name) for name in _IDENTITY)

@@ -14,7 +14,7 @@ _HARDLY = 0.1
 _FULL = 0.95
 """CPUs that are busy for this part of the time leave nothing to others."""
 _MOVED = 0.5
-"""A disk's await is the cause where it changed by at least this part of itself."""
+"""A disk's await or rate is the cause where it changed by at least this part of the larger value."""
 
 
 def sentence(found: Comparison) -> str:
@@ -52,13 +52,9 @@ def _verdict(one: Change) -> str:
 
 
 def _factor(larger: float, smaller: float) -> str:
-    return (
-        "many times"
-        if smaller <= 0
-        else f"{larger / smaller:.2g}x"
-        if larger < 10 * smaller
-        else f"{larger / smaller:.0f}x"
-    )
+    if smaller <= 0:
+        return "many times"
+    return f"{larger / smaller:{'.2g' if larger < 10 * smaller else '.0f'}}x"
 
 
 def _pair(one: Change, name: bool = True) -> str:
@@ -83,7 +79,7 @@ def value_text(value: float | None, unit: str) -> str:
 
 
 def interval_text(one: Change) -> str:
-    """The 95 % interval of the change: "-2 % to +5 %", of a share in points; "" where unknown."""
+    """The 95 % interval of the change: "-2 to +5 %", of a share "-2 to +5 points"; "" where unknown."""
     if one.interval is None:
         return ""
     scale = 1.0 if one.unit == "ratio" else one.before

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from iotop_ai.export.html.markup import Markup, single, tag
-from iotop_ai.export.text.charts import scale_top
 from iotop_ai.present.text.units import clock
 
 WIDTH = 1072
@@ -67,11 +66,6 @@ def time_labels(axis: TimeAxis, y: float) -> list[Markup]:
         anchor = "start" if x < LEFT + 20 else "end" if x > WIDTH - RIGHT - 20 else "middle"
         out.append(tag("text", label, x=x, y=y, text_anchor=anchor))
     return out
-
-
-def round_top(highest: float) -> float:
-    """The top of a value axis: 1, 2 or 5 times a power of ten."""
-    return scale_top(highest)
 
 
 def value_grid(top: float, height: float, unit: str, at: float = 0.0) -> list[Markup]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, round_top, time_labels, value_grid
+from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, time_labels, value_grid
 from iotop_ai.export.html.markup import Markup, joined, short, single, tag
 from iotop_ai.export.html.parts import key
 from iotop_ai.export.report.series import Curve
 from iotop_ai.export.report.series import joined as fewer
+from iotop_ai.export.text.charts import scale_top
 from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.verdict_totals import VerdictSpan
 from iotop_ai.present.job.time_words import parts_of
@@ -75,7 +76,7 @@ def line_chart(
     """
     drawn = [line._replace(curve=fewer(line.curve, POINTS)) for line in lines]
     highest = max((v * line.factor for line in drawn for v in line.curve.values if v is not None), default=0.0)
-    top = round_top(highest) if top is None else top
+    top = scale_top(highest) if top is None else top
     parts = value_grid(top, height, drawn[0].unit)
     for line in drawn:
         parts += _line_paths(axis, line, top, height)

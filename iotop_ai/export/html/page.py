@@ -1,4 +1,4 @@
-"""A whole page: one file that asks for nothing, with a policy that allows nothing but its own style and script."""
+"""A whole page: one file that loads nothing, with a policy that allows nothing but its own style and script."""
 
 from __future__ import annotations
 

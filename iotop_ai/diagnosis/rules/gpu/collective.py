@@ -34,8 +34,8 @@ class _Comm(NamedTuple):
     stopped: no batch comes.
 
     link: the fullest network link and its share, or without known speeds the one with most bytes; "" and None when none
-    is known. link_bytes: what it carries per second in its busier direction. before: power over the limit that they
-    drew when they computed, None where they draw no less now or that is not known.
+    is known. link_bytes: what it carries per second in its busier direction. before: power over the limit while they
+    computed; None where they draw no less now, or where it is unknown.
     """
 
     power: float
@@ -49,7 +49,7 @@ class _Comm(NamedTuple):
     before: float | None
 
 
-def _network(facts: Facts, group: GpuGroup) -> tuple[str, float | None, float | None]:
+def _network(group: GpuGroup) -> tuple[str, float | None, float | None]:
     """The fullest link over the window, its share, and its bytes per second."""
     busy: dict[str, list[float]] = {}
     moved: dict[str, list[float]] = {}
@@ -112,7 +112,7 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     fallen = 0.0
     if before is not None and before >= limits.power_share:
         fallen = graded(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
-    link, link_busy, link_bytes = _network(facts, group)
+    link, link_busy, link_bytes = _network(group)
     witness = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
     if not rests and calls is not None and calls >= limits.batch_writes and not witness:
         return None  # batches are made and taken: it computes little at a time

@@ -80,33 +80,33 @@ def _fault(
         return _finding(facts, uuid, f"GPU {number}", "lost", 0, SURE, True, "reboot_node", reason=reading.reason)
     name = f"GPU {state.number}"
     # A GPU that answers and has no process does not slow the jobs on other GPUs.
-    ours = not facts.jobs or bool(state.processes) or any(uuid in job.job.gpus for job in facts.jobs)
+    in_use = not facts.jobs or bool(state.processes) or any(uuid in job.job.gpus for job in facts.jobs)
     xid = _xid(state, now_ns, facts.limits)
     of_xid = None
     if xid is not None:
         board = xid in OF_THE_BOARD
         ago = None if state.last_xid_at_ns is None else max(0.0, (now_ns - state.last_xid_at_ns) / 1e9)
         template = _xid_cure(xid, None if detail is None else detail.recovery)
-        of_xid = _finding(facts, uuid, name, "xid", xid, SURE, board, template, loud=ours, ago=ago, state=state)
+        of_xid = _finding(facts, uuid, name, "xid", xid, SURE, board, template, loud=in_use, ago=ago, state=state)
         if board:
             return of_xid
     logged = _log_errors(facts, state.bus_id)
     if logged is not None:
         ago = max(0.0, (now_ns - logged.at_ns) / 1e9)
-        more: dict[str, Any] = {"loud": ours, "reason": logged.what, "ago": ago, "state": state}
+        more: dict[str, Any] = {"loud": in_use, "reason": logged.what, "ago": ago, "state": state}
         return _finding(facts, uuid, name, "reset", logged.lines, SURE, True, "read_gpu_log", **more)
     if detail is None:
         return of_xid
     if detail.rows_failed:
-        return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", loud=ours, state=state)
+        return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", loud=in_use, state=state)
     if detail.sram_exceeded:
-        return _finding(facts, uuid, name, "sram_exceeded", 0, SURE, True, "replace_gpu", loud=ours, state=state)
+        return _finding(facts, uuid, name, "sram_exceeded", 0, SURE, True, "replace_gpu", loud=in_use, state=state)
     if detail.recovery:
         template = _RECOVERY.get(detail.recovery, "drain_gpu")
-        return _finding(facts, uuid, name, "recovery", detail.recovery, SURE, True, template, loud=ours, state=state)
+        return _finding(facts, uuid, name, "recovery", detail.recovery, SURE, True, template, loud=in_use, state=state)
     if of_xid is None and detail.ecc_uncorrected:
         errors = detail.ecc_uncorrected
-        return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", loud=ours, state=state)
+        return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", loud=in_use, state=state)
     return of_xid
 
 

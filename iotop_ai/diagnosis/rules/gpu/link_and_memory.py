@@ -151,8 +151,8 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: gpu_memory: the next allocation may fail.
     Evidence: memory in use, its growth over 30 s, and how many programs share it.
-    Threshold: >= 95 % used (until < 92 %), and either full within 10 minutes at this growth, or held by more than one
-        program. Full and steady is shown beside the verdict: PyTorch keeps what it has freed.
+    Threshold: >= 95 % used (until < 92 %), and either full within 10 minutes at this growth, or in part held by a
+        program beside the job. Full and steady is shown beside the verdict: PyTorch keeps what it has freed.
     Blind spot: the memory that the allocator holds in reserve, and its fragmentation.
     """
     limits, out = facts.limits, []
@@ -176,7 +176,7 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> float | None:
-    """When its memory will be full at the pace of the window; None when it does not grow steadily.
+    """Seconds until its memory is full at the pace of the window; None when it does not grow steadily.
 
     Growth counts where both halves of the window grew: an allocator takes a step now and then and rests.
     """

@@ -28,7 +28,7 @@ _REASONS = (
 
 
 def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
-    """(level, why, share of time) of a GPU whose clock is held back: by counters; by the mask of reasons with why ""."""
+    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask (why is "")."""
     shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
     if shares:
         share, why = max(shares)

@@ -141,7 +141,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _holder(facts: Facts, pids: tuple[int, ...]) -> tuple[int | None, str, str]:
-    """Pid, name and user of the first visible process; else the first pid, "" and ""."""
+    """Pid, name and user of the first visible process; (None, "", "") without one."""
     table = facts.snapshot.processes.value
     for key, info in table.info.items() if table is not None else ():
         if key.pid in pids:

@@ -123,10 +123,10 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
         level = min(over, job.net / limits.decider)
         if level < limits.leave_level:
             continue
-        received = mean(_received(facts))
         sure = confidence(STREAM_BASE, 2 + (job.gpu_busy is not None), *caps(job, job.net, limits.decider_sure))
-        if job.place.received_bytes_per_s is not None:
-            received = job.place.received_bytes_per_s
+        received = job.place.received_bytes_per_s
+        if received is None:
+            received = mean(_received(facts))
         args: Args = (*job_args(facts, job), ("net", job.net), ("received", received), ("peer", job.place.peer))
         evidence = stall_evidence(
             facts,

@@ -131,7 +131,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> tuple[BlockKey, float] | None:
-    """The leaf that is written while the trainer is blocked, with bytes per second; None if no checkpoint."""
+    """The device that is written while the trainer is blocked, with its bytes per second; None without a checkpoint."""
     limits = facts.limits
     if disk is None or disk < limits.decider or sample.block.value is None or sample.processes.value is None:
         return None

@@ -127,7 +127,7 @@ def _numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
 
 
 def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
-    """Readers are blocked, but the device has neither them in its queue nor is it slow."""
+    """Whether readers are blocked although the device is not slow and has few requests in its queue."""
     device, blocked = wait.device, wait.job.blocked_tasks
     if blocked is None or blocked < facts.limits.decider or wait.job.remote_mount is not None:
         return False
@@ -175,7 +175,7 @@ def _refault(facts: Facts, wait: Wait) -> float | None:
 
 
 def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> float | None:
-    """Refaults per second that others' reads do not explain. usual: what the job reads, where that is not known now."""
+    """Refaults per second that others' reads do not explain. usual: the job's mean reads, for a sample without them."""
     if sample.memory.value is None or sample.memory.value.refault_file_bytes_per_s is None:
         return None
     listed = {} if sample.processes.value is None else sample.processes.value.rates
@@ -185,7 +185,7 @@ def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> f
 
 
 def _class_of(facts: Facts, wait: Wait) -> str:
-    """The one class of a job held by blocked readers, the specific before the general."""
+    """The class of a job held up by blocked readers: the most specific one that fits."""
     limits, device, subject = facts.limits, wait.device, wait.job.subject
     if wait.job.remote_mount is not None and device is None:
         return "network_fs"

@@ -97,7 +97,7 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _has_trained(facts: Facts, job: JobFacts) -> bool:
-    """Whether something shows that it made steps since it is watched."""
+    """Whether something shows that it made steps while it was watched."""
     jobs, steps = facts.snapshot.jobs.value, facts.snapshot.steps.value or {}
     if job.workers or not job.job.members.isdisjoint(steps):
         return True
