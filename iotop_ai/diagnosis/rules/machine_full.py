@@ -52,7 +52,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     )
     args += _tight_limit(facts)
     evidence = (
-        Evidence("pressure.memory.some_ratio", some, "ratio", limits.memory_pressure),
+        Evidence("pressure.memory.some_ratio", some, "ratio", factor * limits.memory_pressure),
         Evidence("memory.swap_in_bytes_per_s", mean(swapped), "B/s", limits.swap_bytes_per_s),
         Evidence("memory.available_bytes", None if memory is None else memory.available_bytes, "B"),
     )

@@ -133,3 +133,9 @@ def test_a_full_boot_filesystem_stands_beside_the_verdict(path: str) -> None:
     assert classes(verdict) == ["healthy", "fs_full"]
     assert verdict.findings[1].severity is Severity.INFO
     assert classes(verdict_of(replace(JOB_HEALTHY, usage={"/bootstrap": FULL}))) == ["fs_full"]
+
+
+def test_pressure_by_file_pages_has_the_threshold_that_it_must_reach() -> None:
+    found = verdict_of(replace(JOB_HEALTHY, memory_pressure=0.25, refault=200 * MB)).primary
+    (pressure,) = [one for one in found.evidence if one.metric == "pressure.memory.some_ratio"]
+    assert (found.class_id, pressure.threshold) == ("mem_pressure", 0.2)
