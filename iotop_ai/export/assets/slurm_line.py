@@ -68,7 +68,7 @@ def main(words: list[str]) -> int:
         try:
             with open(path, "rb") as file:
                 report = json.loads(file.read(LARGEST))
-            jobs_of(report, words[0])
+            line(words[0], [report])
             reports.append(report)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             sys.stderr.write(f"slurm_line: {path} is not a report\n")

@@ -170,10 +170,11 @@ def test_other_jobs_do_not_count() -> None:
     assert line(JOB, [untimed]) == f"job {JOB}: where its time went is not known"
 
 
-def test_the_script_skips_what_is_not_a_report(folder: Path) -> None:
+@pytest.mark.parametrize("text", ['{"jobs": [3]}', '{"jobs": [{"label": ""}], "machine": {"host": "gpu08"}}'])
+def test_the_script_skips_what_is_not_a_report(folder: Path, text: str) -> None:
     good, bad = folder / "good.json", folder / "bad.json"
     good.write_text(json.dumps(node("gpu07", 8, compute=1.0, transfer=1.0)))
-    bad.write_text('{"jobs": [3]}')
+    bad.write_text(text)
     argv = [sys.executable, "-I", "-S", str(folder / "slurm_line.py"), JOB]
     done = subprocess.run([*argv, str(bad), str(good)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"job {JOB} lost 8 of 16 GPU-h: 100 % copies to the GPU on gpu07\n")
