@@ -99,6 +99,7 @@ def shared_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
         full = ratio >= limits.shm_full
         args: Args = (
             ("job", job.job.name),
+            ("job_pid", float(job.job.key.pid)),
             ("used", ratio),
             ("total", float(total)),
             ("workers", float(job.workers)),

@@ -139,3 +139,13 @@ def test_pressure_by_file_pages_has_the_threshold_that_it_must_reach() -> None:
     found = verdict_of(replace(JOB_HEALTHY, memory_pressure=0.25, refault=200 * MB)).primary
     (pressure,) = [one for one in found.evidence if one.metric == "pressure.memory.some_ratio"]
     assert (found.class_id, pressure.threshold) == ("mem_pressure", 0.2)
+
+
+def test_a_full_shared_memory_is_a_finding_about_its_own_job() -> None:
+    other = replace(TRAINER_OLD, pid=40)
+    full = Training(other, main_running=0.9, shm=0.95, time=(("compute", 1.0),))
+    both = replace(JOB_HEALTHY, beside=full, tasks=(*JOB_HEALTHY.tasks, other))
+    verdict = verdict_of(both)
+    assert (verdict.primary.class_id, verdict.primary.subject, verdict.job_pid) == ("shm_full", "40", 40)
+    frames = play((both, 15), (JOB_HEALTHY, 1))
+    assert "shm_full" not in classes(frames[-1].verdict)
