@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130
 TIME_FLAGS = ("--at", "--begin", "--end")
+RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
+"""The flags of ``record`` that take no value."""
 GC_THRESHOLD = 20_000
 """New objects before a garbage collection: a tick's objects form no cycles, so reference counts free them."""
 
@@ -121,13 +123,22 @@ def run(argv: Sequence[str]) -> int:
 
 
 def expand_stream(argv: Sequence[str]) -> list[str]:
-    """``record - ...`` becomes ``record -o - ...``: the short form for a pipe to another monitor."""
+    """``record - ...`` becomes ``record -o - ...``: the short form for a pipe to another monitor.
+
+    Only before the first word that is neither a flag nor its value: a recorded command may have a "-" of its own.
+    """
     out = list(argv)
-    if "record" in out:
-        at = out.index("record") + 1
-        end = out.index("--", at) if "--" in out[at:] else len(out)
-        if "-" in out[at:end] and out[out.index("-", at) - 1] not in ("-o", "--output", "--csv"):
-            out.insert(out.index("-", at), "-o")
+    names = {command.name for command in COMMANDS}
+    if next((word for word in out if word in names), "") != "record":
+        return out
+    at = out.index("record") + 1
+    while at < len(out) and out[at][:1] == "-" and out[at] != "--":
+        word = out[at]
+        if word == "-":
+            out.insert(at, "-o")
+            break
+        takes_value = "=" not in word and word not in RECORD_SWITCHES and (word[:2] == "--" or len(word) == 2)
+        at += 2 if takes_value else 1
     return out
 
 

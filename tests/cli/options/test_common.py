@@ -4,7 +4,8 @@ import argparse
 
 import pytest
 
-from iotop_ai.cli.main import build_parser, expand_stream, join_times, plain_flags, run
+from iotop_ai.cli.commands.record.options import add_record_flags
+from iotop_ai.cli.main import RECORD_SWITCHES, build_parser, expand_stream, join_times, plain_flags, run
 from iotop_ai.cli.options.common import count, flags_of, interval, settings_elsewhere, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
@@ -70,12 +71,23 @@ def test_abbreviated_flags_are_refused() -> None:
         (["record", "-d", "2", "-", "--duration", "3"], ["record", "-d", "2", "-o", "-", "--duration", "3"]),
         (["record", "-o", "-"], ["record", "-o", "-"]),
         (["record", "--csv", "-"], ["record", "--csv", "-"]),
+        (["record", "--append", "-"], ["record", "--append", "-o", "-"]),
         (["record", "-o", "a", "--", "cat", "-"], ["record", "-o", "a", "--", "cat", "-"]),
+        (["record", "-d", "2", "cat", "-"], ["record", "-d", "2", "cat", "-"]),
+        (["record", "-d2", "--exact", "cat", "-"], ["record", "-d2", "--exact", "cat", "-"]),
+        (["mark", "record", "-"], ["mark", "record", "-"]),
         (["replay", "-"], ["replay", "-"]),
     ],
 )
 def test_record_to_a_pipe_in_short(given: list[str], meant: list[str]) -> None:
     assert expand_stream(given) == meant
+
+
+def test_the_switches_of_record_are_known() -> None:
+    parser = argparse.ArgumentParser()
+    add_record_flags(parser)
+    switches = {name for action in parser._actions if action.nargs == 0 for name in action.option_strings}
+    assert switches == {*RECORD_SWITCHES}
 
 
 @pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
