@@ -42,9 +42,10 @@ def resolve_devices(settings: Settings, root: Root | None = None, clock: Clock |
         for word in settings.devices:
             names += matching_devices(word, infos)
         if settings.path:
-            names += devices_of_path(settings.path, mounts.every(), infos, root)
-    except FileNotFoundError:
-        raise UsageError(f"no folder {clean(settings.path)!r}") from None
+            try:
+                names += devices_of_path(settings.path, mounts.every(), infos, root)
+            except FileNotFoundError:
+                raise UsageError(f"no folder {clean(settings.path)!r}") from None
     except OSError as error:
         raise UnknownError(f"cannot list devices: {error.strerror}") from None
     finally:
