@@ -26,4 +26,5 @@ def alert_object(alert: Alert) -> dict[str, object]:
 
 def title(alert: Alert) -> str:
     """One line for people."""
-    return f"[{alert.severity}] {alert.host}: {alert.text} ({alert.verdict})"
+    verdict = f" ({alert.verdict})" if alert.verdict else ""  # a test message has none
+    return f"[{alert.severity}] {alert.host}: {alert.text}{verdict}"

@@ -35,7 +35,7 @@ def test_a_test_message_arrives(own_folder: Path) -> None:
         path = written(own_folder, f'[deliver.web]\nwebhook = "{url}"\nformat = "slack"\n')
         done = iotop("alerts", "test", "--alerts", path)
     assert (done.returncode, done.stdout) == (0, "web: sent (webhook 127.0.0.1, slack)\n")
-    assert "a test message" in json.loads(bodies[0])["text"]
+    assert json.loads(bodies[0])["text"].endswith(": a test message of iotop-ai alerts test")
     done = iotop("alerts", "test", "--alerts", path)  # the server is gone
     assert (done.returncode, done.stdout) == (1, "web: not sent: Connection refused\n")
 
