@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iotop_ai.alerts.deliveries.command import CommandDelivery
-from iotop_ai.alerts.deliveries.mail import PORTS, MailDelivery, check_address
+from iotop_ai.alerts.deliveries.mail import PORTS, MailDelivery, check_address, is_server
 from iotop_ai.alerts.deliveries.outbox import Delivery
 from iotop_ai.alerts.deliveries.service import ServiceDelivery, is_installed
 from iotop_ai.alerts.deliveries.webhook import FORMATS, WebhookDelivery
@@ -165,6 +165,8 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
             read_secret(secret, "password_file", "the password")
         except InputError as error:
             raise UsageError(f"{where}: {error}") from None
+    if smtp and not is_server(smtp):
+        raise UsageError(f"{where}: smtp: {clean(smtp, 80)!r} is not a server; write 'host:587'")
     to, sender = _text(table["mail"], where), _text(table.get("sender", "iotop-ai"), where)
     for key, address in (("mail", to), ("sender", sender)):
         try:

@@ -104,6 +104,14 @@ class MailDelivery(NamedTuple):
             raise NotDelivered(f"sendmail ended with status {done.returncode}", again=True)
 
 
+def is_server(text: str) -> bool:
+    """Whether it is "host" or "host:port"."""
+    host, colon, port = text.partition(":")
+    return bool(host) and (
+        not colon or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 65535)
+    )
+
+
 def check_address(text: str) -> None:
     """Raise UsageError unless it is one or more addresses, or names of local users."""
     mail = EmailMessage()

@@ -108,6 +108,12 @@ def test_a_file_that_others_may_change_is_refused(own_folder: Path) -> None:
         ('[deliver.a]\nmail = "a@b"\ncc = "c"', "deliver.a: unknown key 'cc'"),
         ('[deliver.a]\nmail = "a@"', "deliver.a: mail: 'a@' is not an address; write 'you@example.org'"),
         ('[deliver.a]\nmail = "a@b"\nsender = "<"', "deliver.a: sender: '<' is not an address"),
+        (
+            '[deliver.a]\nmail = "a@b"\nsmtp = "mail:smtp"',
+            "deliver.a: smtp: 'mail:smtp' is not a server; write 'host:587'",
+        ),
+        ('[deliver.a]\nmail = "a@b"\nsmtp = "mail:99999"', "deliver.a: smtp: 'mail:99999' is not a server"),
+        ('[deliver.a]\nmail = "a@b"\nsmtp = "::1"', "deliver.a: smtp: '::1' is not a server"),
         ("rule = 3", "write [[rule]] for each rule"),
         ("[[rule", "not TOML"),
         ('[deliver.a]\nmail = "x@y"\ntls = []', "deliver.a: tls is not one of no, starttls, tls"),
