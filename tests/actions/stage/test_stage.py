@@ -266,6 +266,8 @@ def test_invalid_places_are_refused(dataset: Path, tmp_path: Path) -> None:
         places(str(tmp_path / "nowhere"), str(fast))
     with pytest.raises(UsageError, match="root filesystem"):
         places("/", str(fast))
+    with pytest.raises(InputError, match="no such folder or file"):
+        places("", str(fast))  # of an unset variable
     (fast / "data").symlink_to("/etc")
     with pytest.raises(InputError, match="another type"):
         places(str(dataset), str(fast))
