@@ -12,6 +12,7 @@ from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.collectors.io.spawn import own_environment, own_python
+from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, settings_file
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.settings import THEMES, Settings
@@ -63,7 +64,8 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
     words += ["--smartctl", settings.smartctl] if settings.smartctl else []
     for disk, kind in settings.smart_types:
         words += ["--smart-type", f"{disk}={kind}"]
-    words += ["--config", os.path.abspath(args.config)] if args.config else []
+    if args.config or os.environ.get(CONFIG_VARIABLE):
+        words += ["--config", os.path.abspath(settings_file(os.environ, args.config))]
     return words
 
 

@@ -25,6 +25,7 @@ from iotop_ai.cli.commands.web.session import MEMORY_BYTES
 from iotop_ai.cli.main import build_parser, main
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.collectors.io.spawn import own_environment, own_python
+from iotop_ai.model.settings import Settings
 from iotop_ai.present.screen.bounds import MOST_COLUMNS, MOST_ROWS, bounded
 
 INSTALLED = importlib.util.find_spec("textual_serve") is not None
@@ -72,6 +73,14 @@ def test_a_session_runs_the_read_only_screen(tmp_path: Path, monkeypatch: pytest
     flags = [*words[5:places], *words[places + 4 : -2]]
     again = settings_of(build_parser(flags).parse_args(flags))
     assert again == settings._replace(readonly=True, chosen=again.chosen)
+
+
+def test_a_session_has_the_settings_file_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    args = build_parser(["web"]).parse_args(["web"])
+    for given in ("own.toml", "~/own.toml"):
+        monkeypatch.setenv("IOTOP_AI_CONFIG", given)
+        assert command(Settings(), args)[-2:] == ["--config", os.path.abspath(os.path.expanduser(given))]
 
 
 def test_the_largest_screen() -> None:
