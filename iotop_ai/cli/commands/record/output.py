@@ -144,7 +144,7 @@ class Output:
         if lost := missing_text(state.dropped, state.dropped_events):
             self._say(lost)
         if self._new_file and not self._recorder.state().size_bytes and self.path != STREAM:
-            with contextlib.suppress(FileNotFoundError, TimeoutError):
+            with contextlib.suppress(OSError):  # gone already, no answer, or a filesystem that became read-only
                 call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
         if self._rotator is not None:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)
