@@ -59,7 +59,7 @@ class Command:
         return self._child.pid
 
     def forward(self, number: signal.Signals) -> None:
-        """Send it a signal, if it still runs."""
+        """Send it a signal, if it still runs. Raises PermissionError for a command of another user, as sudo."""
         self._child.send_signal(number)
 
     def code(self) -> int:

@@ -69,6 +69,13 @@ def say(text: str) -> None:
         print(f"record: {text}", file=sys.stderr, flush=True)
 
 
+def _forward(command: Command, number: signal.Signals) -> None:
+    try:
+        command.forward(number)
+    except PermissionError:  # as sudo
+        say(f"{number.name} is not forwarded: the command runs as another user")
+
+
 class Session:
     """One run of ``record``: its outputs, its command and its end."""
 
@@ -98,7 +105,7 @@ class Session:
             self._output.stop_waiting()
         if self._command is not None:
             if not from_terminal:
-                self._command.forward(number)
+                _forward(self._command, number)
         elif self._options.command:
             self._early_signals.append(number)
         elif number in END_SIGNALS:
@@ -138,7 +145,7 @@ class Session:
             return
         self._command = Command(self._options.command, signals.unblock, self._on_command_end)
         for number in self._early_signals:
-            self._command.forward(number)
+            _forward(self._command, number)
 
     def _on_command_end(self, code: int) -> None:
         with self._lock:

@@ -1,12 +1,19 @@
-"""Which thread acts on a signal."""
+"""Which thread acts on a signal, and a command that may not be signalled."""
 
 from __future__ import annotations
 
 import queue
 import signal
 import threading
+from typing import Any
 
+import pytest
+
+from iotop_ai.cli.commands.record.command import Session
+from iotop_ai.cli.commands.record.options import RecordOptions
 from iotop_ai.cli.commands.record.signals import Signals
+from iotop_ai.model.settings import Settings
+from iotop_ai.store.write.recorder import Rotation
 
 
 def test_a_signal_that_reaches_the_main_thread_is_acted_on_by_the_other() -> None:
@@ -16,3 +23,18 @@ def test_a_signal_that_reaches_the_main_thread_is_acted_on_by_the_other() -> Non
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
         signal.raise_signal(signal.SIGUSR1)
         assert acted.get(timeout=20) == (signal.SIGUSR1, "signals")
+
+
+def test_a_command_of_another_user_ends_no_signal_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``record -- sudo COMMAND`` of a user."""
+
+    class OfRoot:
+        def forward(self, number: signal.Signals) -> None:
+            raise PermissionError(1, "Operation not permitted")
+
+    command: Any = OfRoot()
+    options = RecordOptions(Settings(), "", False, "", None, Rotation(), None, (), 0, None, command=("sudo", "true"))
+    session = Session(options)
+    session._command = command
+    session.on_signal(signal.SIGTERM, False)
+    assert capsys.readouterr().err == "record: SIGTERM is not forwarded: the command runs as another user\n"
