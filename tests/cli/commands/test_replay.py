@@ -183,6 +183,17 @@ def test_ssh_gets_the_right_command(ssh: Path) -> None:
         assert os.read(child.fd, 999).decode().splitlines() == [*KEEPALIVE, "--", "-x", "iotop-ai record -o -"]
 
 
+def test_a_shared_connection_that_keeps_stderr_open(ssh: Path) -> None:
+    """As the master that ControlPersist leaves: the thread still reads, so the descriptor is not for another file."""
+    stand_in(ssh, "sleep 3 >/dev/null & exit 0")
+    with Ssh("box", "true", program=str(ssh)) as child:
+        assert os.read(child.fd, 9) == b""
+    assert child._stderr_thread.is_alive()
+    assert child._child.stderr is not None
+    assert not child._child.stderr.closed
+    child._stderr_thread.join(20)
+
+
 @needs_tmux
 def test_a_remote_machine_on_this_screen(ssh: Path, path: str) -> None:
     stand_in(ssh, f"cat {path}; sleep 30")

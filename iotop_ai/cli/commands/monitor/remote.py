@@ -149,7 +149,11 @@ class Ssh:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
-        for stream in (self._child.stdout, self._child.stderr):
-            if stream is not None:
-                self._stderr_thread.join(_EXIT_S)
-                stream.close()
+        assert self._child.stdout is not None
+        assert self._child.stderr is not None
+        self._child.stdout.close()
+        self._stderr_thread.join(_EXIT_S)
+        # The master of a shared connection (ControlPersist) keeps stderr open: its thread would read the number's next
+        # owner.
+        if not self._stderr_thread.is_alive():
+            self._child.stderr.close()
