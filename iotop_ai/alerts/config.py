@@ -38,7 +38,7 @@ _DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 class AlertConfig(NamedTuple):
-    """What a file says; the defaults that it does not enable come last. bell: whether the screen rings it."""
+    """The contents of a file. rules: its own, then the defaults that it does not replace. bell: the screen rings it."""
 
     path: str
     rules: tuple[Rule, ...]

@@ -1,4 +1,4 @@
-"""What deliveries need of systemd that the shipped units deny: the lines of a drop-in."""
+"""The lines of a systemd drop-in that allow what deliveries need and the shipped units deny."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("web", _FOLDER + "web.command", "show the read-only screen in a browser on this machine (extra: web)"),
     Command("config", _FOLDER + "config", "create, print and check the settings file"),
     Command("stage", _FOLDER + "dataset.stage", "copy a dataset to faster storage: plan, measure, copy, verify"),
-    Command("help", _FOLDER + "help_topics", "a command, or keys, columns, states, filter, times, exit-codes"),
+    Command("help", _FOLDER + "help_topics", "a command, or keys, columns, states, filter, figures, times, exit-codes"),
     Command("import", _FOLDER + "import_logs", "convert a log of iostat or nvidia-smi into a recording"),
 )
 

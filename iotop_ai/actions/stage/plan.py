@@ -86,7 +86,7 @@ def same_file(entry: Entry, folder: int, name: str) -> bool | None:
 
 
 def _granularity_ns(mtime_ns: int) -> int:
-    """What a filesystem that keeps such a time may round to: FAT 2 s, NFSv2 and tar 1 s, exFAT 10 ms, NTFS 100 ns."""
+    """The step to which this time may be rounded: FAT 2 s, NFSv2 and tar 1 s, exFAT 10 ms, others 1 µs, NTFS 100 ns."""
     return next((step for step in (2_000_000_000, 1_000_000_000, 10_000_000, 1000, 100) if mtime_ns % step == 0), 1)
 
 

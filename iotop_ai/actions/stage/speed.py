@@ -27,7 +27,10 @@ LEAST_READS = 8
 def measure(
     source: Pinned, sample: Sequence[tuple[str, int]], folder: int, room_bytes: int | None, clock: Clock
 ) -> Speed:
-    """Read a part of the source, then write and read probes in ``folder``, a descriptor. None: not measurable."""
+    """Read a part of the source, then write and read probes in ``folder``, a descriptor.
+
+    A rate is None when it cannot be measured.
+    """
     buffer = mmap.mmap(-1, BLOCK)
     try:
         seconds, sizes, direct = _read_sample(source, sample, clock, buffer)

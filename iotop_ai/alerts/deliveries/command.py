@@ -1,4 +1,4 @@
-"""A program of the user, started without a shell. What the alert says reaches it as data only: variables and JSON."""
+"""A program of the user, started without a shell. The alert reaches it as data only: variables and JSON."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def environment(alert: Alert) -> dict[str, str]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> str:
-    """End it with its children; how that went."""
+    """End it with its children; the outcome, as the end of a sentence."""
     try:
         os.killpg(child.pid, signal.SIGKILL)  # not yet waited for, so the group is its own
         child.wait(_END_S)

@@ -18,13 +18,13 @@ HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
 LONGEST_WAIT_S = 30.0
 TRIES_EACH = 4
-"""Alerts that are tried an hour, for each that may be sent: those that fail take no place of one that would arrive."""
+"""Alerts tried an hour, as a multiple of ``at_most``: a failed one does not count against those that arrive."""
 MOST_TIMEOUTS = 6
 """A mail or a service answers in several steps, each within the timeout; together they take this many at most."""
 
 
 class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
-    """One line: why. again: whether another try may help; after_s: not before, as the server asks."""
+    """The reason in one line. again: another try may help, after ``after_s`` at the earliest, as the server asks."""
 
     def __init__(self, why: str, *, again: bool = False, after_s: float = 0.0) -> None:
         super().__init__(why)
@@ -32,7 +32,7 @@ class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
 
 
 class Delivery(Protocol):
-    """A way out."""
+    """One [deliver.NAME] of the file."""
 
     @property
     def name(self) -> str:

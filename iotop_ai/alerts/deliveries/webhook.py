@@ -28,7 +28,7 @@ _LONGEST = 1900
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Another address than the one in the file is never asked."""
+    """Follows no redirect: only the address in the file is asked."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None

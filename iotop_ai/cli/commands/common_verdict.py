@@ -51,7 +51,7 @@ class SelectedJob:
     """The job of --job: its verdict in each Frame, and an error when no Frame has it. pid 0: the leading job."""
 
     def __init__(self, pid: int) -> None:
-        self.pid = self._pid = pid
+        self.pid = pid
         self._found = not pid
         self._top = 0
         """The pid at the top of the job, once a Frame had it."""
@@ -60,22 +60,22 @@ class SelectedJob:
     @property
     def given(self) -> bool:
         """Whether --job names one."""
-        return bool(self._pid)
+        return bool(self.pid)
 
     def judge(self, frame: Frame) -> Frame:
         """The Frame with the job's verdict."""
-        if self._pid:
-            own = job_with(frame.snapshot, self._pid)
+        if self.pid:
+            own = job_with(frame.snapshot, self.pid)
             if own is not None:
                 self._found, self._top = True, own.key.pid
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._others[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
-        return without_others(with_job_verdict(frame, self._pid), self._top)
+        return without_others(with_job_verdict(frame, self.pid), self._top)
 
     def is_in(self, frame: Frame) -> bool:
         """Whether a Frame has the job; without --job, always."""
-        return not self._pid or job_with(frame.snapshot, self._pid) is not None
+        return not self.pid or job_with(frame.snapshot, self.pid) is not None
 
     @property
     def begun(self) -> bool:
@@ -86,7 +86,7 @@ class SelectedJob:
         """Raises UsageError when no Frame had the job, listing the jobs seen."""
         if not self._found:
             others = ", ".join(self._others.values())
-            raise UsageError(f"process {self._pid} is not part of a training job; jobs: {others or 'none'}")
+            raise UsageError(f"process {self.pid} is not part of a training job; jobs: {others or 'none'}")
 
 
 def watch(

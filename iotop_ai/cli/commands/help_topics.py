@@ -61,7 +61,7 @@ def _keys() -> Iterator[str]:
         yield f"{title}:"
         yield from _table((key.keys, key.text) for key in keys)
         yield ""
-    yield "The settings file gives other keys: iotop-ai config init, docs/configuration.md."
+    yield "The settings file can change keys: iotop-ai config init, docs/configuration.md."
 
 
 def _columns() -> Iterator[str]:

@@ -73,7 +73,7 @@ def _advice(words: list[str], *, user: bool) -> list[str]:
 
 
 def _alerts_advice() -> list[str]:
-    """How its alerts reach another host; [] where this user's alerts do not need it."""
+    """How the unit's alerts reach other hosts; [] where this user's alerts do not need it."""
     try:
         config = find_alerts(None, lambda text: None)
     except IotopError:  # ``alerts list`` says why

@@ -48,7 +48,7 @@ def heading(frame: Frame) -> str:
 
 
 def take_frame(source: LiveSource) -> Frame:
-    """The Frame of one interval. Waits for SMART and GPUs if they need longer; then they stay pending."""
+    """The Frame of one interval. Waits some seconds for late SMART and GPUs; later they stay pending."""
     stream = iter(source)
     try:
         before, after = next(stream), next(stream)

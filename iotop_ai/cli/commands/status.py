@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", metavar="TEXT", help=f"fields: {', '.join(f'{{{name}}}' for name in MEANINGS)}")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--follow", action="store_true", help="a line each interval, without end: tmux shows the newest")
-    how.add_argument("--duration", metavar="SEC", type=duration, help="watch so long first; the verdict needs 10 s")
+    how.add_argument(
+        "--duration", metavar="SEC", type=duration, help="watch first, for this long; the verdict needs 10 s"
+    )
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
     add_job_flag(parser)
     add_source_flags(parser, sub=True)

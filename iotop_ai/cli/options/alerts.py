@@ -45,7 +45,7 @@ def _to_stderr(text: str) -> None:
 def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) -> AlertConfig | None:
     """The file as named, else the default one; None where that is missing or does not answer.
 
-    say: tells that the default file does not answer. Raises UsageError or InputError.
+    say: reports a default file that does not answer. Raises UsageError or InputError.
     """
     if given == "none":
         return None

@@ -137,7 +137,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     batch.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object a line and interval, as of snapshot --json (implies -b)",
+        help="print one line of JSON per interval, the object of snapshot --json (implies -b)",
     )
     content = parser.add_argument_group("content")
     switch = argparse.BooleanOptionalAction

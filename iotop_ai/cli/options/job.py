@@ -1,4 +1,4 @@
-"""The checks of --job: a process that nothing has seen is an error before anything is shown."""
+"""The checks of --job: an unknown process is an error before anything is shown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """SIGTERM and SIGHUP while the live screen starts, before its app handles them itself.
 
-The handler only notes the signal, and the start looks at it between its steps. An exception raised from the handler may
-strike anywhere: Python 3.11 wraps one from a descriptor's __set_name__ into a RuntimeError, and Textual's tasks swallow
-one, so that the screen stays.
+The handler only notes the signal, and the start checks for it between its steps. An exception raised from the handler
+may strike anywhere: Python 3.11 wraps one from a descriptor's __set_name__ into a RuntimeError, and Textual's tasks
+swallow one, so that the screen stays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ else:
     import _signal as signal  # the C module: building signal's enumerations costs each start a millisecond
 
 FORCE_S = 2.0
-"""How long the start may take to its next look at the signal before the process ends by force."""
+"""How long the start may take to its next check before the process ends by force."""
 
 
 class SignalledError(Exception):

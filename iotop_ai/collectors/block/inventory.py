@@ -166,7 +166,7 @@ class BlockInfoCollector:
 
 
 def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
-    """The loop device with its file's filesystem and devices; () where those are on another machine."""
+    """The loop device with its file's filesystem and devices; no devices where the file is on another machine."""
     mount = mount_of(info.detail.removeprefix("loop "), mounts)
     if mount is None:
         return info

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the machines, or print them: 0 nothing is wrong, 1 something is, 2 no machine is known."""
+    """Show the machines, or print them: 0 nothing is wrong, 1 something is, 2 machines or answers are missing."""
     options = fleet_options(args)
     if options.once:
         quiet_log()

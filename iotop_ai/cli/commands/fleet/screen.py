@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SIGNALLED = 128
 """Exit codes above it: a signal has ended the screen."""
 _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
-"""What a label of Prometheus may be to be given to ssh: a name or an address, neither an option nor a user."""
+"""The labels of Prometheus that ssh may get: a name or an address, neither an option nor a user."""
 
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
@@ -55,7 +55,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
 
             raise note_crash(app.failure)
         if app.ended_by is not None:
-            return 128 + app.ended_by
+            return SIGNALLED + app.ended_by
         if not app.opened:
             return app.return_code or 0
         here = here._replace(theme=app.look)

@@ -98,7 +98,7 @@ def run_monitor(
 ) -> int:
     """Show the live screen until the user leaves it; the exit code. on_paint: called after the first frame is painted.
 
-    make_alerts: None for those of the default file. Raises the screen's error after the terminal is restored.
+    make_alerts: None for the alerts of the default file. Raises the screen's error after the terminal is restored.
     """
     if in_browser():
         settings = settings._replace(readonly=True, remember=False)

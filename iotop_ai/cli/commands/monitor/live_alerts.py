@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def live_alerts(named: AlertConfig | None, source: LiveSource, app: MessageReceiver, *, default: bool) -> LiveAlerts:
-    """Of a file that was named and read, or of the default one, which is read on a thread of its own."""
+    """The alerts of a file that is already read, or of the default file, which is read on a thread of its own."""
 
     def begin(say: Callable[[str], None]) -> RunningAlerts | None:
         return start_alerts(find_alerts(None, say) if default else named, source.add_event, say)

@@ -26,7 +26,7 @@ OPEN_S = 5.0
 
 
 def live_keeper(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> SessionRecorder:
-    """The keeper of a live session. pending: as of SessionRecorder."""
+    """The SessionRecorder of a live session. pending: its argument."""
     clock = Clock()
 
     def record(preroll: tuple[str, ...]) -> Recorder:

@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a folder, a file, or a block device, which is only read")
     parser.add_argument("--seconds", metavar="SEC", type=_seconds, default=10.0, help="2 to 600 (default 10)")
     parser.add_argument("--min-read", metavar="RATE", type=_rate, help="exit 1 below this sequential rate: 500MB/s")
-    parser.add_argument("--min-files", metavar="COUNT", type=_per_s, help="exit 1 below so many small files: 2000/s")
+    parser.add_argument(
+        "--min-files", metavar="COUNT", type=_per_s, help="exit 1 below this rate of small files: 2000/s"
+    )
     parser.add_argument(
         "--max-await", metavar="TIME", type=_await, help="exit 1 above this mean time of a random 4 KB read: 20ms"
     )
@@ -73,10 +75,14 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--workers", metavar="COUNT", type=_workers, default=4, help="the loader's workers, 0 to 256 (default 4)"
     )
-    group.add_argument("--samples-per-s", metavar="RATE", type=_per_s, help="what the training takes without waiting")
-    group.add_argument("--step-time", metavar="TIME", type=_step, help="in place of that: of one step (50ms), with")
+    group.add_argument(
+        "--samples-per-s", metavar="RATE", type=_per_s, help="samples a second that the training takes when none is late"
+    )
+    group.add_argument(
+        "--step-time", metavar="TIME", type=_step, help="instead: the time of one step (50ms), with --batch"
+    )
     group.add_argument("--batch", metavar="COUNT", type=count, help="samples in a step")
-    group.add_argument("--sample-size", metavar="SIZE", type=_size, help="of one sample (default: of a file)")
+    group.add_argument("--sample-size", metavar="SIZE", type=_size, help="size of one sample (default: of a file)")
     group.add_argument("--min-gpu", metavar="PERCENT", type=_share, help="exit 1 below this forecast: 90%%")
     group.add_argument(
         "--python", metavar="PATH", help="the Python with your decoder (default: the active environment's)"

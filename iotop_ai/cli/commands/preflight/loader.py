@@ -44,12 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", metavar="LIST", type=_starts, help="fork,spawn,forkserver (default: the Python's)")
     parser.add_argument("--pin", action="store_true", help="with pin_memory=True")
     parser.add_argument(
-        "--seconds", metavar="SEC", type=_seconds, default=5.0, help="of reading, per configuration (default 5)"
+        "--seconds", metavar="SEC", type=_seconds, default=5.0, help="seconds of reading per configuration (default 5)"
     )
     parser.add_argument(
-        "--timeout", metavar="SEC", type=_seconds, default=30.0, help="without a batch: it hangs (default 30)"
+        "--timeout",
+        metavar="SEC",
+        type=_seconds,
+        default=30.0,
+        help="seconds without a batch that count as a hang (default 30)",
     )
-    parser.add_argument("--cold", metavar="PATH", help="evict this dataset from the page cache before each")
+    parser.add_argument(
+        "--cold", metavar="PATH", help="evict this dataset from the page cache before each configuration"
+    )
     parser.add_argument("--python", metavar="PATH", help="the Python that trains (default: the active environment's)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print a JSON object instead of text")

@@ -39,14 +39,14 @@ class Control:
         self._source: LiveSource | None = None
         self._early: list[str | StepCounts] = []
         self._lock = threading.Lock()
-        self._write = threading.Lock()
+        self._write_lock = threading.Lock()
         for descriptor in (1, 2):
             os.set_blocking(descriptor, False)
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()
 
     def connect(self, source: LiveSource) -> None:
-        """Pass marks and steps to this source, those that came before too."""
+        """Pass marks and steps to this source, also the earlier ones."""
         with self._lock:
             self._source, early = source, self._early
             self._early = []
@@ -56,7 +56,7 @@ class Control:
     def tell(self, kind: str, **fields: Any) -> None:
         """Write a line."""
         line = json.dumps({"kind": kind, **fields}, allow_nan=False).encode() + b"\n"
-        with self._write, contextlib.suppress(OSError):
+        with self._write_lock, contextlib.suppress(OSError):
             sent = os.write(1, line)
             if sent < len(line):  # a torn line is ended, so that the next one can be read
                 os.write(1, b"\n")

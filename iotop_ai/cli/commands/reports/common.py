@@ -27,7 +27,7 @@ from iotop_ai.present.screen.bounds import bounded
 STDOUT = "-"
 _SIZE = (100, 45)
 _OTHERS_S = 5.0
-"""Another job than the recorded command's counts when it was watched for so long."""
+"""A job other than the recorded command's counts when it was watched for longer."""
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
@@ -85,9 +85,9 @@ class HtmlOut:
 def judged_story(
     file: str, args: argparse.Namespace, conditions: list[Condition], pid: int = 0
 ) -> tuple[Story, StoryBuilder]:
-    """The Story of a file, judged for the job of this pid, else for the recorded command's own, else for the leading.
+    """The Story of a file, judged for the job of this pid, else the recorded command's, else the leading one.
 
-    args: of ``add_replay_flags`` and ``add_reading_flags``, but for the file.
+    args: of ``add_replay_flags`` and ``add_reading_flags``, except the file.
     """
     story, builder = _read(file, args, conditions, pid)
     main = story.main_job

@@ -75,7 +75,7 @@ class ServeSession:
     def run(self) -> int:
         """Listen, read, record; the exit code. Raises IotopError when it cannot start."""
         options = self._options
-        with contextlib.ExitStack() as parts:  # a part that cannot be closed leaves the others to be
+        with contextlib.ExitStack() as parts:  # an error in closing one part leaves no other open
             parts.callback(self._close_output)  # last, as it may wait for a disk
             if self._textfile is not None:
                 parts.callback(self._textfile.close)
@@ -113,7 +113,9 @@ class ServeSession:
         say(f"{scheme}://{shown.rpartition(':')[0]}:{server.server_port}/metrics")
         if not is_loopback(host):
             if not options.token:
-                say("warning: every machine that reaches this address may read them; --token-file asks for a token")
+                say(
+                    "warning: any machine that reaches this address may read the metrics; --token-file asks for a token"
+                )
             elif options.tls is None:
                 say("warning: the token travels in clear text; --tls-cert and --tls-key encrypt it")
         return server
