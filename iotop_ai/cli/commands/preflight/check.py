@@ -76,7 +76,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
         "--workers", metavar="COUNT", type=_workers, default=4, help="the loader's workers, 0 to 256 (default 4)"
     )
     group.add_argument(
-        "--samples-per-s", metavar="RATE", type=_per_s, help="samples a second that the training takes when none is late"
+        "--samples-per-s", metavar="RATE", type=_per_s, help="samples a second that the training can take"
     )
     group.add_argument(
         "--step-time", metavar="TIME", type=_step, help="instead: the time of one step (50ms), with --batch"
