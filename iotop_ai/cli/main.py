@@ -128,8 +128,7 @@ def expand_stream(argv: Sequence[str]) -> list[str]:
     Only before the first word that is neither a flag nor its value: a recorded command may have a "-" of its own.
     """
     out = list(argv)
-    names = {command.name for command in COMMANDS}
-    if next((word for word in out if word in names), "") != "record":
+    if _command_of(out) != "record":
         return out
     at = out.index("record") + 1
     while at < len(out) and out[at][:1] == "-" and out[at] != "--":
@@ -142,8 +141,15 @@ def expand_stream(argv: Sequence[str]) -> list[str]:
     return out
 
 
+def _command_of(argv: Sequence[str]) -> str:
+    names = {command.name for command in COMMANDS}
+    return next((word for word in argv if word in names), "")
+
+
 def join_times(argv: Sequence[str]) -> list[str]:
-    """``--at -3m`` becomes ``--at=-3m``: argparse would take -3m for an option."""
+    """``--at -3m`` becomes ``--at=-3m``: argparse would take -3m for an option. A recorded command keeps its words."""
+    if _command_of(argv) == "record":
+        return list(argv)
     out: list[str] = []
     words = iter(argv)
     for word in words:

@@ -139,6 +139,7 @@ def test_other_arguments_go_to_the_parser(argv: list[str]) -> None:
         (["export", "--begin", "-1h", "--end", "-20", "a"], ["export", "--begin=-1h", "--end=-20", "a"]),
         (["replay", "--at", "-o"], ["replay", "--at", "-o"]),
         (["record", "--", "x", "--at", "-3m"], ["record", "--", "x", "--at", "-3m"]),
+        (["record", "x", "--at", "-3m"], ["record", "x", "--at", "-3m"]),
         (["gpu-log", "-d", "5"], ["gpu-log", "-d", "5"]),
     ],
 )
