@@ -64,7 +64,7 @@ def _combined(flags: Mapping[str, object], environ: Mapping[str, str], file: Con
     set_fields = frozenset(setting.field for setting in SETTINGS if origins[setting.name] != DEFAULT)
     settings = read_only_elsewhere(_with_values(Settings(), values))._replace(chosen=set_fields)
     if settings.readonly and not values.get("readonly"):
-        origins["readonly"] = next(o for name in ("procfs", "sysfs") if (o := origins[name]) != DEFAULT)
+        origins["readonly"] = origins["sysfs" if settings.procfs.rstrip("/") in ("", "/proc") else "procfs"]
     return Effective(settings, origins)
 
 

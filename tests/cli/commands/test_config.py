@@ -135,6 +135,14 @@ def test_the_environment_without_a_file(tmp_path: Path) -> None:
         effective({}, environ | {"IOTOP_AI_INTERVAL": "0"})
 
 
+def test_a_tree_elsewhere_makes_it_read_only(tmp_path: Path) -> None:
+    home = {"XDG_CONFIG_HOME": str(tmp_path)}
+    found = effective({"procfs": "/proc/"}, {**home, "IOTOP_AI_SYSFS": "/host/sys"})
+    assert (found.settings.readonly, found.origins["readonly"]) == (True, "environment IOTOP_AI_SYSFS")
+    found = effective({"procfs": "/host/proc"}, {**home, "IOTOP_AI_SYSFS": "/sys"})
+    assert (found.settings.readonly, found.origins["readonly"]) == (True, "flag")
+
+
 def test_no_color_overrides_the_files_theme(path: Path) -> None:
     assert of(path, "theme = 'light'", NO_COLOR="1")[0].theme == ""
     assert of(path, "theme = 'light'", NO_COLOR="1", IOTOP_AI_THEME="dark")[0].theme == "dark"
