@@ -71,7 +71,7 @@ class Tree:
     """
 
     def __init__(self, top: str | Pinned) -> None:
-        self.top = top.path if isinstance(top, Pinned) else os.path.realpath(top)
+        self.top = top.path if isinstance(top, Pinned) else os.path.realpath(top) if top else ""
         self._pinned = top if isinstance(top, Pinned) else None
         self._stat = (
             os.stat(self.top)

@@ -41,6 +41,11 @@ def test_every_entry_comes_once_and_links_are_not_followed(tmp_path: Path) -> No
     assert names(top / "a" / "one") == {"": "file"}
 
 
+def test_an_empty_path_is_not_the_current_folder() -> None:
+    with pytest.raises(FileNotFoundError):
+        Tree("")
+
+
 def test_hostile_names(tmp_path: Path) -> None:
     raw = [b"-rf", b"a\nb", b"\x1b]0;x\x07", b"\xff\xfe", "[x] …".encode()]
     for name in raw:
