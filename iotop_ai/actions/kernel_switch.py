@@ -44,7 +44,7 @@ class Right(NamedTuple):
 
 
 def right_to(switch: Switch, root: Root) -> Right:
-    """How this user may set it. Runs sudo without a prompt, for up to SUDO_TIMEOUT_S."""
+    """How this user may set it. Runs sudo without a prompt once for each value, each up to SUDO_TIMEOUT_S."""
     if not root.exists(switch.file):
         return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
     if os.geteuid() == 0:

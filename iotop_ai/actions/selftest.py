@@ -32,7 +32,7 @@ class Target(NamedTuple):
 
 
 def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True) -> Outcome:
-    """Send one of TEST_COMMANDS to a disk; blocks until smartctl answers, TIMEOUT_S at most. Never raises.
+    """Send one of TEST_COMMANDS to a disk. Never raises. Blocks for up to TIMEOUT_S, twice where sudo is tried.
 
     smartctl: the path given by the user, "" for the system's. live: as for ``find_smartctl``.
     """

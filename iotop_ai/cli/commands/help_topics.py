@@ -75,7 +75,7 @@ def _columns() -> Iterator[str]:
 
 
 def _column(name: str) -> Iterator[str]:
-    """The meaning of one column on each screen that has it; of a long name such as rareq-sz that of its column."""
+    """The meaning of one column on each screen that has it. A long name such as rareq-sz finds its column."""
     from iotop_ai.present.screen.column_help import ON
     from iotop_ai.present.screen.help import TITLES
 

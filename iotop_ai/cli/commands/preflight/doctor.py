@@ -27,7 +27,7 @@ from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
 INTERVAL_S = 0.2
-"""No rate is used: only what the collectors answer."""
+"""Short, as the checks use no rate."""
 _LARGEST = 16 << 20
 _ENDINGS = (".txt", ".yml", ".yaml")
 
