@@ -9,7 +9,7 @@ from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.screen.graphs import Graph, axis_and_graphs
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.braille import series
+from iotop_ai.present.text.braille import nice_top, series
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import GIB, brief, percent, rate_bytes
 
@@ -40,7 +40,9 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
             return None if rates is None else value(rates)
 
         data = series(samples, of_sample, slots, interval_s)
-        return Graph(label, unit, data, scale, top or _top(data.peak), text, limit)
+        # At least 1 of the unit, so that next to nothing does not fill the graph.
+        free_top = max(1.0, nice_top((data.peak or 0.0) / scale)) * scale
+        return Graph(label, unit, data, scale, top or free_top, text, limit)
 
     def scaled(scale: float) -> Callable[[float | None], str]:
         return lambda v: brief(None if v is None else v / scale)
@@ -83,13 +85,3 @@ def throttle_ratio(rates: GpuRates) -> float | None:
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:
     """The axis, then as many graphs as fit."""
     return axis_and_graphs(frame, view, width, height, lambda slots: gpu_graphs(frame, view, uuid, slots), TALLEST)
-
-
-def _top(peak: float | None) -> float:
-    """The scale's top: at least 1 MB/s, in steps of 1, 2, 5."""
-    top = float(rate_bytes(2))
-    for step in (2.0, 2.5, 2.0) * 8:
-        if top >= (peak or 0.0):
-            break
-        top *= step
-    return top

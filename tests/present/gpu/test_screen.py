@@ -9,6 +9,7 @@ from iotop_ai.model.gpu.state import GpuInstance, GpuProcess
 from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.gpu.context import idle_seconds
+from iotop_ai.present.gpu.graphs import gpu_graphs
 from iotop_ai.present.gpu.groups import gpus
 from iotop_ai.present.gpu.panel import gpu_keys, gpu_rows
 from iotop_ai.present.gpu.screen import gpu_screen_rows, next_gpu
@@ -179,3 +180,9 @@ def test_idle_time() -> None:
     made = frame(snapshots(lambda s: Machine(gpus=(gpu(0, 50 if s < 10 else 0),)), 31))
     assert idle_seconds(made, VIEW, "GPU-0000") == 20.0
     assert idle_seconds(EIGHT, VIEW, "GPU-0000") is None
+
+
+def test_the_power_of_a_gpu_without_a_limit_has_a_scale_of_its_own() -> None:
+    made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 90, power_limit_mw=None),)), 6))
+    (power,) = [one for one in gpu_graphs(made, VIEW, "GPU-0000", 40) if one.label == "power"]
+    assert (power.data.peak, power.top) == (188.0, 200.0)
