@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import is_leaf
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobMount
+from iotop_ai.model.machine.filesystem import is_remote
 from iotop_ai.present.block import devices
 from iotop_ai.present.job.data_path import mount_device
 from iotop_ai.present.process.groups import Group
@@ -16,7 +18,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 
 
 class _Disks(NamedTuple):
-    """only: the one disk that moved a byte, "" without one. by_pid: the disk of a job's files, of its processes."""
+    """only: the one disk that moved a byte, "" without one. by_pid: the disk of a job's files, by its processes."""
 
     only: str
     by_pid: Mapping[int, str]
@@ -29,8 +31,7 @@ def _disks(frame: Frame, view: View) -> _Disks:
     for key, job in table.jobs.items() if table is not None else ():
         place = table.places.get(key) if table is not None else None
         first = place.mounts[0] if place is not None and place.mounts else None
-        device = None if first is None else mount_device(frame, view, first)
-        name = "" if first is None else "network" if device is None else devices.short_name(device)
+        name = "" if first is None else _name_of(frame, view, first)
         by_pid |= {member.pid: name for member in job.members if name}
     moving = []
     for device in devices.all_devices(frame, view):
@@ -43,6 +44,14 @@ def _disks(frame: Frame, view: View) -> _Disks:
         if any(moved):
             moving.append(devices.short_name(device))
     return _Disks(moving[0] if len(moving) == 1 else "", by_pid)
+
+
+def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
+    """The disk of a job's mount; "" where it is unknown: btrfs, ZFS and overlay have device numbers of their own."""
+    device = mount_device(frame, view, mount)
+    if device is not None:
+        return devices.short_name(device)
+    return "network" if is_remote(mount.fstype, mount.source) else ""
 
 
 def disk_of(group: Group, frame: Frame, view: View) -> str:

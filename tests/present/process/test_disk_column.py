@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.process.disk_column import disk_of
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.screen.view import View
@@ -22,3 +25,18 @@ def test_the_one_disk_that_moves_a_byte(disks: tuple[Disk, ...], named: str) -> 
     one = frame(snapshots(lambda i: Machine(disks=disks, procs=READER), 4))
     (group,) = groups(one, VIEW)
     assert disk_of(group, one, VIEW) == named
+
+
+@pytest.mark.parametrize(
+    ("fstype", "source", "named"), [("nfs4", "nas:/data", "network"), ("btrfs", "/dev/vdb", "?"), ("overlay", "", "?")]
+)
+def test_only_a_remote_mount_without_a_device_is_the_network(fstype: str, source: str, named: str) -> None:
+    one = frame(snapshots(lambda i: Machine(disks=(BUSY, LOOP), procs=READER), 4))
+    table = one.snapshot.processes.value
+    assert table is not None
+    key: ProcessKey = next(key for key in table.info if key.pid == 1)
+    place = JobPlace(mounts=(JobMount("/data", fstype, source, "0:45"),))
+    jobs = JobTable({key: Job(key, "train.py", "alice", 1000, (Rank(key),))}, places={key: place})
+    made = one._replace(snapshot=one.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+    (group,) = groups(made, VIEW)
+    assert disk_of(group, made, VIEW) == named
