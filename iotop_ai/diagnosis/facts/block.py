@@ -93,6 +93,18 @@ def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIM
     return fixed + (size_bytes or 0.0) / per_s * 1000
 
 
+def normal_await_ms(
+    info: BlockInfo, base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS, learned: Learned = NOTHING
+) -> float:
+    """The normal await of a read of this size: of its kind or, where that is lower, of this device so far.
+
+    The lower of the two: a long stall must not become normal. But a disk that was idle is faster than a busy one can
+    be, so its own figure counts down to half of its kind's figure. base: the physical device below it.
+    """
+    prior, own = prior_ms(base, size_bytes, limits), baseline_ms(learned, info, size_bytes, limits)
+    return prior if own is None else max(min(prior, own), limits.learned_floor * prior)
+
+
 def _weighted(values: list[tuple[float | None, float | None]]) -> float | None:
     known = [(v, w) for v, w in values if v is not None and w]
     whole = sum(w for _, w in known)
@@ -163,11 +175,7 @@ def device_facts(
     awaits = [_await(r) for r in rates]
     size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in known])
     await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
-    own = baseline_ms(learned, info, size, limits) if timed else None
-    normal = prior_ms(base, size, limits)
-    # The lower of the two: a long stall must not become normal. But a disk that was idle is faster than a busy one can
-    # be, so that what it learned counts down to half of its kind's figure.
-    normal = normal if own is None else max(min(normal, own), limits.learned_floor * normal)
+    normal = normal_await_ms(info, base, size, limits, learned if timed else NOTHING)
     both_ms = mean([r.await_ms for r in known])
     judged = await_ms if await_ms is not None else both_ms
     if serial:

@@ -312,12 +312,10 @@ def _times_normal(frame: Frame, device: BlockDevice) -> str:
     if wait is None or info is None:
         return UNDEFINED if device.rates.reads_per_s == 0 else UNKNOWN
     # Imported here: the first picture has no rates, and many screens are too narrow for the column.
-    from iotop_ai.diagnosis.facts.block import base_of, prior_ms
-    from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms
+    from iotop_ai.diagnosis.facts.block import base_of, normal_await_ms
 
-    kind_ms = prior_ms(base_of(info, devices.infos(frame)), device.rates.read_size_bytes)
-    own_ms = baseline_ms(frame.carry.learned, info, device.rates.read_size_bytes)
-    normal_ms = kind_ms if own_ms is None else min(own_ms, kind_ms)
+    base, size_bytes = base_of(info, devices.infos(frame)), device.rates.read_size_bytes
+    normal_ms = normal_await_ms(info, base, size_bytes, learned=frame.carry.learned)
     if not wait:  # as in ``await_text``: less than what the kernel can count
         return f"<{brief((0.1 if (device.rates.reads_per_s or 0) >= 10 else 1.0) / normal_ms)}x"
     return f"{brief(wait / normal_ms)}x"

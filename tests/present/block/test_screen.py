@@ -28,12 +28,14 @@ from iotop_ai.present.block.figures import (
     slowness,
 )
 from iotop_ai.present.block.screen import KEYS, device_screen_rows
+from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.screen.actions import DEVICE_ACTIONS
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import BACKGROUNDS, TOKENS
+from iotop_ai.present.text.units import brief
 from iotop_ai.sources.recorded.source import ReplaySource
 from tests.present import scenes
 from tests.present.make import GIB, KIB, MIB, Disk, Machine, Proc, disk, frame, snapshots
@@ -272,3 +274,15 @@ def test_hostile_names_are_plain_text() -> None:
         assert [cells(line.text) for line in lines] == [width] * height
         assert all(span.text.isprintable() for line in lines for span in line.spans)
     assert "[/x][@click=app.quit]" in text(made, "sdb", 160, 48)
+
+
+def test_the_table_and_the_screen_have_the_same_normal() -> None:
+    baseline = Baseline(((1, ((bin_of(0.02), 60),)),))
+    learned = {"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}
+    made = fast(1.8, FoldState(0, learned=learned))
+    device = device_or_selected(made, VIEW, "nvme0n1")
+    assert device is not None
+    facts = device_window(made, device).facts
+    assert facts is not None
+    (row,) = (line.text for line in block_rows(made, VIEW, 160, 6) if "nvme0" in line.text)
+    assert f" {brief(1.8 / facts.normal_ms)}x " in row
