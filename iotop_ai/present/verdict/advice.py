@@ -77,8 +77,11 @@ def idle_cores(a: Args) -> str:
 
 
 def limit_text(a: Args) -> str:
-    """A cgroup's limit: "10 MB/s", "300 reads/s"."""
-    return rate(number(a, "limit")) if word(a, "what").endswith("bytes") else f"{whole(a, 'limit')} reads/s"
+    """A cgroup's limit: "10 MB/s", "300 reads/s", "10 MB/s of writes", "300 writes/s"."""
+    writes = word(a, "what").startswith("write")
+    if word(a, "what").endswith("bytes"):
+        return rate(number(a, "limit")) + (" of writes" if writes else "")
+    return f"{whole(a, 'limit')} {'writes' if writes else 'reads'}/s"
 
 
 _WHY: dict[str, Callable[[Args], str]] = {
