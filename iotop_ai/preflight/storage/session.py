@@ -54,7 +54,10 @@ class Request(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """Where the session's news go. progress: phase, operations, bytes and seconds so far."""
+    """Where the session's news go. target: with the engine, again where another one takes over.
+
+    progress: phase, operations, bytes and seconds so far.
+    """
 
     target: Callable[[Target, str], None]
     progress: Callable[[Phase, int, int, float], None]
@@ -107,10 +110,11 @@ class Session:
         program, version = find_fio() if self._request.engine != "own" and direct else ("", "")
         if self._request.engine == "fio" and not program:
             raise FioError("fio is not installed" if direct else "this filesystem cannot read past the page cache")
-        self._emit.target(Target(opened.kind, size, direct, written, opened.why), version or "own")
+        target = Target(opened.kind, size, direct, written, opened.why)
+        self._emit.target(target, version or "own")
         if opened.kind == "own":
             self._through_the_cache(phases, size)
-        self._reads([*phases[SEQUENTIAL], *phases[RANDOM]], handle, size, direct, program)
+        self._reads([*phases[SEQUENTIAL], *phases[RANDOM]], handle, target, program)
         if opened.kind == "own":
             for phase in phases[FILES]:
                 slots = Slots(opened.folder, own_name(), size, phase.block_bytes, direct=direct)
@@ -211,18 +215,19 @@ class Session:
             self._measure(phase, blocks.sequential, size)
         os.posix_fadvise(self._own, 0, 0, os.POSIX_FADV_DONTNEED)
 
-    def _reads(self, phases: Sequence[Phase], handle: int, size: int, direct: bool, program: str) -> None:
+    def _reads(self, phases: Sequence[Phase], handle: int, target: Target, program: str) -> None:
         for group in _groups(phases):
             if program:
                 try:
-                    self._by_fio(program, handle, size, group)
+                    self._by_fio(program, handle, target.size_bytes, group)
                     continue
                 except FioError as error:
                     if self._request.engine == "fio":
                         raise
                     self._emit.note(f"fio failed ({error}): read by our own reader instead")
+                    self._emit.target(target, "own")
                     program = ""
-            self._by_own(group, handle, size, direct)
+            self._by_own(group, handle, target.size_bytes, target.direct)
 
     def _by_own(self, phases: Sequence[Phase], handle: int, size: int, direct: bool) -> None:
         drop = not direct and self._own >= 0

@@ -33,7 +33,7 @@ from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.own_file import own_name
 from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, Stop, cpu_bound
-from iotop_ai.preflight.storage.session import Request
+from iotop_ai.preflight.storage.session import Emit, Request, Session
 from tests.preflight.storage.places import ext4, mounted, needs_root
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 
@@ -284,6 +284,25 @@ def test_no_two_blocks_that_are_written_are_equal(tmp_path: Path) -> None:
     raw = path.read_bytes()
     assert len(raw) == 6 * MIB
     assert len({raw[at : at + 4096] for at in range(0, len(raw), 4096)}) == 6 * 256
+
+
+def test_figures_after_a_failure_of_fio_are_those_of_our_own_reader(tmp_path: Path) -> None:
+    path, program = tmp_path / "file", tmp_path / "fio"
+    path.write_bytes(os.urandom(MIB))
+    program.write_text("#!/bin/sh\necho no such engine\nexit 1\n")
+    program.chmod(0o755)
+    engines, found, notes = list[str](), list[Measured](), list[str]()
+    emit = Emit(
+        lambda _, engine: engines.append(engine), lambda *_: None, found.append, notes.append, lambda *_: None
+    )
+    one = Session(Request(str(path), ()), emit, Stop(), Clock())
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        one._reads([Phase(SEQUENTIAL, 64 << 10, 1, 0.1)], handle, Target("file", MIB, False), str(program))
+    finally:
+        os.close(handle)
+    assert (engines, len(found)) == (["own"], 1)
+    assert notes == ["fio failed (no such engine): read by our own reader instead"]
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
