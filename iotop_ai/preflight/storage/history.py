@@ -58,7 +58,7 @@ def parse_history(raw: bytes) -> dict[str, tuple[Kept, ...]]:
         whole = json.loads(raw)
         if whole["format"] != FORMAT or len(whole["storages"]) > MOST_STORAGES:
             raise ValueError
-        return {clean(key, 400): tuple(_kept(one) for one in each) for key, each in whole["storages"].items()}
+        return {clean(key, len(key)): tuple(_kept(one) for one in each) for key, each in whole["storages"].items()}
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("not a file of this program") from None
 

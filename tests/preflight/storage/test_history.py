@@ -35,6 +35,12 @@ def test_checks_are_kept_by_storage(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(f"{folder}/{FILE}").st_mode) == 0o600
 
 
+def test_the_serial_numbers_of_many_disks_are_one_storage(tmp_path: Path) -> None:
+    key = "+".join(f"S5XANA0W{number:06}" for number in range(32))
+    keep_check(str(tmp_path), key, Kept(100, "fio", 1e9))
+    assert read_history(str(tmp_path), key) == (Kept(100, "fio", 1e9),)
+
+
 def test_the_file_stays_small(tmp_path: Path) -> None:
     folder = str(tmp_path)
     for number in range(MOST_CHECKS + 3):
