@@ -73,8 +73,9 @@ def _count(value: int | None, more: str = "") -> str | None:
 def _too_warm(state: SmartState, grown: dict[str, str]) -> str | None:
     if state.warning_temperature_minutes is None:
         return None
-    more = grown.get("warning_temperature_minutes", "")
-    return f"{state.warning_temperature_minutes:,} min{more}, critical {state.critical_temperature_minutes or 0:,} min"
+    text = f"{state.warning_temperature_minutes:,} min{grown.get('warning_temperature_minutes', '')}"
+    critical = state.critical_temperature_minutes
+    return text if critical is None else f"{text}, critical {critical:,} min"
 
 
 def _limits(state: SmartState) -> str | None:

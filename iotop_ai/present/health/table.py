@@ -13,7 +13,7 @@ from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
 from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut_spans, place, row
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
-from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, plural
 
 WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
 BLOCK = 9
@@ -179,9 +179,13 @@ def why_rows(one: DiskRow, width: int) -> list[Line]:
 
 
 def kernel_counts_text(state: SmartState) -> str:
-    """The kernel's counts. A SATA disk's answer to a SMART query has a status other than good, too."""
-    not_good = f"{state.io_errors or 0} commands had a status other than good (SMART queries included)"
-    return f"since it found the disk {not_good}, {state.io_timeouts or 0} timed out"
+    """The kernel's counts that are known. A SATA disk's answer to a SMART query has a status other than good, too."""
+    parts = []
+    if state.io_errors is not None:
+        parts.append(f"{plural(state.io_errors, 'command')} had a status other than good (SMART queries included)")
+    if state.io_timeouts is not None:
+        parts.append(f"{state.io_timeouts} timed out")
+    return f"since it found the disk {', '.join(parts)}"
 
 
 def wrapped(width: int, label: str, text: str) -> list[Line]:

@@ -10,6 +10,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.present.health.detail import _hours_ago, most_scroll, resampled
 from iotop_ai.present.health.screen import health_screen_rows
 from iotop_ai.present.health.summary import _two_digits, health, reading_health
+from iotop_ai.present.health.table import kernel_counts_text
 from iotop_ai.present.health.view import (
     Dialogue,
     HealthView,
@@ -281,3 +282,10 @@ def test_a_recording_shows_what_the_live_screen_showed() -> None:
     assert len(again) == 3
     for view in (LIST, LIST._replace(disk="sda"), LIST._replace(disk="nvme0n1")):
         assert text(again[-1], view, 160, 90) == text(live[-1], view, 160, 90)
+
+
+def test_a_count_that_the_kernel_does_not_keep_is_not_0() -> None:
+    both = kernel_counts_text(failing()._replace(io_errors=1))
+    assert both.endswith("disk 1 command had a status other than good (SMART queries included), 2 timed out")
+    old_kernel = kernel_counts_text(failing()._replace(io_timeouts=None))
+    assert old_kernel.endswith("disk 37 commands had a status other than good (SMART queries included)")
