@@ -23,7 +23,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[Line]:
-    """A rule, ``bar_rows`` rows of bars, the bounds, a row each for reads and writes; [] without a request."""
+    """A rule, ``bar_rows`` rows of bars, the bounds, a row each for reads and writes; [] without a request or room."""
     bounds = BOUNDS_MS if width >= _LABEL + _BIN * (len(BOUNDS_MS) + 1) else FEW_BOUNDS_MS
     if width < _LABEL + _BIN * (len(bounds) + 1):
         return []
@@ -32,7 +32,7 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
     if not reads and not writes:
         return []
     title = f"latency, last {histogram.seconds:.0f} s"
-    out = [rule(width, title, _note(frame, key, reads, writes, width - cells(title) - _RULE))]
+    out = [rule(width, title, _note(frame, key, histogram, width - cells(title) - _RULE))]
     bin_width = min(2 * _BIN, (width - _LABEL - 1) // (len(bounds) + 1))
     out += _bars(width, histogram, bin_width, bar_rows)
     names = [_ms(bound) for bound in bounds] + ["more"]
@@ -43,16 +43,17 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
     return out
 
 
-def _note(frame: Frame, key: BlockKey, reads: float, writes: float, room: int) -> list[Span]:
+def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
     """Percentiles of the reads and the writes, with their numbers where there is room.
 
     The kernel adds times up and times no single request: the mean of its interval stands for each.
     """
     parts = []
-    for kind, number in (("read", reads), ("write", writes)):
-        of = await_percentiles(frame.history, key, kind)
-        if of is not None:
-            figures = "/".join(await_text(ms, number) for ms in of)
+    for kind, bins in (("read", histogram.reads), ("write", histogram.writes)):
+        found = await_percentiles(frame.history, key, kind)
+        if found is not None:
+            number = sum(bins)
+            figures = "/".join(await_text(ms, number / histogram.seconds) for ms in found)
             parts.append((kind, number, figures))
     names = "p50/p90/p99 of interval means"
     every = [f"{number:,.0f} {kind}s {figures}" for kind, number, figures in parts]

@@ -21,7 +21,7 @@ from iotop_ai.present.block.figures import (
     slowness,
 )
 from iotop_ai.present.block.graphs import AwaitLimits, device_graph_rows
-from iotop_ai.present.block.table import device_rows
+from iotop_ai.present.block.table import await_text, device_rows
 from iotop_ai.present.health.summary import health, temperature
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
@@ -236,12 +236,11 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
     if facts.read_await_ms is None or not facts.reads_per_s:
         text = f"nothing was read {when}"
         if facts.await_ms is not None:
-            took = f"{figure(facts.await_ms)} ms" if facts.await_ms else "less than 0.1 ms"
-            text += f", a write took {took}"
+            text += f", a write took {figure(facts.await_ms) if facts.await_ms else '<1'} ms"
     else:
         inflation = facts.read_await_ms / facts.normal_ms
         against = "within the typical" if inflation <= 1 else f"{brief(inflation)} x the typical"
-        text = f"a read took {figure(facts.read_await_ms) if facts.read_await_ms else '<0.1'} ms {when}, "
+        text = f"a read took {await_text(facts.read_await_ms, facts.reads_per_s)} ms {when}, "
         text += f"{against} {figure(facts.normal_ms)} ms of {'this disk' if recent.learned else 'its kind'}"
     if facts.serial:
         text += f"; it seeks, so {percent(facts.busy_ratio)} %util is its load"

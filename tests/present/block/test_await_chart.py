@@ -72,6 +72,14 @@ def test_percentiles_count_each_request_by_the_mean_of_its_interval() -> None:
     assert "p50/90/99: r 1.0/50.0/50.0" in await_rows(made, BlockKey("sda", 1), 60, 0)[0].text
 
 
+def test_few_reads_of_0_ms_took_less_than_1_ms() -> None:
+    for reads, text in ((1, "<1"), (20, "<0.1")):
+        made = frame(snapshots(lambda _, reads=reads: Machine((Disk(disk("sda"), reads, MIB),), procs=()), 31))
+        title = await_rows(made, BlockKey("sda", 1), 120, 0)[0].text
+        assert f"{30 * reads} reads {text}/{text}/{text} ms" in title
+        assert f"a read took {text} ms" in lines(DevicePage(), 120, 40, made)[2]
+
+
 def test_a_wide_table_says_how_many_times_the_normal_a_read_takes() -> None:
     table = block_rows(STARVED, VIEW, 160, 6)
     assert "r_await x norm" in table[0].text
