@@ -15,7 +15,7 @@ from iotop_ai.present.text.units import brief, figure, token_of
 LEAST_ROWS = 6
 _LOWEST_MS = 0.1
 _FAR = 10.0
-"""A typical await of more than so many times the peak would flatten the curves: it is a figure only."""
+"""A typical await above this multiple of the peak would flatten the curves: only its figure is shown."""
 
 
 class _Scale(NamedTuple):
@@ -30,7 +30,8 @@ def chart_rows(
     reads: Graph, writes: Graph, width: int, where: Room, rows: int, typical_ms: float | None, *, log: bool
 ) -> list[Line]:
     """``rows`` rows. reads, writes: as the screen's graphs, of which the reads have the limit."""
-    peak = max(reads.data.peak or 0.0, writes.data.peak or 0.0)
+    known = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
+    peak = known or 0.0
     near = typical_ms is not None and 0 < typical_ms <= _FAR * peak
     most = max(peak, typical_ms) if near and typical_ms is not None else peak
     scale = _decades(most, rows) if log else _even(most, rows)
@@ -38,7 +39,7 @@ def chart_rows(
     height = scale.level(typical_ms) if near and typical_ms is not None else 0
     typical = level_dots(where.cells, rows, height) if height else [[0] * where.cells] * rows
     tokens = [token for length, token in token_runs(reads.data, reads.limit) for _ in range(length)]
-    legend = _legend(reads, writes, peak, typical_ms, rows, height, width - where.start - where.cells)
+    legend = _legend(reads, writes, known, typical_ms, rows, height, width - where.start - where.cells)
     out = []
     for y in range(rows):
         name = (" await ms", " log" if log else "")[y] if y < 2 else ""
@@ -90,14 +91,14 @@ def _cells(
 
 
 def _legend(
-    reads: Graph, writes: Graph, peak: float, typical_ms: float | None, rows: int, height: int, room: int
+    reads: Graph, writes: Graph, peak: float | None, typical_ms: float | None, rows: int, height: int, room: int
 ) -> dict[int, list[Span]]:
     """The figures at the right: the peak, now by direction, and the typical await beside its level."""
     now = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
     texts = [graph.text(value) for graph, value in zip((reads, writes), now, strict=True)]
     hot = reads.limit is not None and now[0] is not None and now[0] > reads.limit
     out = {
-        0: [Span("peak ", "dim"), Span(brief(peak), "text")],
+        0: [Span("peak ", "dim"), Span(brief(peak), token_of(brief(peak), "text"))],
         1: [Span("r ", "dim"), Span(texts[0], "bad" if hot else token_of(texts[0], "strong"))],
         2: [Span("w ", "dim"), Span(texts[1], token_of(texts[1]))],
     }

@@ -7,6 +7,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
 from iotop_ai.present.block.figures import device_peaks
+from iotop_ai.present.block.table import mean_size_text
 from iotop_ai.present.job.data_path import fold_names
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field
@@ -41,8 +42,8 @@ def ceilings(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
         Field("aqu-sz", figure(peaks.queue_size)),
     ]
     now = device.rates
-    for label, mean in (("size of a read now", now.read_size_bytes), ("of a write", now.write_size_bytes)):
-        out.append(Field(label, UNDEFINED if mean is None else size(mean)))
+    out.append(Field("size of a read now", mean_size_text(now.read_size_bytes, now.reads_per_s)))
+    out.append(Field("of a write", mean_size_text(now.write_size_bytes, now.writes_per_s)))
     return out
 
 

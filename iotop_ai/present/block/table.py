@@ -70,7 +70,8 @@ def await_text(ms: float | None, done: float | None) -> str:
     return UNDEFINED if done == 0 else UNKNOWN
 
 
-def _bytes(mean: float | None, done: float | None) -> str:
+def mean_size_text(mean: float | None, done: float | None) -> str:
+    """The mean size of a request: "-" without one, "?" when unknown. done: requests per second."""
     if mean is not None:
         return size(mean)
     return UNDEFINED if done == 0 else UNKNOWN
@@ -85,18 +86,18 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
     "rMB/s": lambda r, s: mib(_times(r.read_bytes_per_s, s)),
     "rrqm/s": lambda r, s: count(_times(r.read_merges_per_s, s)),
     "%rrqm": lambda r, s: percent(r.read_merged_ratio),
-    "rareq": lambda r, s: _bytes(r.read_size_bytes, r.reads_per_s),
+    "rareq": lambda r, s: mean_size_text(r.read_size_bytes, r.reads_per_s),
     "r_await": lambda r, s: await_text(r.read_await_ms, r.reads_per_s),
     "w/s": lambda r, s: count(_times(r.writes_per_s, s)),
     "wMB/s": lambda r, s: mib(_times(r.write_bytes_per_s, s)),
     "wrqm/s": lambda r, s: count(_times(r.write_merges_per_s, s)),
     "%wrqm": lambda r, s: percent(r.write_merged_ratio),
-    "wareq": lambda r, s: _bytes(r.write_size_bytes, r.writes_per_s),
+    "wareq": lambda r, s: mean_size_text(r.write_size_bytes, r.writes_per_s),
     "w_await": lambda r, s: await_text(r.write_await_ms, r.writes_per_s),
     "d/s": lambda r, s: count(_times(r.discards_per_s, s)),
     "dMB/s": lambda r, s: mib(_times(r.discard_bytes_per_s, s)),
     "%drqm": lambda r, s: percent(r.discard_merged_ratio),
-    "dareq": lambda r, s: _bytes(r.discard_size_bytes, r.discards_per_s),
+    "dareq": lambda r, s: mean_size_text(r.discard_size_bytes, r.discards_per_s),
     "d_await": lambda r, s: await_text(r.discard_await_ms, r.discards_per_s),
     "f/s": lambda r, s: count(_times(r.flushes_per_s, s)),
     "f_await": lambda r, s: await_text(r.flush_await_ms, r.flushes_per_s),

@@ -150,6 +150,8 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     out += [process_row(width, at, user, key=f"process:{user.process.pid}") for user in users[: max(0, fit)]]
     rest = users[max(0, fit) :]
     if rest and len(out) < height:
-        held = sum(one.process.memory_bytes or 0 for one in rest)
-        out.append(row(width, [Span(f" {len(rest)} more with {brief(held / GIB)} GB", "dim")]))
+        held = [one.process.memory_bytes for one in rest]
+        known = [one for one in held if one is not None]
+        memory = f"{brief(sum(known) / GIB)} GB" if len(known) == len(held) else UNKNOWN
+        out.append(row(width, [Span(f" {len(rest)} more with {memory}", "dim")]))
     return out[:height]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.block.counters import BlockKey
+from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES, BlockKey
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block.await_histogram import await_rows
+from iotop_ai.present.block.devices import all_devices
+from iotop_ai.present.block.facts import ceilings
 from iotop_ai.present.block.figures import Percentiles, await_percentiles
 from iotop_ai.present.block.screen import TABS, DevicePage, device_screen_rows
 from iotop_ai.present.block.table import block_rows
@@ -45,6 +47,16 @@ def test_the_chart_has_its_scale_the_peak_and_the_typical_await() -> None:
     assert sum("typ ≤1.3" in line for line in shown) == 1
     wide = lines(DevicePage("latency"), 160, 48)
     assert sum("typical ≤ 1.3" in line for line in wide) == 1
+
+
+def test_what_is_unknown_at_first_is_not_0() -> None:
+    made = scenes.first()
+    shown = lines(DevicePage("latency"), 80, 24, made)
+    (top,) = (line for line in shown if line.startswith(" await ms"))
+    assert top.rstrip().endswith("peak ?")
+    device = next(one for one in all_devices(STARVED, VIEW) if one.name == "sda")
+    sizes = ceilings(STARVED, VIEW, device._replace(rates=UNKNOWN_BLOCK_RATES))[-2:]
+    assert [one.value for one in sizes] == ["?", "?"]
 
 
 def test_equal_ratios_have_equal_heights_on_the_logarithmic_scale() -> None:

@@ -186,3 +186,12 @@ def test_the_power_of_a_gpu_without_a_limit_has_a_scale_of_its_own() -> None:
     made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 90, power_limit_mw=None),)), 6))
     (power,) = [one for one in gpu_graphs(made, VIEW, "GPU-0000", 40) if one.label == "power"]
     assert (power.data.peak, power.top) == (188.0, 200.0)
+
+
+def test_unknown_memory_of_processes_is_not_0() -> None:
+    for each, text in ((1 << 30, "more with "), (None, "more with ?")):
+        processes = tuple(GpuProcess(100 + n, each, "compute") for n in range(30))
+        made = frame(snapshots(lambda _, p=processes: Machine(gpus=(gpu(0, 90, processes=p),)), 6))
+        (rest,) = [line.text for line in gpu_screen_rows(made, VIEW, 80, 24, "GPU-0000") if "more with" in line.text]
+        assert text in rest
+        assert ("?" in rest) == (each is None)
