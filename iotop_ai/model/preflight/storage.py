@@ -60,8 +60,12 @@ class Measured(NamedTuple):
         return self.size_bytes / self.seconds if self.size_bytes and self.seconds > 0 else None
 
 
+NAMED_FILE = "a file is only read"
+"""``Target.why_not_written`` where the path names the file itself."""
+
+
 class Target(NamedTuple):
-    """What was read. kind: "own" (a file of this check), "file" (the largest one there), "device".
+    """What was read. kind: "own" (a file of this check), "file" (the path itself or the largest one below), "device".
 
     size_bytes: of the part that is read. direct: the page cache is bypassed (O_DIRECT). written_bytes: to our own file.
     why_not_written: why it has no file of its own; "" when it has one.

@@ -16,7 +16,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.direct import ALIGN, open_direct
 from iotop_ai.collectors.io.own_file import create_part, is_named
 from iotop_ai.collectors.machine.dataset_files import Pinned, Tree, open_below
-from iotop_ai.model.preflight.storage import MIB
+from iotop_ai.model.preflight.storage import MIB, NAMED_FILE
 
 MOST_BYTES = 512 * MIB
 """Written at most; and a quarter of the free space at most."""
@@ -66,7 +66,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
         return Opened("device", handle, size, direct, why="a device is only read")
     if stat.S_ISREG(found.st_mode):
         handle, direct = _for_reading(path)
-        return Opened("file", handle, stored_bytes(handle), direct, why="a file is only read")
+        return Opened("file", handle, stored_bytes(handle), direct, why=NAMED_FILE)
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -102,8 +102,6 @@ def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
     most = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
     try:
         own = create_part(own_name(), folder)
-    except FileExistsError:
-        raise
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise

@@ -12,6 +12,7 @@ from iotop_ai.model.preflight.storage import (
     CACHED,
     CREATE,
     FILES,
+    NAMED_FILE,
     RANDOM,
     READAHEAD,
     SEQUENTIAL,
@@ -81,7 +82,7 @@ def target_text(target: Target, engine: str) -> str:
     """What was read and how, in one line."""
     what = {
         "own": f"a file of its own, {amount(target.size_bytes)}, removed again",
-        "file": f"the largest file there, {amount(target.size_bytes)}",
+        "file": f"{_file_words(target)}, {amount(target.size_bytes)}",
         "device": f"the whole device, {amount(target.size_bytes)}",
     }[target.kind]
     reader = "its own reader" if engine == "own" else plain(engine)
@@ -89,6 +90,10 @@ def target_text(target: Target, engine: str) -> str:
     if not target.direct and target.kind != "own":
         how = "through the page cache: parts may come from memory"
     return f"read: {what}; by {reader}, {how}"
+
+
+def _file_words(target: Target) -> str:
+    return "the file itself" if target.why_not_written == NAMED_FILE else "the largest file there"
 
 
 def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> str:

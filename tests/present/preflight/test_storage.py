@@ -8,6 +8,7 @@ from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import (
     FILES,
     MIB,
+    NAMED_FILE,
     RANDOM,
     SEQUENTIAL,
     WRITE,
@@ -55,6 +56,10 @@ def test_what_was_read() -> None:
         "read: a file of its own, 512 MB, removed again; by fio-3.33, past the page cache (O_DIRECT)"
     )
     assert "parts may come from memory" in target_text(Target("file", MIB, False), "own")
+    assert target_text(Target("file", MIB, True, 0, "mounted read-only"), "own").startswith(
+        "read: the largest file there"
+    )
+    assert target_text(Target("file", MIB, True, 0, NAMED_FILE), "own").startswith("read: the file itself, ")
 
 
 def test_titles_and_progress() -> None:
