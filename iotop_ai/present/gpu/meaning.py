@@ -13,7 +13,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
-from iotop_ai.present.text.units import duration, percent, size
+from iotop_ai.present.text.units import duration, percent, plural, size
 
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
 SM_GOOD, SM_POOR = 0.8, 0.5
@@ -85,7 +85,8 @@ def _activity(state: GpuState, rates: GpuRates, context: GpuContext) -> list[Mea
     busy = rates.busy_ratio
     if busy is None:
         if state.instances:
-            return [Meaning("mig", f"MIG: {len(state.instances)} instances, the whole has no utilisation", "dim")]
+            number = plural(len(state.instances), "instance")
+            return [Meaning("mig", f"MIG: {number}, the whole has no utilisation", "dim")]
         return [Meaning("no_busy", "the driver reports no utilisation", "unsure")]
     text = figures(rates)
     if busy >= BUSY:
@@ -238,7 +239,7 @@ def _health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         what = "a remapped row" if detail.rows_pending else "a retired page"
         out.append(Meaning("pending", f"{what} waits for a reset", "warn", "nvidia-smi --gpu-reset when idle"))
     if detail.ecc_uncorrected:
-        text = f"{detail.ecc_uncorrected} uncorrected memory errors since the driver was loaded"
+        text = f"{plural(detail.ecc_uncorrected, 'uncorrected memory error')} since the driver was loaded"
         out.append(Meaning("ecc", text, "bad", "drain, reset; results since then are doubtful"))
     if detail.recovery:
         words = {1: "a reset", 2: "a reboot of the node", 3: "its peers drained", 4: "to be drained and reset"}
@@ -277,7 +278,8 @@ def _place(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
             break
     shared = [one for one in state.processes or () if one.kind == "mps"]
     if shared:
-        out.append(Meaning("mps", f"shared through MPS by {len(shared)} processes", "dim"))
+        number = f"{len(shared)} process{'' if len(shared) == 1 else 'es'}"
+        out.append(Meaning("mps", f"shared through MPS by {number}", "dim"))
     return out
 
 

@@ -21,7 +21,7 @@ from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, place, row, spans_cells
 from iotop_ai.present.text.panel import missing_row
 from iotop_ai.present.text.table import head, rule
-from iotop_ai.present.text.units import GIB, UNKNOWN, brief, percent, size
+from iotop_ai.present.text.units import GIB, UNKNOWN, brief, percent, plural, size
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "detail.back", "gpu.help", "app.quit")
@@ -125,7 +125,9 @@ def _text_token(sentence: Meaning) -> str:
 def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> list[Line]:
     if instances is None:
         return []
-    out = [rule(width, f"{len(instances)} MIG instances", [Span("SM%  occupancy%  tensor%  DRAM%       mem", "dim")])]
+    out = [
+        rule(width, plural(len(instances), "MIG instance"), [Span("SM%  occupancy%  tensor%  DRAM%       mem", "dim")])
+    ]
     for one in instances:
         shares = (one.sm_percent, one.occupancy_percent, one.tensor_percent, one.dram_percent)
         memory = f"{size(one.memory_used_bytes)}/{size(one.memory_total_bytes)}"

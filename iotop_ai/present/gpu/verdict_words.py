@@ -107,12 +107,13 @@ def _because_memory(a: Args) -> Spans:
 
 def _fault(a: Args) -> Spans:
     gpu, what = word(a, "gpu") or "a GPU", word(a, "what")
+    errors = "error" if number(a, "errors") == 1 else "errors"
     faults = {
         "lost": "does not answer any more",
         "rows_failed": "could not remap a memory row",
         "sram_exceeded": "has too many errors in its SRAM",
-        "reset": f"had {whole(a, 'errors')} {'error' if number(a, 'errors') == 1 else 'errors'} ({word(a, 'reason')})",
-        "ecc": f"had {whole(a, 'errors')} uncorrected memory errors",
+        "reset": f"had {whole(a, 'errors')} {errors} ({word(a, 'reason')})",
+        "ecc": f"had {whole(a, 'errors')} uncorrected memory {errors}",
         "recovery": f"waits for {_RECOVERY.get(int(number(a, 'recovery') or 0), 'recovery')}",
     }
     if what == "xid":
@@ -182,7 +183,8 @@ def _because_comm(a: Args) -> Spans:
         full = None if number(a, "link_busy") is None else f"{percent(a, 'link_busy')} full"
         out += [_plain(f"{word(a, 'link')} "), _strong(", ".join(filter(None, (carries, full)))), COMMA]
     if number(a, "nvlinks_down"):
-        out += [_bad(f"{whole(a, 'nvlinks_down')} NVLinks down"), COMMA]
+        links = "NVLink" if number(a, "nvlinks_down") == 1 else "NVLinks"
+        out += [_bad(f"{whole(a, 'nvlinks_down')} {links} down"), COMMA]
     if number(a, "crowded"):
         cause = "they wait for the network between them"
     elif number(a, "stopped"):
@@ -217,7 +219,7 @@ def _because_imbalance(a: Args) -> Spans:
     elif why == "longer":
         out += [SEMI, _plain("it computes longer than they do")]
     elif why == "clock":
-        out += [SEMI, _strong(f"its clock is {whole(a, 'mhz')} MHz"), _plain(f", theirs {whole(a, 'peer_mhz')}")]
+        out += [SEMI, _strong(f"its clock is {whole(a, 'mhz')} MHz"), _plain(f", the others' {whole(a, 'peer_mhz')}")]
     return out
 
 

@@ -141,7 +141,10 @@ def _start_methods(report: Report) -> list[str]:
             states.setdefault(start, set()).add(run.failure is None)
     good = [name for name, found in states.items() if found == {True}]
     bad = [name for name, found in states.items() if False in found]
-    return [f"start methods: {', '.join(good)} works, {', '.join(bad)} fails"] if good and bad else []
+    if not good or not bad:
+        return []
+    works, fails = "works" if len(good) == 1 else "work", "fails" if len(bad) == 1 else "fail"
+    return [f"start methods: {', '.join(good)} {works}, {', '.join(bad)} {fails}"]
 
 
 def _grows(run: Run) -> str:

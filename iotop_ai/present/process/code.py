@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from iotop_ai.model.process.stack import CodeLine, PythonCode, StackFrame, ThreadCode
 from iotop_ai.model.reading import Reading
-from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, plain, row
 from iotop_ai.present.text.panel import reason_row
 from iotop_ai.present.text.table import rule
-from iotop_ai.present.text.units import percent
+from iotop_ai.present.text.units import percent, plural
 from iotop_ai.store.format.secrets import note_redacted
 
 _MOST_THREADS = 6
@@ -60,7 +60,7 @@ def code_rows(code: Reading[PythonCode] | None, width: int, *, looking: bool, bl
     for thread in [first, *others[: _MOST_THREADS - 1]]:
         out += _thread_rows(thread, width)
     more = len(others) + 1 - _MOST_THREADS
-    return [*out, row(width, [Span(f" {more} more threads", "dim")])] if more > 0 else out
+    return [*out, row(width, [Span(f" {plural(more, 'more thread')}", "dim")])] if more > 0 else out
 
 
 def _thread_rows(thread: ThreadCode, width: int) -> list[Line]:
@@ -69,13 +69,13 @@ def _thread_rows(thread: ThreadCode, width: int) -> list[Line]:
         name = [] if out else [Cell(1, cut(plain(thread.name) or str(thread.tid or "thread"), 15), "dim")]
         share = percent(line.looks / thread.looks)
         where = place_text(line.frame)
-        cells = [*name, Cell(20, share, "strong" if not out else "text", right=True), Cell(22, "%", "dim")]
-        at = 24 + len(where) + 2
-        cells += [
+        line_cells = [*name, Cell(20, share, "strong" if not out else "text", right=True), Cell(22, "%", "dim")]
+        at = 24 + cells(where) + 2
+        line_cells += [
             Cell(24, where),
             Cell(at, cut(source_text(line), max(0, width - at - 1)), "strong" if not out else "text"),
         ]
-        out.append(place(width, *cells))
+        out.append(place(width, *line_cells))
         if line.calls:
             out.append(place(width, Cell(24, cut(f"in {calls_text(line)}", width - 25), "dim")))
     return out

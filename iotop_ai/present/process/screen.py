@@ -20,7 +20,7 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, stack_sections
-from iotop_ai.present.text.units import UNKNOWN, clock, duration, size
+from iotop_ai.present.text.units import UNKNOWN, clock, duration, plural, size
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
@@ -173,9 +173,9 @@ def job_of(frame: Frame, key: ProcessKey) -> Job | None:
 def _job_text(job: Job, key: ProcessKey) -> str:
     role = "helper"
     for number, rank in enumerate(job.ranks):
-        place_in = f"rank {number} of {len(job.ranks)}" if len(job.ranks) > 1 else "trainer"
+        own = f"rank {number} of {len(job.ranks)}" if len(job.ranks) > 1 else "trainer"
         if rank.key == key:
-            role = f"{place_in}, {len(rank.workers)} workers" if rank.workers else place_in
+            role = f"{own}, {plural(len(rank.workers), 'worker')}" if rank.workers else own
         elif key in rank.workers:
             where = f" of rank {number}" if len(job.ranks) > 1 else ""
             role = f"worker {rank.workers.index(key) + 1} of {len(rank.workers)}{where}"

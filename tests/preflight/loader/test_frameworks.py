@@ -80,7 +80,7 @@ def test_a_dataset_that_spawn_cannot_send(folder: Path) -> None:
     kinds = [run["failure"] and run["failure"]["kind"] for run in found["runs"]]
     assert kinds == [None, "pickle", "pickle"]
     assert 'multiprocessing_context="fork"' in found["recommended"]["patch"]
-    assert "start methods: fork works, spawn, forkserver fails" in found["findings"]
+    assert "start methods: fork works, spawn, forkserver fail" in found["findings"]
 
 
 @needs_torch

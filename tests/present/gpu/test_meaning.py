@@ -171,3 +171,8 @@ def test_unknown_figures_give_no_sentence() -> None:
     unknown = GpuRates(*[None] * 8)
     assert [one.id for one in of(unknown, GpuState("GPU-1", 0, "x"), None)] == ["no_busy"]
     assert of(None, GpuState("GPU-1", 0, "x"), None) == []
+
+
+def test_one_of_a_kind_has_no_plural() -> None:
+    found = of(RATES, detail=DETAIL._replace(ecc_uncorrected=1))
+    assert text_of("ecc", found) == "1 uncorrected memory error since the driver was loaded"
