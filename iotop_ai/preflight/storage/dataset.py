@@ -1,7 +1,7 @@
 """A dataset's own files, read as a loader reads them: whole, through the page cache, with the kernel's read-ahead.
 
 Only sampled files of which nothing is in memory are read, and they are evicted again, so that the page cache is as
-before. Where all are in memory, they are read past it.
+before. Where too few of them are left, those in memory are read past it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ CHUNK = 128 * KIB
 LEAST_COLD = 16
 """With fewer files out of memory their reads prove nothing."""
 USES = 3
-"""Of the sample: its pictures are decoded, one reader reads it, several do."""
+"""Uses of the sample: its pictures are decoded, one reader reads it, several readers read it."""
 _LOOK_S = 1.0
 
 
 class Scanned(NamedTuple):
     """The dataset and the sample to read: (path, whether it may be evicted afterwards).
 
-    Paths are below the top; from "/" where a link leads out of it. linked_pictures: those whose link names a picture.
+    Paths are below the top; from "/" where a link leads out of it.
+    linked_pictures: files whose link has a picture's name.
     """
 
     dataset: Dataset
@@ -50,13 +51,16 @@ class Scanned(NamedTuple):
         return not self.dataset.past and not all(evict for _, evict in self.files)
 
     def part(self, number: int) -> tuple[tuple[str, bool], ...]:
-        """The files of one of USES uses: its own ones where each is read once, else all, from its own ones on."""
+        """The files of one of USES uses: its own part where each file is read once, else all, its own part first."""
         begin, end = (at * len(self.files) // USES for at in (number, number + 1))
         return self.files[begin:end] if self.once else self.files[begin:] + self.files[:begin]
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
-    """Look at the files for at most so long; the caller closes the top. show: files, bytes so far. Raises OSError."""
+    """Look at the files for ``seconds`` at most; the caller closes the top. Raises OSError.
+
+    show: files, bytes so far.
+    """
     whole = os.path.realpath(path)
     if os.path.isdir(whole):
         top = Pinned(os.open(whole, FOLDER), ".", whole)
@@ -87,7 +91,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     complete = in_time and not (tree.elsewhere or links.folders)
     dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1])
     dataset = dataset._replace(unreadable=tree.unreadable, elsewhere=tree.elsewhere, linked_folders=links.folders)
-    return _looked_at(dataset, top, sample.paths, clock)._replace(linked_pictures=frozenset(links.pictures))
+    return _with_residency(dataset, top, sample.paths, clock)._replace(linked_pictures=frozenset(links.pictures))
 
 
 class _Links:
@@ -136,8 +140,8 @@ def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
         os.close(root)
 
 
-def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
-    """With the share of the sample in the page cache, and the files that can be read cold."""
+def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
+    """The dataset with the share of the sample in the page cache, and the files that can be read cold."""
     cache, end_ns = PageCache(), clock.monotonic_ns() + int(_LOOK_S * 1e9)
     resident = known = sampled = holes = 0
     cold: list[tuple[str, bool]] = []
@@ -172,20 +176,20 @@ def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], 
 
 
 class Files:
-    """Reads of whole files, ``files`` of the scan. readers: at most one for each file, as two would share one."""
+    """Reads whole files, ``files`` of the scan. readers: at most one for each file, so that no two share one."""
 
     def __init__(self, scanned: Scanned, files: Sequence[tuple[str, bool]], readers: int) -> None:
         self._top, self._files, self._past = scanned.top, files, scanned.dataset.past
         self._readers = readers
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """One file, of those of one reader only; the bytes read."""
+        """Read the reader's next file; the bytes read, NOTHING where the file is gone."""
         turn, reader = divmod(number, self._readers)
         mine = -(-(len(self._files) - reader) // self._readers)
         path, evict = self._files[reader + self._readers * (turn % mine)]
         try:
             handle, _ = _open(self._top, path, direct=self._past)
-        except FileNotFoundError:  # it went meanwhile
+        except FileNotFoundError:  # removed meanwhile
             return NOTHING
         try:
             done = 0

@@ -20,12 +20,12 @@ MOST_FILES, MOST_BYTES = 32, 32 << 20
 _TIMEOUT_S = 15.0
 _TICK_S = 0.2
 _KILLED_S = 1.0
-"""A killed Python that waits for a storage does not end."""
+"""Wait for a killed Python: one that waits for storage does not end."""
 _SOURCE = Path(__file__).with_name("decode_child.py")
 
 
 def is_picture(path: str) -> bool:
-    """Whether a file's name says so."""
+    """Whether a file is a picture, by its name."""
     return path.lower().endswith(PICTURES)
 
 
@@ -40,7 +40,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, going: Callable[[]
     command = [python, "-c", _SOURCE.read_text()]
     end_ns = clock.monotonic_ns() + int(_TIMEOUT_S * 1e9)
     try:
-        # A pipe could not be filled beside the waits.
+        # Not a pipe, which nothing would fill while the child is waited for.
         with open(os.memfd_create("pictures"), "w+b") as source:
             source.write(b"".join(struct.pack(">I", len(each)) + each for each in files))
             source.seek(0)

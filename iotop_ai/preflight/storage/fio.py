@@ -23,7 +23,7 @@ from iotop_ai.model.preflight.storage import RANDOM, Latency, Measured, Phase
 from iotop_ai.preflight.storage.reader import HANG_S, READ_MOST_BYTES, HangError, Stop
 
 OVERHEAD_S = 0.35
-"""Its start and end."""
+"""Time that fio takes to start and to end."""
 LEAST_S = 0.2
 _TICK_S = 0.05
 _BUSY_PERCENT = 90.0
@@ -32,7 +32,7 @@ _LARGEST = 4 << 20
 
 
 class FioError(Exception):
-    """fio could not do it; the message is its own."""
+    """fio failed; the message is its own."""
 
 
 def find_fio() -> tuple[str, str]:

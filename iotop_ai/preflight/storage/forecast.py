@@ -32,7 +32,7 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     demand = Demand(samples_per_s, workers, size, cores)
     report = report._replace(demand=demand)
     found = [one for one in report.results if one.name == (FILES if dataset is None else DATASET)]
-    # The second row's readers are the workers, or fewer where the files are.
+    # The second row has as many readers as there are workers, or one per file where there are fewer files.
     rows = found[:1] if workers < 2 else found[:2]
     rates = [rate for one in rows if (rate := _samples_per_s(one, dataset, sample_bytes)) is not None]
     if not rates or found[0].depth != 1 or len(rates) < min(2, workers):

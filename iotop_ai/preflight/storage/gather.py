@@ -58,7 +58,7 @@ def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[R
 def compared(report: Report, seconds: float) -> Report:
     """The report with what is slower than before; keeps this run's figures for the next.
 
-    Not those of another program's file, which may lie anywhere on the disk or be compressed.
+    A file of another program is not compared: it may lie anywhere on the disk or be compressed.
     """
     key, target = report.place.key, report.target
     if not key or target is None or target.kind == "file" or not target.direct or seconds < LEAST_KEPT_S:

@@ -79,7 +79,7 @@ def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], r
 def _with_disks(place: Place, chain: tuple[str, ...], infos: Mapping[str, BlockInfo], root: Root) -> Place:
     """With kind, nominal speed, limits and key of the disks."""
     disks = [infos[name] for name in place.disks if name in infos]
-    # Those below a loop's file, too: a limit on them holds the loop back.
+    # The disks below a loop's file, too: a limit on them holds the loop back.
     names = dict.fromkeys([*chain, *place.disks, *(below for disk in disks for below in disk.below)])
     numbers = {f"{infos[name].major}:{infos[name].minor}" for name in names if name in infos}
     nominal = nominal_of(disks[0]) if len(disks) == 1 else None
@@ -96,7 +96,7 @@ def _limits(root: Root, numbers: set[str]) -> tuple[IoLimit, ...]:
 
 
 def _key(place: Place, disks: list[BlockInfo]) -> str:
-    """A name that is another disk's at no time: serial numbers, a loop's file, a server's export."""
+    """A name that no other storage gets: serial numbers, a loop's file, a server's export; "" without one."""
     serials = [disk.serial for disk in disks]
     if serials and all(serials):
         return "+".join(sorted(serials))

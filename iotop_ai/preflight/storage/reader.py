@@ -1,4 +1,4 @@
-"""Our own reader: processes that repeat one operation, each with one at a time, and the time of each operation.
+"""Our own reader: processes that each repeat one operation, one at a time, and the time of each operation.
 
 Processes, as a loader's workers are: threads of one interpreter would wait for each other, at 4 readers for 10 ms. They
 are forked, so the caller may have one thread only. A process that waits in the kernel cannot be ended: when no
@@ -43,7 +43,7 @@ Show = Callable[[int, int, float], None]
 
 
 class HangError(Exception):
-    """No operation ended for so many seconds."""
+    """No operation ended for ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -229,9 +229,9 @@ class _EachProcess:
 
 
 class Blocks:
-    """Reads of one block each from an open file. direct: False drops each block from the page cache after its read.
+    """Reads of one block each from an open file. span: bytes that are read, from the start.
 
-    span: bytes that are read, from the start.
+    drop: each block is dropped from the page cache after its read.
     """
 
     def __init__(self, handle: int, span: int, block: int, *, drop: bool = False) -> None:

@@ -39,7 +39,7 @@ _SYNC_FAST_NS = 100_000_000
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
 _BLOCK = 4096
-"""Of storages that find equal blocks."""
+"""Block size of storage that stores equal blocks once."""
 
 
 class Request(NamedTuple):
@@ -104,7 +104,9 @@ class Session:
         holes = opened.kind == "file" and size < os.fstat(handle).st_size
         if size < LEAST_BYTES and not (self._stop.is_set() or written):
             part = " before its first hole" if holes else ""
-            raise OSError(22, f"holds less than {LEAST_BYTES // MIB} MB{part}: too little to show a disk's speed")
+            raise OSError(
+                errno.EINVAL, f"holds less than {LEAST_BYTES // MIB} MB{part}: too little to show a disk's speed"
+            )
         if holes:
             self._emit.note(f"the file has holes, which are not stored: its first {size // MIB} MB are read")
         program, version = find_fio() if self._request.engine != "own" and direct else ("", "")
@@ -181,7 +183,7 @@ class Session:
             self._emit.result(found)
 
     def _metadata(self, phases: dict[str, list[Phase]]) -> None:
-        """Create and delete, open and stat our own file: at no time is there a second one."""
+        """Create and delete, open and stat our own file: there is never a second one."""
         assert self._opened is not None
         folder, name = self._opened.folder, own_name()
         for phase in phases[STAT]:
@@ -285,7 +287,7 @@ def _create_delete(folder: int, name: str) -> int:
 
 
 class _Writing:
-    """Each operation writes a few MiB and flushes them; more each time while that is fast, as one checkpoint is."""
+    """Each operation writes a few MiB and flushes them; more each time while that is fast, as for a checkpoint."""
 
     def __init__(self, handle: int, most_bytes: int, clock: Clock) -> None:
         self._handle, self._most, self._clock = handle, most_bytes // MIB, clock

@@ -94,7 +94,7 @@ def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[floa
 
 
 class Percentiles(NamedTuple):
-    """Awaits in ms below which so many percent of the requests lie, each by the mean of its interval."""
+    """Awaits in ms that 50, 90 and 99 % of the requests do not exceed, each by the mean of its interval."""
 
     p50: float
     p90: float

@@ -25,7 +25,7 @@ class DeviceTotals(NamedTuple):
 
     @property
     def direction(self) -> str:
-        """read or write: what it moved more bytes by."""
+        """The direction in which it moved more bytes: "read" or "write"."""
         return "write" if self.write_bytes_per_s > self.read_bytes_per_s else "read"
 
     @property
@@ -45,8 +45,8 @@ def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
     """Totals of each device that was not idle throughout the history; see ``NO_TOTALS`` for the others."""
     sums: dict[BlockKey, list[float]] = {}
     active: set[BlockKey] = set()
-    for rated in [sample.block for sample in frame.history]:
-        renewed = rated.renewed
+    for sample in frame.history:
+        rated, renewed = sample.block, sample.block.renewed
         seconds = (rated.seconds or 0.0) if renewed else 0.0
         for key, rates in (rated.value or {}).items():
             if rates is IDLE_BLOCK_RATES:

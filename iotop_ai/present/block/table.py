@@ -46,14 +46,15 @@ COLUMNS = (
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )
-"""iostat's columns in its order, and how many times the normal await of reads it is. The title is the id, but for the
-sizes; while accumulating it loses its "/s".
+"""iostat's columns in its order, among them r_await as a multiple of the normal one ("x norm"); then usage and health.
+
+While accumulating, a title loses its "/s".
 """
 
 _WIDE, _REASON_WIDTH = 140, 16
 """From this width on, the health column has room for the reason."""
 _LONG_WORDS = {"not read": "not checked"}
-"""Of the health column, where it has the room."""
+"""Longer words of the health column, where it has room for them."""
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
 
 

@@ -1,4 +1,4 @@
-"""The viewer's choices on the fleet's screens, and what was asked when."""
+"""The viewer's choices on the fleet's screens, and the age of their figures."""
 
 from __future__ import annotations
 

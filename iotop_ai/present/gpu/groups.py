@@ -176,7 +176,7 @@ def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
 
 
 def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...], ...]:
-    """The rows of the panel in ``height`` rows, top to bottom, with those that have no room: each GPU where all fit."""
+    """The groups of the panel, top to bottom, also those without room: each GPU alone where all fit in ``height`` rows."""
     every = gpus(frame, view)
     return tuple((gpu,) for gpu in every) if height - 1 >= len(every) else gpu_groups(frame, view)
 

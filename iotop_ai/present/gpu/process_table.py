@@ -21,7 +21,7 @@ PROCESS_COLUMNS = (
 )
 
 
-def placed(columns: Sequence[Column], width: int) -> list[ColumnSlot]:
+def process_slots(columns: Sequence[Column], width: int) -> list[ColumnSlot]:
     """The columns that fit behind the name."""
     return place_columns(fit_columns(columns, width - NAME_CELLS - 1), NAME_CELLS, width - 1)
 

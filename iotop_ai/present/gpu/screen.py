@@ -11,7 +11,7 @@ from iotop_ai.present.gpu.facts import facts
 from iotop_ai.present.gpu.graphs import TALLEST, gpu_graph_rows, gpu_graphs
 from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
 from iotop_ai.present.gpu.meaning import Meaning, worst
-from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, placed, process_row
+from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, process_row, process_slots
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
 from iotop_ai.present.screen.graphs import room
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
@@ -143,7 +143,7 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     """Titles, then the processes with most memory; the last row counts those that did not fit."""
     if height <= 0:
         return []
-    at = placed(PROCESS_COLUMNS, width)
+    at = process_slots(PROCESS_COLUMNS, width)
     out = [head(width, "processes", at)]
     if not users:
         text = "none" if users is not None else "? the driver does not list them"

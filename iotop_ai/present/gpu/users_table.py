@@ -1,11 +1,11 @@
-"""Who uses the GPUs: a row per user with its memory and processes, then a row per process."""
+"""The users of the GPUs: a row per user with its memory and processes, then a row per process."""
 
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu.groups import gpus, number_runs
-from iotop_ai.present.gpu.process_table import NAME_CELLS, PROCESS_COLUMNS, placed, process_row
+from iotop_ai.present.gpu.process_table import NAME_CELLS, PROCESS_COLUMNS, process_row, process_slots
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
@@ -19,11 +19,11 @@ USER_COLUMNS = (
 )
 _GPU_COLUMN = Column("gpu", "GPU", 5, 0, 6, left=True)
 _COLUMNS = (_GPU_COLUMN, *(one._replace(drop=0) if one.id == "user" else one for one in PROCESS_COLUMNS))
-"""Whose it is stays to the last."""
+"""The user's column is the last to go."""
 
 
 class _Use(NamedTuple):
-    """A process on a GPU with that one's number."""
+    """A process on a GPU, with the GPU's number."""
 
     gpu: int
     user: GpuUser
@@ -77,7 +77,7 @@ def _memory_text(uses: list[_Use]) -> str:
 def _processes(width: int, uses: list[_Use], height: int) -> list[Line]:
     if height < 2:
         return []
-    at = placed(_COLUMNS, width)
+    at = process_slots(_COLUMNS, width)
     out = [head(width, "processes on GPUs", at)]
     uses = sorted(uses, key=lambda use: (-(use.user.process.memory_bytes or 0), use.gpu, use.user.process.pid))
     fit = height - 1 if len(uses) <= height - 1 else height - 2
