@@ -126,8 +126,8 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     """The devices with a row of their own: the guilty one first, then disks and arrays, last loop, ram, zram and rom.
 
-    Loop, ram, zram and rom devices have a row only when they were active in the last minute. A device that folds under another one
-    (partitions, volumes of one disk, members of an array, paths) has a row of its own only when the user asked for it.
+    Loop, ram, zram and rom devices have a row only when they were active in the last minute. A device that folds under
+    another one (partitions, volumes of one disk, members of an array, paths) has its own row only on request.
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:

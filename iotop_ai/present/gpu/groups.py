@@ -176,7 +176,7 @@ def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
 
 
 def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...], ...]:
-    """The groups of the panel, top to bottom, also those without room: each GPU alone where all fit in ``height`` rows."""
+    """The panel's groups, top to bottom, also those without room; each GPU alone where all fit in ``height`` rows."""
     every = gpus(frame, view)
     return tuple((gpu,) for gpu in every) if height - 1 >= len(every) else gpu_groups(frame, view)
 

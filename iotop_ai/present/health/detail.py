@@ -226,7 +226,8 @@ def _curves(state: SmartState, width: int) -> list[Line]:
 def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
     """A figure at ``slots`` moments, evenly from the first point to the last.
 
-    Each is the value of the newest reading so far; None between readings more than a day and a half apart.
+    Each is the value of the newest reading so far; None between readings that lie more than a day and a half apart, and
+    more than three times as far as they do on average.
     """
     first, last = points[0].wall_s, points[-1].wall_s
     longest = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))

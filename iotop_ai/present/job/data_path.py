@@ -246,12 +246,11 @@ def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) ->
     if not info.slaves:
         return [top]
     below = devices.leaves(device.name, frame)
-    short = [n[:-2] if n.startswith("nvme") and n.endswith("n1") else n for n in below]
     leaf = known.get(below[0])
     many = f" {leaf.detail}" if details and leaf is not None and leaf.detail else ""
     if details and len(below) > 1:
         many += f" x{len(below)}"
-    return [top, [Span(fold_names(short)), Span(many, "dim")]]
+    return [top, [Span(fold_names([*map(devices.without_namespace, below)])), Span(many, "dim")]]
 
 
 def _waits(frame: Frame, view: View, width: int) -> Line:

@@ -74,14 +74,14 @@ _EVIDENCE = {
     "ray": "uses Ray",
     "notebook": "notebook",
 }
-"""What the screen calls each word of evidence."""
+"""The screen's words for each word of evidence."""
 _KINDS = {
     "ray": "tasks and actors of Ray",
     "prep": "those of a Hugging Face dataset's map()",
     "env": "simulated environments, which load no data",
     "pool": "a pool of multiprocessing",
 }
-"""What the screen calls each kind of workers but loaders, which the evidence names."""
+"""The screen's words for each kind of workers except loaders, which the evidence names."""
 
 
 class JobRow(NamedTuple):
@@ -262,20 +262,22 @@ def _clock(milliseconds: int) -> str:
 
 def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     """Its loss, the evidence that it is a job, its limits and its mounts."""
-    job, put = one.facts.job, one.facts.place
+    job, own_place = one.facts.job, one.facts.place
     known = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(word, word) for word in job.evidence))))
     kinds = dict.fromkeys(_KINDS[rank.worker_kind] for rank in job.ranks if rank.worker_kind in _KINDS)
     hidden = _hidden(frame, job)
-    limits = [f"{limit_text({'what': i.what, 'limit': float(i.value)})} ({i.what} in {i.file})" for i in put.limits]
-    if put.cpu_cores is not None:
-        limits.append(f"CPU quota {figure(put.cpu_cores).removesuffix('.0')} cores")
-    if put.allowed_cores is not None:
-        limits.append(f"may run on {put.allowed_cores} CPUs")
-    if put.memory_limit_bytes is not None:
-        limits.append(f"memory {size(put.memory_used_bytes)}B of {size(put.memory_limit_bytes)}B")
-    if put.shm_total_bytes:
-        limits.append(f"/dev/shm {size(put.shm_used_bytes)}B of {size(put.shm_total_bytes)}B")
-    mounts = [f"{mount.path} {mount.fstype}" for mount in put.mounts]
+    limits = [
+        f"{limit_text({'what': i.what, 'limit': float(i.value)})} ({i.what} in {i.file})" for i in own_place.limits
+    ]
+    if own_place.cpu_cores is not None:
+        limits.append(f"CPU quota {figure(own_place.cpu_cores).removesuffix('.0')} cores")
+    if own_place.allowed_cores is not None:
+        limits.append(f"may run on {own_place.allowed_cores} CPUs")
+    if own_place.memory_limit_bytes is not None:
+        limits.append(f"memory {size(own_place.memory_used_bytes)}B of {size(own_place.memory_limit_bytes)}B")
+    if own_place.shm_total_bytes:
+        limits.append(f"/dev/shm {size(own_place.shm_used_bytes)}B of {size(own_place.shm_total_bytes)}B")
+    mounts = [f"{mount.path} {mount.fstype}" for mount in own_place.mounts]
     group = cgroup_text(frame, job.key)
     steps, by_rank = steps_text(frame, job), ranks_text(frame, job)
     return [
@@ -292,7 +294,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
 
 
 def _lost_text(frame: Frame, one: JobRow) -> str:
-    """Its lost time: of the rows of its time; by the verdicts that named a loss where those were not recorded."""
+    """Its lost time: the sum of its losing shares; where these are not recorded, the time of verdicts with a loss."""
     counts = _counts(frame, one)
     if counts is None:
         hours, since, gpu_hours = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named", one.lost_h
@@ -304,7 +306,7 @@ def _lost_text(frame: Frame, one: JobRow) -> str:
 
 
 def _hidden(frame: Frame, job: Job) -> str:
-    """What of the job this user may not read; "" when all is readable."""
+    """The parts of the job that this user may not read; "" when all are readable."""
     words = list(job.hidden)
     table = frame.snapshot.processes.value
     if table is not None and not job.members.isdisjoint(table.denied):

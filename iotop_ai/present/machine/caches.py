@@ -59,7 +59,7 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
 
 
 def _is_person(uid: int, own: int | None) -> bool:
-    """Whether a user's processes count: people's, and to anybody else those of root."""
+    """Whether a user's processes count: those of people, and those of root unless the viewer is root."""
     return FIRST_USER <= uid != _NOBODY or (uid == 0 and own != 0)
 
 

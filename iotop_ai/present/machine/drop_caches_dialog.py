@@ -120,7 +120,7 @@ def _doing(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[
     head = labelled("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
     if view.doing.startswith("writing"):
         head += labelled("left", f"{amount(levels.dirty_bytes)} are not written yet", width)
-    return head, [[Span("   Esc", "key"), Span(":close; it goes on, a message tells its end", "dim")]]
+    return head, [[Span("   Esc", "key"), Span(":close; it goes on, a message reports its end", "dim")]]
 
 
 def _done(view: DropView, width: int) -> tuple[list[Row], list[Row]]:

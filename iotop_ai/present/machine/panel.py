@@ -141,7 +141,7 @@ def _mount(path: str, reading: Reading[FilesystemUsage], culprit: Culprit) -> li
 
 
 def _net(frame: Frame, width: int) -> list[Span]:
-    """The one or two busiest links: Gbit/s against their speed, MB/s where the speed is unknown."""
+    """The two or, on a wide screen, four busiest links: Gbit/s against their speed, MB/s where that is unknown."""
     table, rates = frame.snapshot.network.value, frame.sample.network.value or {}
     if not table:
         return []

@@ -15,7 +15,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, plain
 from iotop_ai.present.text.units import brief, count
 
-TITLE = "CHECK A STORAGE"
+TITLE = "CHECK STORAGE"
 SECONDS = 10.0
 MOST_BYTES = 512 * MIB
 _NAME, _FIGURE = 25, 9
@@ -41,9 +41,9 @@ class CheckView(NamedTuple):
 
 
 def proposed_path(frame: Frame, view: View, device: str = "") -> str:
-    """What is likely to be checked: the mount of the job's data, else of the selected device, else the device itself.
+    """The likely path: the mount of the job's data, else of the selected device, else the device itself.
 
-    device: that of the page in front, which comes first.
+    device: the device of the page in front, which takes precedence.
     """
     job = None if device or view.device else current_job(frame)
     mount = None if job is None else job_mount(frame, job)

@@ -44,7 +44,7 @@ class ProcessTarget(NamedTuple):
 
 
 def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
-    """Those of the processes that share a row which still exist; None when all have ended."""
+    """The processes of a shared row that still exist; None when all have ended."""
     table = now.processes.value
     existing = () if table is None else tuple(key for key in keys if key in table.info)
     if table is None or not existing:

@@ -238,7 +238,7 @@ def ungrouped(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Gr
 def _queried(
     table: ProcessTable, wanted: Filter, rates: Mapping[ProcessKey, ProcessRates] | None, tagged: frozenset[ProcessKey]
 ) -> ProcessTable:
-    """The table with those processes only that a query matches."""
+    """The table with only the processes that a query matches."""
 
     def subject(key: ProcessKey, info: ProcessInfo) -> Subject:
         rate = None if rates is None else rates.get(key) or _idle_rates(table, key)

@@ -35,7 +35,7 @@ from iotop_ai.present.text.table import Column, fit_columns, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent, plural, size
 from iotop_ai.present.verdict.advice import limit_text
 
-_READ_ONLY_LIVE = "names and waits of threads, open files, sockets, limits, environment"
+_ONLY_LIVE = "names and waits of threads, open files, sockets, limits, environment"
 _MOST_THREADS, _MOST_FILES, _MOST_SOCKETS = 100, 500, 200
 _WAITS = {
     DISK: "disk",
@@ -48,7 +48,7 @@ _WAITS = {
 }
 """Words of the places of model/job/task_states.py."""
 _CALLS = {"timer": "timer", "futex": "lock", "pipe": "pipe", "socket": "network", "unix": "local socket"}
-"""Words of what a system call waits for, where the kernel function does not tell."""
+"""Words for the target of a system call, where the kernel function does not name the wait."""
 THREAD_COLUMNS = (
     Column("name", "name", 18, 0, 24, left=True, gap=2),
     Column("state", "state", 7, 0, left=True, gap=2),
@@ -83,7 +83,7 @@ def part_rows(
     if detail is None and not absent:
         return [rule(width, "threads"), row(width, [Span(" reading ...", "dim")])]
     if detail is None:
-        rest = wrap(f"{_READ_ONLY_LIVE}: {absent}", max(20, width - 2))
+        rest = wrap(f"{_ONLY_LIVE}: {absent}", max(20, width - 2))
         nothing = [rule(width, "the rest"), *(row(width, [Span(f" {text}", "dim")]) for text in rest)]
         return stack_sections([_recorded_threads(frame, key, width), nothing], width, spread=spread)
     parts: list[list[Line]] = [
@@ -104,7 +104,7 @@ def _part(width: int, title: str, reading: Reading[Any], rows: Callable[[Any], l
 
 
 def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
-    """What a Snapshot holds of them: the states of busy processes, and where the main thread sleeps."""
+    """The threads as a Snapshot knows them: states of busy processes, and where the main thread sleeps."""
     table = frame.snapshot.processes.value
     if table is None:
         return []

@@ -131,7 +131,7 @@ LIVE: dict[str, Answer] = {
     "interval.longer": Answer(r"every [0-9.]+ s"),
     "interval.shorter": Answer(r"every [0-9.]+ s"),
     "act.drop_caches": Answer("DROP CACHES", ESC),
-    "act.check": Answer("CHECK A STORAGE", ESC),
+    "act.check": Answer("CHECK STORAGE", ESC),
     "act.delay_accounting": Answer("DELAY ACCOUNTING", ESC),
     "act.signal": Answer("PROCESS", ESC, ("to process",)),
     "act.nice": Answer("PROCESS", ESC),
@@ -158,7 +158,7 @@ ON_DEVICE: dict[str, Answer] = {
     "disk.health": Answer("Up/Down:scroll", ESC),
     "disk.tab": Answer(r"\[latency\]", ("BTab",)),
     "disk.previous_tab": Answer(r"\[facts\]", ("Tab",)),
-    "disk.check": Answer("CHECK A STORAGE", ESC),
+    "disk.check": Answer("CHECK STORAGE", ESC),
     "disk.log": Answer("logarithmic scale", ("l",)),
     "disk.help": Answer("means unknown, never zero", ESC),
 }
