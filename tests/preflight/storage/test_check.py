@@ -286,15 +286,28 @@ def test_no_two_blocks_that_are_written_are_equal(tmp_path: Path) -> None:
     assert len({raw[at : at + 4096] for at in range(0, len(raw), 4096)}) == 6 * 256
 
 
+def test_a_run_that_is_stopped_while_some_readers_end_has_no_result() -> None:
+    def uneven(_buffer: object, number: int) -> int:
+        time.sleep(5.0 if number % 2 else 0.01)
+        return 4096
+
+    stop = Stop()
+
+    def stop_soon(_ops: int, _size: int, seconds: float) -> None:
+        if seconds > 0.4:
+            stop.set()
+
+    one = Run(Phase(RANDOM, 4096, 2, 0.1), uneven, Bounds(stop), Clock())
+    assert one.measure(stop_soon).ops == 0
+
+
 def test_figures_after_a_failure_of_fio_are_those_of_our_own_reader(tmp_path: Path) -> None:
     path, program = tmp_path / "file", tmp_path / "fio"
     path.write_bytes(os.urandom(MIB))
     program.write_text("#!/bin/sh\necho no such engine\nexit 1\n")
     program.chmod(0o755)
     engines, found, notes = list[str](), list[Measured](), list[str]()
-    emit = Emit(
-        lambda _, engine: engines.append(engine), lambda *_: None, found.append, notes.append, lambda *_: None
-    )
+    emit = Emit(lambda _, engine: engines.append(engine), lambda *_: None, found.append, notes.append, lambda *_: None)
     one = Session(Request(str(path), ()), emit, Stop(), Clock())
     handle = os.open(path, os.O_RDONLY)
     try:
