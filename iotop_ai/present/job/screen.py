@@ -85,7 +85,7 @@ _KINDS = {
 
 
 class JobRow(NamedTuple):
-    """One job of the list. lost_h: GPU-hours so far, None without a GPU. device: "" when unknown."""
+    """One job of the list. lost_h: GPU-hours so far, None without a GPU or its use. device: "" when unknown."""
 
     facts: JobFacts
     lost_h: float | None

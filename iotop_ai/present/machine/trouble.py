@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.line import Span
-from iotop_ai.present.text.units import figure, percent, size
+from iotop_ai.present.text.units import figure, percent, plural, size
 
 RETRANSMITS = 0.01
 """At 1 % of the segments TCP's throughput falls noticeably (Mathis et al. 1997: with 1/sqrt of the loss)."""
@@ -53,7 +53,7 @@ def _btrfs(frame: Frame) -> list[Span]:
     for uuid, filesystem in () if table is None else table.btrfs.items():
         if filesystem.whole:
             name = filesystem.label or uuid[:8]
-            return [Span(f"btrfs {name} ", "dim"), Span(f"{filesystem.whole} errors", "warn")]
+            return [Span(f"btrfs {name} ", "dim"), Span(plural(filesystem.whole, "error"), "warn")]
     return []
 
 

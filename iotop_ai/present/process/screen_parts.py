@@ -175,7 +175,7 @@ def _most(cpu: Mapping[int, float], ones: list[ThreadDetail]) -> float | None:
 def _files(frame: Frame, width: int, found: OpenFiles) -> list[Line]:
     room = max(24, width - 42) if width < 120 else width - 60
     at = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
-    number = f"{found.number}{'+' if found.more else ''} descriptors"
+    number = f"{found.number}+ descriptors" if found.more else plural(found.number, "descriptor")
     out = [head(width, "open files", at, note=number)]
     for one in sorted(found.files, key=_file_order)[:_MOST_FILES]:
         name, token = disk_of(frame, one.mount)
