@@ -36,7 +36,7 @@ class Dataset(NamedTuple):
     files, size_bytes: as far as the scan came; complete: whether that is all. p10_bytes, p50_bytes, p90_bytes,
     most_bytes: sizes of single files. sampled: files of the random sample; resident_bytes, known_bytes: of those whose
     state this user may know, how much is in the page cache. cold: sampled files of which nothing was in memory; past:
-    whether these are too few, so that those in memory are read past the page cache. unreadable: files that could not be read.
+    whether these are too few, so that those in memory are read past the page cache. unreadable: unreadable files.
     holes: further files of the sample with holes, which are not read. elsewhere, linked_folders: folders that were left
     out because they are on other filesystems, or links.
     """
