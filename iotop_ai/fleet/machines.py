@@ -135,9 +135,10 @@ class _Assembly:
                 yield self._names.of(one.label("instance"), one.label("Hostname") or one.label("nodename")), one
 
     def _add_node(self) -> None:
+        answered = "node's reading" in self._answers
         reading = {one.label("instance") for one in self._series("node's reading")}
         for name, one in self._named("node"):
-            silent = IOTOP not in self._sources(name) and one.label("instance") not in reading
+            silent = answered and IOTOP not in self._sources(name) and one.label("instance") not in reading
             self._change(name, one.label("instance"), NODE, **({"silent": True} if silent else {}))
         for name, disk in _disks(self._named("node's disk use"), self._named("node's disk await")).items():
             if name in self._machines and self._machines[name].disk is None:

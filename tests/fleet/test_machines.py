@@ -131,6 +131,7 @@ def test_what_was_not_answered_is_unknown(missing: str) -> None:
     unknown = {"job time": "lost_gpu_h", "disk use": "disk", "GPU use": "gpu_busy", "health": "health"}
     if missing in unknown:
         assert getattr(machines(found)["gpu03"], unknown[missing]) is None
+    assert [one.name for one in found.machines if one.silent] == [one.name for one in fleet().machines if one.silent]
 
 
 def test_a_machine_that_stopped_reporting_is_silent_and_has_no_verdict() -> None:
