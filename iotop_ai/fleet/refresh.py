@@ -19,7 +19,7 @@ MOST_FAILURES = 2
 def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] = lambda: False) -> Fleet:
     """Ask everything; a question that fails makes its figures unknown.
 
-    Raises NoAnswerError or BadAnswerError when the first fails.
+    Raises NoAnswerError or BadAnswerError when the first fails, NoAnswerError also when ``stopped`` before it.
     """
     answers: dict[str, Answer] = {}
     partial: list[str] = []
@@ -27,6 +27,8 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
     at_s: float | None = None
     for name, query in queries(window_s).items():
         if failures >= MOST_FAILURES or stopped():
+            if name == READING:
+                raise NoAnswerError("stopped before the first question")
             partial.append(name)
             continue
         try:

@@ -147,6 +147,11 @@ def test_one_question_that_fails_leaves_the_others() -> None:
     assert b"time=1000.000" in requests[1]
 
 
+def test_a_stop_before_the_first_question_is_no_answer() -> None:
+    with pytest.raises(NoAnswerError):
+        ask_fleet(Prometheus(Address("http://prometheus")), 60.0, lambda: True)
+
+
 def test_a_slow_server_is_not_asked_everything() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
     with server(sends(http(first)), lambda *_: None) as (url, requests):
