@@ -96,7 +96,7 @@ def _big(story: Story, price: Price | None) -> Markup:
             found.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
     if story.steps is not None and story.steps.per_s is not None:
         found.append(BigFigure(figure(story.steps.per_s), f"steps a second, {story.steps.steps:,} steps"))
-    moved = sum(one.read_bytes for one in story.devices if one.info is None or one.info.kind == "disk")
+    moved = sum(one.read_bytes or 0.0 for one in story.devices if one.info is None or one.info.kind == "disk")
     if shares is None and moved:
         found.append(BigFigure(amount(moved), "read from disks"))
     return figures(found)

@@ -71,7 +71,7 @@ class _Device:
             write_await_ms=self.write_await.stat,
             busy=self.busy.stat,
             queue=self.queue.stat,
-            full_s=self.full_s,
+            full_s=None if self.busy.stat is None else self.full_s,
             curves=known_curves(curves, grid),
         )
 
@@ -114,7 +114,7 @@ class DeviceFold:
     def stories(self) -> tuple[DeviceStory, ...]:
         """The devices, the most moved bytes first."""
         found = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
-        return tuple(sorted(found, key=lambda one: (-(one.read_bytes + one.written_bytes), one.name)))
+        return tuple(sorted(found, key=lambda one: (-one.moved_bytes, one.name)))
 
 
 class _Gpu:
@@ -159,9 +159,9 @@ class _Gpu:
             self.watts.stat,
             self.sm_mhz.stat,
             self.sm.stat,
-            self.idle_s,
+            None if self.busy.stat is None else self.idle_s,
             self.throttled_s,
-            self.watts.total if self.watts.stat is not None else None,
+            self.watts.total,
             self.status,
             known_curves({"busy_ratio": self.busy, "temperature_celsius": self.celsius}, grid),
         )
@@ -226,19 +226,21 @@ class LinkFold:
         found = [
             LinkStory(name, state.kind, state.bits_per_s, into.stat, out.stat)
             for name, (into, out, state) in self._links.items()
-            if into.total + out.total > 0
+            if into.total or out.total
         ]
         return tuple(sorted(found, key=lambda one: -sum(stat.mean for stat in (one.received, one.sent) if stat)))
 
 
 class _Program:
-    """Sums over the processes of one program and user."""
+    """Sums over the processes of one program and user. read, written: bytes; None where no process may be read."""
 
     __slots__ = ("blocked_s", "cpu_s", "pids", "read", "written")
 
     def __init__(self) -> None:
         self.pids: set[Any] = set()
-        self.read = self.written = self.cpu_s = 0.0
+        self.read: float | None = None
+        self.written: float | None = None
+        self.cpu_s = 0.0
         self.blocked_s: float | None = None
 
     def add(self, key: Any, rates: ProcessRates, seconds: float) -> None:
@@ -247,8 +249,10 @@ class _Program:
         # Repeated rates have 0 seconds of their own.
         io_s = seconds if rates.io_s is None else rates.io_s
         stat_s = seconds if rates.stat_s is None else rates.stat_s
-        self.read += (rates.read_bytes_per_s or 0.0) * io_s
-        self.written += (rates.write_bytes_per_s or 0.0) * io_s
+        if rates.read_bytes_per_s is not None:
+            self.read = (self.read or 0.0) + rates.read_bytes_per_s * io_s
+        if rates.write_bytes_per_s is not None:
+            self.written = (self.written or 0.0) + rates.write_bytes_per_s * io_s
         self.cpu_s += (rates.cpu_ratio or 0.0) * stat_s
         if rates.io_delay_ratio is not None:
             self.blocked_s = (self.blocked_s or 0.0) + rates.io_delay_ratio * stat_s
@@ -283,7 +287,7 @@ class ProcessFold:
             ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s)
             for (name, user), one in self._programs.items()
         ]
-        return tuple(sorted(found, key=lambda one: (-(one.read_bytes + one.written_bytes), -one.cpu_s, one.name)))
+        return tuple(sorted(found, key=lambda one: (-one.moved_bytes, -one.cpu_s, one.name)))
 
 
 class MachineFold:

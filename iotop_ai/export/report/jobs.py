@@ -160,7 +160,7 @@ class JobFold:
         per_s, slowest = min(lasting, key=itemgetter(0), default=(None, None))
         if slowest is None or slowest.series is None:
             return None
-        return Steps("its own report", round(slowest.total), per_s, curve_of(self._grid, slowest.series))
+        return Steps("its own report", round(slowest.total or 0.0), per_s, curve_of(self._grid, slowest.series))
 
     def _curves(self, series: dict[str, Series]) -> dict[str, Curve]:
         curves = {name: curve_of(self._grid, one) for name, one in series.items()}

@@ -179,6 +179,14 @@ def _job(job: JobStory) -> Object:
     }
 
 
+def _bytes(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
 def _device(one: DeviceStory) -> Object:
     info = one.info
     return {
@@ -187,8 +195,8 @@ def _device(one: DeviceStory) -> Object:
         "detail": None if info is None else info.detail,
         "model": None if info is None else info.model,
         "mounted": [] if info is None else [mount.path for mount in info.mounts],
-        "read_bytes": round(one.read_bytes),
-        "written_bytes": round(one.written_bytes),
+        "read_bytes": _bytes(one.read_bytes),
+        "written_bytes": _bytes(one.written_bytes),
         "read_bytes_per_s": _stat(one.read),
         "write_bytes_per_s": _stat(one.write),
         "reads_per_s": _stat(one.reads),
@@ -197,7 +205,7 @@ def _device(one: DeviceStory) -> Object:
         "write_await_ms": _stat(one.write_await_ms),
         "busy_ratio": _stat(one.busy),
         "queue_size": _stat(one.queue),
-        "full_s": round(one.full_s, 3),
+        "full_s": _seconds(one.full_s),
         "curves": _curves(one.curves),
     }
 
@@ -215,8 +223,8 @@ def _gpu(one: GpuStory) -> Object:
         "temperature_celsius": _stat(one.celsius),
         "power_watts": _stat(one.watts),
         "sm_mhz": _stat(one.sm_mhz),
-        "idle_s": round(one.idle_s, 3),
-        "throttled_s": None if one.throttled_s is None else round(one.throttled_s, 3),
+        "idle_s": _seconds(one.idle_s),
+        "throttled_s": _seconds(one.throttled_s),
         "energy_j": rounded(one.energy_j),
         "curves": _curves(one.curves),
     }

@@ -129,9 +129,9 @@ class Track:
             self._peak, self._peak_ns = value, interval.wall_ns
 
     @property
-    def total(self) -> float:
-        """The sum of value times weight and seconds: bytes, of a rate in bytes a second."""
-        return self._mean * self._weight
+    def total(self) -> float | None:
+        """The sum of value times weight and seconds, as bytes of a rate in B/s; None without a known value."""
+        return self._mean * self._weight if self._weight else None
 
     @property
     def stat(self) -> Stat | None:

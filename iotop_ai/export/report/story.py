@@ -79,12 +79,12 @@ class JobStory(NamedTuple):
 
 
 class DeviceStory(NamedTuple):
-    """One block device. info: None when unknown. full_s: time at least 90 % busy."""
+    """One block device. full_s: time at least 90 % busy."""
 
     name: str
     info: BlockInfo | None
-    read_bytes: float
-    written_bytes: float
+    read_bytes: float | None
+    written_bytes: float | None
     read: Stat | None
     write: Stat | None
     reads: Stat | None
@@ -93,16 +93,18 @@ class DeviceStory(NamedTuple):
     write_await_ms: Stat | None
     busy: Stat | None
     queue: Stat | None
-    full_s: float
+    full_s: float | None
     curves: dict[str, Curve]
     """read_bytes_per_s, write_bytes_per_s, read_await_ms, write_await_ms, busy_ratio."""
 
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes read and written, as far as they are known."""
+        return (self.read_bytes or 0.0) + (self.written_bytes or 0.0)
+
 
 class GpuStory(NamedTuple):
-    """One GPU. idle_s: time less than 10 % busy. throttled_s: time slowed by heat or the power brake, None unknown.
-
-    energy_j: None where its power was not known.
-    """
+    """One GPU. idle_s: time less than 10 % busy. throttled_s: time slowed by heat or the power brake."""
 
     number: int | None
     uuid: str
@@ -114,7 +116,7 @@ class GpuStory(NamedTuple):
     watts: Stat | None
     sm_mhz: Stat | None
     sm: Stat | None
-    idle_s: float
+    idle_s: float | None
     throttled_s: float | None
     energy_j: float | None
     status: str
@@ -123,15 +125,20 @@ class GpuStory(NamedTuple):
 
 
 class ProcessStory(NamedTuple):
-    """Processes of one program and user. seconds: those in which one did anything, summed over processes."""
+    """Processes of one program and user. cpu_s, blocked_s: summed over the processes."""
 
     name: str
     user: str
     number: int
-    read_bytes: float
-    written_bytes: float
+    read_bytes: float | None
+    written_bytes: float | None
     cpu_s: float
     blocked_s: float | None
+
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes read and written, as far as they are known."""
+        return (self.read_bytes or 0.0) + (self.written_bytes or 0.0)
 
 
 class LinkStory(NamedTuple):

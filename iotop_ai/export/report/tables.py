@@ -160,7 +160,7 @@ def _percent(value: float) -> str:
 
 def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
     """The disks that moved something worth a row, else all."""
-    moved = [one for one in story.devices if one.read_bytes + one.written_bytes >= _BUSY_BYTES]
+    moved = [one for one in story.devices if one.moved_bytes >= _BUSY_BYTES]
     return tuple((moved or story.devices)[:MOST_DEVICES])
 
 
@@ -173,11 +173,11 @@ def device_table(story: Story) -> ReportTable:
     listed = listed_devices(story)
     rows, bad = [], set()
     for i, one in enumerate(listed):
-        if one.busy is not None and one.full_s >= 0.5 * story.watched_s > 0:
+        if one.full_s is not None and one.full_s >= 0.5 * story.watched_s > 0:
             bad.add(i)
         awaits = (*_stat(one.read_await_ms, figure), _mean(one.write_await_ms, figure))
         rates = (*_stat(one.read, mib), *_stat(one.write, mib))
-        full = duration(one.full_s) if one.full_s else "0"
+        full = duration(one.full_s) if one.full_s != 0 else "0"
         moved = (amount(one.read_bytes), amount(one.written_bytes))
         rows.append((one.name, device_words(one), *moved, *rates, *awaits, _mean(one.busy, _percent), full))
     note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
@@ -216,23 +216,23 @@ def _gpu_row(one: GpuStory) -> tuple[str, ...]:
             one.name + (f" ({one.status})" if one.status else ""),
         ),
         *(busy, cv, duration(one.idle_s), _mean(one.sm, _percent), *memory),
-        UNKNOWN if one.memory_total_bytes is None else amount(one.memory_total_bytes),
+        amount(one.memory_total_bytes),
         *(_mean(one.celsius, count), UNDEFINED if one.celsius is None else count(one.celsius.peak)),
         *(_mean(one.watts, count), UNDEFINED if one.watts is None else count(one.watts.peak)),
         _mean(one.sm_mhz, count),
         UNKNOWN if one.energy_j is None else f"{figure(one.energy_j / 3.6e6)} kWh",
-        UNKNOWN if one.throttled_s is None else duration(one.throttled_s) if one.throttled_s else "0",
+        duration(one.throttled_s) if one.throttled_s != 0 else "0",
     )
 
 
 def process_table(story: Story) -> ReportTable:
     """A row a program and user: those that moved most."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
-    found = [one for one in story.processes if one.read_bytes + one.written_bytes + one.cpu_s > 0][:MOST_PROGRAMS]
+    found = [one for one in story.processes if one.moved_bytes + one.cpu_s > 0][:MOST_PROGRAMS]
     rows = tuple(
         (
             *(one.name, one.user, str(one.number), amount(one.read_bytes), amount(one.written_bytes)),
-            *(duration(one.cpu_s), UNKNOWN if one.blocked_s is None else duration(one.blocked_s)),
+            *(duration(one.cpu_s), duration(one.blocked_s)),
         )
         for one in found
     )

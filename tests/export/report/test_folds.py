@@ -9,10 +9,13 @@ import pytest
 from iotop_ai.export.compare.comparison import Window, points_of
 from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.folds import ProcessFold
+from iotop_ai.export.report.json import report_object
 from iotop_ai.export.report.story import ProcessStory, Story
+from iotop_ai.export.report.tables import device_table, gpu_table
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.export.text.run_summary import RunSummary
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
+from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.machine.network import LinkCounters
 from iotop_ai.model.process.records import ProcessIo, ProcessTable
 from iotop_ai.model.reading import Reading, Status
@@ -62,6 +65,35 @@ def test_io_of_a_process_that_was_not_read_for_20_s_is_counted_in_full() -> None
         now = processes(at_s, io(0, 0 if at_s < 21 else 4 << 20))
         tables.append(now._replace(adaptive=True, io_at=(read_s * S,)))
     assert program(tables).written_bytes == pytest.approx(4 << 20)
+
+
+def test_what_was_never_known_is_not_0() -> None:
+    """A program whose io may not be read, a disk whose accounting is off, and a GPU without a utilisation."""
+    info = BlockInfo("sda", 8, 0, "disk", "sda", stats_off=True)
+    gpu = GpuState("GPU-1", 0, "Card")
+    builder = StoryBuilder(None, None)
+    for frame in frames(
+        snapshot(
+            *(i, i * S),
+            block=ok({BlockKey("sda", 1): IDLE}, i * S),
+            disks=ok({"sda": info}, i * S),
+            gpu=ok({"GPU-1": ok(gpu, i * S)}, i * S),
+            processes=ok(process_table(i * S, [(100, PYTHON, None, "D")]), i * S),
+        )
+        for i in range(1, 4)
+    ):
+        builder.add(frame)
+    story = builder.story("x", {})
+    (program_,), (disk,), (card,) = story.processes, story.devices, story.gpus
+    assert (program_.read_bytes, program_.written_bytes) == (None, None)
+    assert (disk.read_bytes, disk.written_bytes, disk.full_s) == (None, None, None)
+    assert (card.idle_s, card.energy_j) == (None, None)
+    listed = report_object(story)
+    assert [listed["processes"][0]["read_bytes"], listed["devices"][0]["read_bytes"], listed["gpus"][0]["idle_s"]] == [
+        None
+    ] * 3
+    assert device_table(story).rows[0][2:4] == ("?", "?")
+    assert gpu_table(story).rows[0][4] == "?"
 
 
 MIB = 1 << 20
