@@ -183,7 +183,7 @@ def device_table(story: Story) -> ReportTable:
     note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
     note += "the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
     more = len(story.devices) - len(listed)
-    note += f" {more} more disks moved less than 1 MB." if more > 0 else ""
+    note += f" {more} more disks moved less." if more > 0 else ""
     return ReportTable("Disks", columns, tuple(rows), 2, note, frozenset(bad), (8, 5, 1, 9, 6, 11, 15, 7, 3, 13, 12))
 
 

@@ -10,8 +10,8 @@ from iotop_ai.export.compare.comparison import Window, points_of
 from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.folds import ProcessFold
 from iotop_ai.export.report.json import report_object
-from iotop_ai.export.report.story import ProcessStory, Story
-from iotop_ai.export.report.tables import device_table, gpu_table
+from iotop_ai.export.report.story import DeviceStory, ProcessStory, Story
+from iotop_ai.export.report.tables import MOST_DEVICES, device_table, gpu_table
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.export.text.run_summary import RunSummary
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
@@ -96,7 +96,18 @@ def test_what_was_never_known_is_not_0() -> None:
     assert gpu_table(story).rows[0][4] == "?"
 
 
+def test_a_disk_that_is_not_listed_may_have_moved_much() -> None:
+    story = network(lambda at_s: ok({}, at_s * S))
+    disks = tuple(device(f"sd{i}", 100 * MIB - i) for i in range(MOST_DEVICES + 2))
+    assert device_table(story._replace(devices=disks)).note.endswith(" 2 more disks moved less.")
+
+
 MIB = 1 << 20
+
+
+def device(name: str, read_bytes: float) -> DeviceStory:
+    """A disk that read so much."""
+    return DeviceStory(name, None, read_bytes, 0.0, *[None] * 8, 0.0, {})  # type: ignore[arg-type]
 
 
 def network(reading_of: Callable[[int], Reading[object]]) -> Story:
