@@ -174,7 +174,8 @@ def _process_row(
     for name in _PROCESS_TERMS:
         value = terms[name].of(rates)
         if value is not None and seconds is not None:
-            value *= seconds
+            # An adaptive sweep reads a process at a time of its own.
+            value *= seconds if rates.io_s is None else rates.io_s
         moved.append(number(value) + ("+" if rates.incl_children and value else ""))
     if rates.io_delay_ratio is None:
         waited = "off" if snapshot.delayacct is False else UNKNOWN

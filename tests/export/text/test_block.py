@@ -5,7 +5,7 @@ import re
 from iotop_ai.export.text.block import Block, render_block
 from iotop_ai.model.process.records import ProcessInfo
 from iotop_ai.pipeline import frames
-from tests.export.make import IDLE, LOOP0, SDA, SDA1, first_frame, frame, io, ok, pair, process_table
+from tests.export.make import IDLE, LOOP0, SDA, SDA1, S, first_frame, frame, io, ok, pair, process_table
 
 
 def rows(text: str, first: str) -> list[list[str]]:
@@ -60,6 +60,17 @@ def test_accumulated_are_sums_since_the_base() -> None:
         "80.00",
     )
     titles, reader = rows(render_block(frame(), Block(base=pair()[0])), "PID")
+    assert dict(zip(titles, reader, strict=False))["kB_rd"] == "25600.00"
+
+
+def test_accumulated_bytes_count_up_to_the_last_reading_of_a_process() -> None:
+    """An adaptive sweep reads a process at 3 s that the base read at 2 s; the sweeps are 2 s apart."""
+    before, after = pair()
+    table = after.processes.value
+    assert table is not None
+    late = after._replace(processes=ok(table._replace(adaptive=True, io_at=(3 * S,)), after.at_ns))
+    block = Block(base=before)
+    titles, reader = rows(render_block(list(frames([before, late]))[-1], block), "PID")
     assert dict(zip(titles, reader, strict=False))["kB_rd"] == "25600.00"
 
 
