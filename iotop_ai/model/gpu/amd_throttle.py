@@ -15,6 +15,7 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
     (16, 23, "current limit", _POWER),
     (34, 34, "memory temperature", _HOT),
     (32, 37, "temperature", _HOT),
+    (42, 43, "temperature of the coolant", _HOT),
     (38, 45, "temperature of the voltage regulators", _HOT),
     (46, 47, "the board's overheat signal", _PROCHOT),
 )

@@ -259,7 +259,8 @@ def test_bits_in_words_and_in_nvmls() -> None:
         "", "power limit, memory temperature", "temperature, the board's overheat signal",
     )  # fmt: skip
     assert words(OTHER) == "a reason of this model's own"
-    assert [clock_reasons(bits) for bits in (0, 1, 1 << 34, 1 << 47 | 1)] == [0, 0x4, 0x20, 0x44]
+    assert words(1 << 41 | 1 << 43 | 1 << 44) == "temperature of the coolant, temperature of the voltage regulators"
+    assert [clock_reasons(bits) for bits in (0, 1, 1 << 34, 1 << 43, 1 << 47 | 1)] == [0, 0x4, 0x20, 0x20, 0x44]
 
 
 def test_a_hot_memory_is_a_thermal_slowdown_of_the_card(tmp_path: Path) -> None:
