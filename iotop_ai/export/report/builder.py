@@ -19,6 +19,7 @@ from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot
 from iotop_ai.playback.run_reader import JudgedSpan, RunItem
 from iotop_ai.present.verdict.headline import advice, because, headline_of, text_of
 from iotop_ai.present.verdict.plain_text import ruled_out_text
+from iotop_ai.store.format.secrets import note_redacted
 
 MOST_EVENTS = 1000
 MOST_GAPS = 1000
@@ -61,7 +62,7 @@ class StoryBuilder:
             if event.kind in _QUIET_EVENTS:
                 continue
             if len(self._events) < MOST_EVENTS:
-                self._events.append(event)
+                self._events.append(event._replace(text=note_redacted(event.text)))
             else:
                 self._more_events += 1
 

@@ -40,6 +40,7 @@ from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.process.records import ProcessRates
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.verdict.headline import finding_object
+from iotop_ai.store.format.secrets import note_redacted
 
 NAMES = (
     "devices",
@@ -138,7 +139,7 @@ def tables(cmdline: str = "names") -> tuple[Table, ...]:
         Table("rdma", _RDMA, _rdma_rows),
         Table("pools", _POOLS, _pool_rows),
         Table("cgroups", _CGROUPS, _cgroup_rows),
-        Table("events", _EVENTS, _event_rows),
+        Table("events", _EVENTS, lambda frame: _event_rows(frame, cmdline)),
     )
     assert tuple(table.name for table in found) == NAMES
     return found
@@ -269,5 +270,6 @@ def _cgroup_rows(frame: Frame) -> Iterator[Row]:
         )
 
 
-def _event_rows(frame: Frame) -> Iterator[Row]:
-    return ((event.wall_ns, event.kind, event.text) for event in frame.snapshot.events)
+def _event_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
+    for event in frame.snapshot.events:
+        yield event.wall_ns, event.kind, event.text if cmdline == "full" else note_redacted(event.text)

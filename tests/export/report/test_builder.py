@@ -46,6 +46,15 @@ def ends() -> tuple[Snapshot, Snapshot]:
     return slow_disk()[0].snapshot, slow_disk()[-1].snapshot
 
 
+def test_an_events_text_has_no_secret() -> None:
+    first, second = ends()
+    builder = StoryBuilder(None, None)
+    event = Event(second.at_ns, second.wall_ns, "command_start", "sh --token s3cret")
+    for one in frames([first, second._replace(events=(event,))]):
+        builder.add(one)
+    assert [one.text for one in builder.story("x", {}).events] == ["sh --token ***"]
+
+
 def test_bytes_and_awaits_are_those_of_the_counters() -> None:
     first, last = (
         next(counts for key, counts in (one.block.value or {}).items() if key.name == "loop0") for one in ends()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iotop_ai.export.tables.columns import Table
 from iotop_ai.export.tables.frames import NAMES, tables
 from iotop_ai.model.frame import Frame
@@ -109,6 +111,14 @@ def test_the_system_row_and_its_verdict() -> None:
 def test_events_have_their_own_time() -> None:
     one = snapshot(1, 2 * S)._replace(events=(Event(S, WALL_NS + S, "mark", "epoch 3"),))
     assert rows("events", next(frames([one]))) == [{"time": WALL_NS + S, "kind": "mark", "text": "epoch 3"}]
+
+
+@pytest.mark.parametrize(
+    ("level", "text"), [("names", "sh --token ***"), ("redacted", "sh --token ***"), ("full", "sh --token s3cret")]
+)
+def test_the_text_of_an_event_follows_the_level(level: str, text: str) -> None:
+    one = snapshot(1, 2 * S)._replace(events=(Event(S, WALL_NS + S, "command_start", "sh --token s3cret"),))
+    assert [row["text"] for row in rows("events", next(frames([one])), level)] == [text]
 
 
 def test_the_page_is_fresh() -> None:
