@@ -1,4 +1,4 @@
-"""An HTTP server that answers a limited number of requests at one time, each on a thread and within a time."""
+"""An HTTP server that answers a limited number of requests at one time, each on its own thread and within REQUEST_S."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ log = logging.getLogger(__name__)
 MOST_REQUESTS = 16
 """Requests answered at one time; another one is closed at once."""
 MOST_OF_ONE = 4
-"""The same of one client, where a server tells clients apart."""
+"""Requests of one client answered at one time, where a server tells clients apart."""
 REQUEST_S = 10.0
 """Longest time of a request as a whole, however slowly its bytes come."""
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
-    """Put before the class of a server."""
+    """A mixin: it comes before the class of a server."""
 
     daemon_threads = True
     block_on_close = False
@@ -39,7 +39,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         return request
 
     def client(self, request: Any) -> Hashable:
-        """Who asks; None where clients are not told apart."""
+        """The client's identity; None where clients are not told apart."""
         return None
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -60,7 +60,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
     def _leave(self, client: Hashable) -> None:
         with self._lock:
             self._at_work[client] -= 1
-            self._at_work += Counter()  # drops who has none
+            self._at_work += Counter()  # drops counts of 0
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """One request; a silent client holds up no other."""
@@ -81,7 +81,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
 
 class AnswerHandler(BaseHTTPRequestHandler):
-    """The base of a handler: one answer a connection, no name of the interpreter, no log of requests."""
+    """Base class of handlers: one answer a connection, no version of the interpreter in it, no log of requests."""
 
     server_version = "iotop-ai"
     sys_version = ""

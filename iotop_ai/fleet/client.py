@@ -1,4 +1,4 @@
-"""Asks the HTTP API of Prometheus, or of what speaks it: Thanos, Mimir, VictoriaMetrics."""
+"""Asks the HTTP API of Prometheus, or of a server that speaks it: Thanos, Mimir, VictoriaMetrics."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Address:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Watched by a deadline from its TCP connection on; the name service and addresses before it use the time up."""
+    """Watched by a deadline once TCP is connected; the name lookup and connection before that use up its time too."""
 
     _deadline: Deadline
 
     def ask(self, target: str, headers: dict[str, str], deadline: Deadline) -> None:
-        """Send a request, over a new connection where none is kept. Raises TimeoutError when it is late before that."""
+        """Send a request, on a new connection where none is kept. Raises TimeoutError when the deadline has passed."""
         self._deadline = deadline
         if self.sock is None:
             self.connect()
@@ -173,7 +173,7 @@ class Prometheus:
         if status in _HINTS:
             return NoAnswerError(f"{self.address.text} answers {_HINTS[status]}")
         why = error_text(body)
-        # Of a query that it cannot evaluate; the others may have answers.
+        # The server cannot evaluate this query; others may have answers.
         return BadAnswerError(why) if why else NoAnswerError(f"{self.address.text} answers {status}")
 
     def _no_answer(self, error: Exception) -> NoAnswerError:

@@ -53,8 +53,8 @@ def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
 
 
 def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> tuple[FleetJob, ...]:
-    """Jobs over all machines, the largest loss first: parts with one Slurm job id are one job, and without one
-    those with one group of ranks.
+    """Jobs over all machines, the largest loss first: parts with the same Slurm job id, else the same group of ranks,
+    are one job.
 
     findings: the primary one by machine.
     """

@@ -60,7 +60,7 @@ class _Assembly:
         self._machines[name] = one._replace(**changes)
 
     def fleet(self, partial: tuple[str, ...]) -> Fleet:
-        """All of it."""
+        """The fleet from all sources."""
         self._add_iotop()
         self._add_iotop_devices()
         self._add_node()
@@ -91,7 +91,7 @@ class _Assembly:
                 age_s = max(0.0, self._at_s - one.value)
                 name = self._names.of(instance)
                 self._change(name, instance, IOTOP, age_s=age_s, silent=age_s > SILENT_S)
-        # A verdict of a machine that is silent now is not one of now.
+        # The last verdict of a silent machine is out of date.
         for name, one in self._own("verdict"):
             if not self._machines[name].silent:
                 self._set(name, state=one.label("state"))
@@ -167,7 +167,7 @@ class _Assembly:
                 self._set(name, health=FleetHealth((ill or one).label("device"), severity), no_smart=False)
 
     def _add_alerts(self) -> tuple[FleetAlert, ...]:
-        """Give each machine its alerts; those that name none."""
+        """Give each machine its alerts; returns those that name no machine."""
         loose: list[FleetAlert] = []
         found: dict[str, list[FleetAlert]] = {}
         for one in self._series("alerts"):

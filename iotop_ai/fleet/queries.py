@@ -32,7 +32,7 @@ _QUERIES: Mapping[str, str] = {
     "job time": f"max by ({_JOB}, bucket) (increase(iotop_job_time_seconds_total[WINDOW])) > 0",
     "job GPUs": f"max by ({_JOB}) (last_over_time(iotop_job_gpus[WINDOW]))",
     "job ranks": f"max by ({_JOB}) (last_over_time(iotop_job_ranks[WINDOW]))",
-    # 2 for a job of now, 1 for one that ended or had other ranks earlier in the window.
+    # 2 for a current job, 1 for one that ended or had other ranks earlier in the window.
     "job info": f"max by ({_JOB}, ranks, rank_group) (2 * iotop_job_info or last_over_time(iotop_job_info[WINDOW]))",
     "late rank": f"max by ({_JOB}) (last_over_time(iotop_job_late_rank[WINDOW]))",
     "GPUs": "count by (instance) (max by (instance, UUID) (iotop_gpu_info))",

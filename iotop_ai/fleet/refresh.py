@@ -63,7 +63,7 @@ class FirstAnswer:
             self._server.close()
 
     def result(self) -> Fleet:
-        """Waits for it. Raises as ``ask_fleet`` does."""
+        """Wait for the answer. Raises as ``ask_fleet`` does."""
         self._thread.join()
         if self._fleet is None:
             raise self._error or UnknownError("the first questions failed")

@@ -1,4 +1,4 @@
-"""Which machine the others of a job wait for."""
+"""The machine that the other machines of a job wait for."""
 
 from __future__ import annotations
 

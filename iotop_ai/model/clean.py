@@ -1,4 +1,4 @@
-"""Outside text is hostile: one function on every string where it enters."""
+"""Outside text is hostile: ``clean`` is applied to every string where it enters."""
 
 from __future__ import annotations
 

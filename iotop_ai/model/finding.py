@@ -8,7 +8,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.verdict_class import CLASS_SPECS, WITHOUT_JOB, State
 
 SHORTEST_S = 10.0
-"""Before this much is observed no claim is made that needs a window."""
+"""No claim that needs a window is made before this time has been observed."""
 
 
 class Severity(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from iotop_ai.model.gpu.amd_throttle import OTHER, UNNAMED
+from iotop_ai.model.gpu.amd_throttle import NOT_REPORTED, OTHER
 
 _INDEPENDENT: dict[tuple[int, int], int] = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}
 """Format and content revision to the offset of indep_throttle_status: 64 bits with the same meaning on every model."""
@@ -44,7 +44,7 @@ class Throttle:
         if at is None or len(raw) < at + 24:
             return None
         before, self._before = self._before, struct.unpack_from("<6I", raw, at)
-        if before is None or self._before[0] <= before[0] or UNNAMED & 0xFFFFFFFF in self._before:
+        if before is None or self._before[0] <= before[0] or NOT_REPORTED & 0xFFFFFFFF in self._before:
             return None
         grown = (new != old for new, old in zip(self._before[1:], before[1:], strict=True))
         return sum(1 << bit for bit, grew in zip(_RESIDENCY_BITS, grown, strict=True) if grew)
@@ -55,4 +55,4 @@ def _unpack(raw: bytes, at: int, form: str) -> int | None:
     if len(raw) < at + size:
         return None
     (value,) = struct.unpack_from(form, raw, at)
-    return None if value == UNNAMED & ((1 << 8 * size) - 1) else int(value)
+    return None if value == NOT_REPORTED & ((1 << 8 * size) - 1) else int(value)

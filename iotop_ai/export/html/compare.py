@@ -29,7 +29,7 @@ def render_compare_html(found: Comparison) -> str:
         section("Where the time went", *(_side(word, story) for word, story in sides(found)), _key(found)),
         section("What changed", _table(found), small=aligned_text(found)),
         section("Over time", *(_curves(word, story) for word, story in sides(found))),
-        tag("footer", f"{NOTE} Intervals: circular block bootstrap. It asks for nothing: open it anywhere."),
+        tag("footer", f"{NOTE} Intervals: circular block bootstrap. The page is self-contained: open it anywhere."),
     )
 
 

@@ -1,4 +1,4 @@
-"""A Story as one HTML file: first what it was and what it cost, then where the time went, then everything else."""
+"""A Story as one HTML file: the verdict and its cost, then where the time went, then everything else."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def render_report_html(story: Story, price: Price | None = None) -> str:
         _heat_section(story, axis),
         _findings(story),
         *(table(one) for one in _tables(story, price)),
-        tag("footer", f"Made by iotop-ai from {story.file}. It asks for nothing: open it anywhere."),
+        tag("footer", f"Made by iotop-ai from {story.file}. The page is self-contained: open it anywhere."),
     )
 
 
@@ -151,7 +151,7 @@ def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
 
 
 def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, list[Line]]]:
-    """Throughput, await, steps, memory and network, where there is something to see."""
+    """Steps, throughput, latency and network, where there is something to see."""
     out: list[tuple[str, list[Line]]] = []
     if story.steps is not None and story.steps.curve is not None:
         out.append(("Steps", [Line("steps a second", story.steps.curve, "info", "/s", 1.0, True)]))

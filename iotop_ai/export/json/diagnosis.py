@@ -58,9 +58,10 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """By time lost as the verdict, then by time lost, then by time; () when nothing was judged.
+        """By time lost as the verdict, then by time lost, then by duration; () when nothing was judged.
 
-        Without what was only seen on the way to another verdict: a state without a loss that was shorter than a window.
+        A state without a loss that was shorter than a window only led over to another verdict: it is left out, unless
+        there is nothing else.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:

@@ -15,7 +15,7 @@ _PLAIN = ("version", "implementation", "machine", "libc", "executable", "prefix"
 
 
 def doctor_object(found: Diagnosis) -> Object:
-    """null is unknown, for a limit also unlimited; in bytes and cores."""
+    """null is unknown; a limit of null may also be unlimited. Sizes in bytes, CPU in cores."""
     host = found.host
     machine = {**found.machine._asdict(), "gpus": list(found.machine.gpus)}
     for key in ("cores", "machine_cores", "quota_cores", "memory_limit_bytes", "cgroup", "shm_bytes", "clock_source"):

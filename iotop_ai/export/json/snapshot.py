@@ -99,7 +99,7 @@ def _identity(info: BlockInfo | None) -> Object:
 
 
 def gpu_objects(frame: Frame) -> list[Object] | None:
-    """One object per GPU; [] without an NVIDIA driver, None when unreadable (``system.readings`` has the reason).
+    """One object per GPU; [] without a GPU driver, None when unreadable (``system.readings`` has the reason).
 
     A GPU that does not answer has its uuid, status, reason and remedy, and no figures.
     """

@@ -1,4 +1,4 @@
-"""What a training process asks its recorder: the verdict on its job now, and where the job's time went so far."""
+"""The recorder's answer to a training process: the verdict on its job, and where the job's time went so far."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _dataset_object(report: Report) -> Object | None:
 
 
 def _forecast_object(found: Forecast | None) -> Object | None:
-    """Without an end of what the loader gives, that is null."""
+    """samples_per_s is null where nothing limits the loader."""
     if found is None:
         return None
     given = found.samples_per_s if isfinite(found.samples_per_s) else None

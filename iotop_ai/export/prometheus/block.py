@@ -43,7 +43,7 @@ def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
             [(labels, rates[key]) for key, _, _, labels in shown if key in rates],
         ),
         family(
-            *(f"{DISK}", INFO, "Identity of a disk, to join with."),
+            *(DISK, INFO, "Identity of a disk, to join with."),
             [(_identity(info), 1) for _, _, info, _ in shown if info is not None],
         ),
     ]

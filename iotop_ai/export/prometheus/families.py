@@ -16,7 +16,7 @@ _MOST_LABELS = 8192
 
 
 class Base(NamedTuple):
-    """The base unit of a declared unit: value * times / by. word: as a name ends in it, "" for a plain number."""
+    """The base unit of a declared unit: value * times / by. word: the end of a metric's name, "" for a plain number."""
 
     word: str
     times: int = 1
@@ -69,7 +69,7 @@ class Family(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A field of a record as a family. at: its place."""
+    """A field of a record as a family. at: its index in the record."""
 
     field: str
     at: int

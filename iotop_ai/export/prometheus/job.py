@@ -24,7 +24,7 @@ def job_families(frame: Frame) -> list[Family]:
     late = _late_ranks(frame.verdict.findings, jobs)
     return [
         family(
-            *(f"{JOB}_time_seconds", COUNTER, "Time of a job since it is watched, by what it was spent on."),
+            *(f"{JOB}_time_seconds", COUNTER, "Time of a job since it was first seen, by what it was spent on."),
             [
                 ((*_labels(job), ("bucket", bucket)), milliseconds / 1000)
                 for key, job in jobs.items()

@@ -14,9 +14,11 @@ from iotop_ai.model.snapshot import OwnCost
 
 MOST_LINKS = 32
 COLLECTOR, MONITOR = "iotop_collector", "iotop_monitor"
-_STEPS = ("block", "processes", "cpu", "memory", "pressure", "gpu", "smart", "filesystems", "network", "netfs")
-COLLECTORS = (*_STEPS, "gpu_slow", "jobs", "kernel", "disks", "mounts", "marks", "cgroups", "tcp", "rdma", "pools")
-"""Fields of a Snapshot whose Reading has a status of its own."""
+COLLECTORS = (
+    *("block", "processes", "cpu", "memory", "pressure", "gpu", "smart", "filesystems", "network", "netfs"),
+    *("gpu_slow", "jobs", "kernel", "disks", "mounts", "marks", "cgroups", "tcp", "rdma", "pools"),
+)
+"""Fields of a Snapshot whose Readings are exported with status and age."""
 
 
 def machine_families(frame: Frame) -> list[Family]:

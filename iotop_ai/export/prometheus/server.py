@@ -1,7 +1,7 @@
 """The HTTP server that a scrape asks. It answers GET /metrics from the newest Frame and reads no device.
 
 A web page can make a browser ask any address, under a name of its own (DNS rebinding): a request whose Host header
-names something else than this machine is refused, and no answer allows another origin to read it.
+names anything but this machine is refused, and no answer allows another origin to read it.
 """
 
 from __future__ import annotations

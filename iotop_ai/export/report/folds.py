@@ -20,8 +20,9 @@ MOST_PIDS = 10_000
 FULL, IDLE = 0.9, 0.1
 _FOLDED_KINDS = ("partition", "nvme-path")
 _ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
-"""Many exist without use; of those, so many are followed from the begin on as leaves room for disks."""
+"""Many of these exist unused."""
 _MOST_UNUSED = MOST_DEVICES // 2
+"""Number of followed devices from which an unused one is not followed, so that disks have room."""
 
 
 class _Device:
@@ -90,7 +91,7 @@ class DeviceFold:
         self._devices: dict[str, _Device] = {}
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in; rates that were not read again were taken in before."""
+        """Take an interval in; repeated rates are already counted."""
         if not sample.block.renewed:
             return
         infos = snapshot.disks.value or {}

@@ -25,7 +25,7 @@ MOST_RANKS = 512
 
 
 class _Job:
-    """Collects one job. shares: as seconds of each share on the grid, made when first seen."""
+    """Collects one job. series: each share over time; None before the first."""
 
     def __init__(self, job: Job, at: Interval, process_began_ns: int | None) -> None:
         self.job = job
@@ -37,7 +37,7 @@ class _Job:
         self.disk = ""
         self.series: dict[str, Series] | None = None
         self.steps: dict[int, Track] = {}
-        """By the rank's number, which the process of a restart has again."""
+        """By the rank's number, which a restarted process has again."""
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
 
@@ -87,7 +87,7 @@ class JobFold:
         self._grid = grid
         self._jobs: dict[ProcessKey, _Job] = {}
         self._ends_ns: dict[ProcessKey, int] = {}
-        """When jobs that no Snapshot has shown so far were last counted: they began and ended between two."""
+        """Jobs that no Snapshot has shown, as they began and ended between two, and when each was last counted."""
         self._with_curves = self._ranks_with_steps = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
@@ -103,7 +103,7 @@ class JobFold:
                 one = self._jobs[key] = _Job(job, at, _process_began_ns(key, snapshot))
             one.see(job, at)
             one.see_place(table.places.get(key), snapshot.disks.value or {})
-            one.own = one.own or _below(key, snapshot)
+            one.own = one.own or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
                 most = MOST_RANKS - self._ranks_with_steps
                 self._ranks_with_steps += one.add_steps(snapshot, sample.steps.value, self._grid, most)
@@ -153,7 +153,7 @@ class JobFold:
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:
-        """Of the slowest rank, since ranks step together; one that reports for a short part of the time says little."""
+        """The steps of the slowest rank, since ranks step together; a rank that reports only briefly is left out."""
         known = [(track.stat, track) for track in tracks if track.stat is not None]
         longest_s = max((stat.weight for stat, _ in known), default=0.0)
         lasting = [(stat.mean, track) for stat, track in known if 2 * stat.weight >= longest_s]
@@ -180,7 +180,7 @@ def _process_began_ns(key: ProcessKey, snapshot: Snapshot) -> int | None:
     return snapshot.wall_ns - round(key.age_s(snapshot.at_ns, snapshot.suspended_ns or 0, table.clk_tck) * 1e9)
 
 
-def _below(key: ProcessKey, snapshot: Snapshot) -> bool:
+def _descends_from_recorder(key: ProcessKey, snapshot: Snapshot) -> bool:
     """Whether a process descends from the recorder, which runs a recorded command."""
     table, recorder = snapshot.processes.value, snapshot.own.pid
     if table is None:

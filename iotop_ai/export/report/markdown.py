@@ -9,15 +9,13 @@ from iotop_ai.export.report.money import Price
 from iotop_ai.export.report.story import Story
 from iotop_ai.export.report.tables import ReportTable, every_table
 
-_SPECIAL = "\\`*_{}[]<>()#+!|~$&@"
+_SPECIAL = "\\`*_{}[]()#+!|~$@"
+_ENTITY = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " "}
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown and the HTML in it take as it is."""
-    return "".join(f"\\{sign}" if sign in _SPECIAL and sign not in "<>&" else _ENTITY.get(sign, sign) for sign in text)
-
-
-_ENTITY = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " "}
+    """Text with the special characters of Markdown and HTML escaped."""
+    return "".join(f"\\{sign}" if sign in _SPECIAL else _ENTITY.get(sign, sign) for sign in text)
 
 
 def render_report_markdown(story: Story, price: Price | None = None) -> str:

@@ -1,4 +1,4 @@
-"""GPU-hours of a run and what they cost: ``--gpu-hour-price``."""
+"""GPU-hours of a run and their cost: ``--gpu-hour-price``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _PRICE = re.compile(r"([^\d\s.,+-]{0,4})\s?(\d{1,9}(?:\.\d{1,6})?)\s?([^\d\s.,+-
 
 
 class Price(NamedTuple):
-    """Of an hour of one GPU. before, after: the currency's sign as typed."""
+    """The price of a GPU-hour. before, after: the currency's sign as typed."""
 
     value: float
     before: str = ""
     after: str = ""
 
     def text(self, hours: float) -> str:
-        """What so many GPU-hours cost: "$20.75", "20.75 EUR"."""
+        """The cost of GPU-hours: "$20.75", "20.75 EUR"."""
         cost = self.value * hours
         figure = f"{cost:,.2f}" if cost < 99.995 else f"{cost:,.0f}"
         return f"{self.before}{figure}{' ' if self.after else ''}{self.after}"

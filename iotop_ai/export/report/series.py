@@ -29,7 +29,7 @@ class Series:
         self.weights: list[float] = []
 
     def add(self, interval: Interval, value: float, weight: float = 1.0) -> None:
-        """Add a value. weight: beside the seconds."""
+        """Add a value. weight: multiplies the seconds."""
         sums, weights = self.sums, self.weights
         last = interval.spans[-1][0]
         if last >= len(sums):
@@ -114,7 +114,7 @@ class Track:
         self._peak, self._peak_ns = -math.inf, 0
 
     def add(self, interval: Interval, value: float | None, weight: float | None = 1.0) -> None:
-        """Add a value; an unknown one, and one of no weight, adds nothing. weight: beside the seconds."""
+        """Add a value; an unknown one, and one of no weight, adds nothing. weight: multiplies the seconds."""
         if value is None or not weight:
             return
         if self.series is not None:
@@ -145,7 +145,7 @@ class Track:
 class Curve(NamedTuple):
     """Values over time, every ``step_s`` from ``begin_ns`` (wall) on; None: unknown, or undefined (no request).
 
-    weights: what each value stands for, to join points and to weigh them: seconds, or requests.
+    weights: the seconds or requests behind each value, for means and for joining points.
     """
 
     begin_ns: int
@@ -169,7 +169,7 @@ def curve_of(grid: Grid, series: Series) -> Curve:
 
 
 def joined(curve: Curve, points: int) -> Curve:
-    """The curve with neighbours joined to at most so many points."""
+    """The curve with neighbouring points joined, so that at most ``points`` are left."""
     each = max(1, math.ceil(len(curve.values) / points))
     if each == 1:
         return curve

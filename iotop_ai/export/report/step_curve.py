@@ -14,19 +14,19 @@ from iotop_ai.sources.imports.step_log import StepLog, StepPoint
 
 _SECOND = 1_000_000_000
 _PAUSE_FACTOR = 20
-"""A pause between two logged steps that is so many times longer than usual is an evaluation or a restart."""
+"""Two logged steps that are this many times further apart than usual have an evaluation or a restart between them."""
 
 
 def with_steps(story: Story, log: StepLog) -> Story:
-    """The Story with the log's steps. Raises InputError where the log's times do not meet the run."""
+    """The Story with the log's steps. Raises InputError where the log's times do not overlap the run."""
     bar = _main_bar(log.points)
     points = bar or _main_series([one for one in log.points if one.wall_ns is not None] or log.points)
     timed = _timed(story, points)
     counted = _count([point.step for point in points])
     elapsed = [point.elapsed_s or 0.0 for point in bar]
     restarts = [a for a, b in pairwise(elapsed) if b < a]
-    if restarts:  # a bar of each epoch
-        note = "the log has several progress bars and not when each began; the mean is of their own time"
+    if restarts:  # one bar per epoch
+        note = "the log has several progress bars but not when each began; the mean is over their own time"
         seconds = sum(restarts) + elapsed[-1]
         return story._replace(log=Steps(log.kind, counted, counted / seconds if seconds else None, None, note))
     if not timed:
@@ -57,7 +57,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of the progress bar with the most, as others are of evaluations; [] where the log has other times."""
+    """The points of the progress bar that has most, as others are of evaluations; [] where the log has wall times."""
     bars = [point for point in points if point.elapsed_s is not None]
     if not bars or any(point.wall_ns is not None for point in points):
         return []
@@ -76,7 +76,7 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     """(step, wall ns) of the points with a time; those of a progress bar are counted from the job's begin."""
     found = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
     if found:
-        return sorted(found, key=lambda one: one[1]) if _mixed(found) else found
+        return sorted(found, key=lambda one: one[1])
     bars = [(point.step, point.elapsed_s) for point in points if point.elapsed_s is not None]
     if not bars:
         return []
@@ -85,10 +85,6 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     if job is not None and begin_ns <= story.begin_ns and job.process_began_ns is not None:
         begin_ns = min(begin_ns, job.process_began_ns)  # it ran before the part of the recording that is read
     return [(step, begin_ns + round(elapsed_s * _SECOND)) for step, elapsed_s in bars]
-
-
-def _mixed(found: Sequence[tuple[int, int]]) -> bool:
-    return any(b[1] < a[1] for a, b in pairwise(found))
 
 
 def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:

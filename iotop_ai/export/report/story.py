@@ -1,4 +1,4 @@
-"""The record of a run: all that a report tells, and a comparison compares. Base units; None is unknown."""
+"""The record of a run: everything that a report shows and a comparison compares. Base units; None is unknown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Machine(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of a job. source: who counted them: "its own report", or a log's kind. note: what is missing.
+    """Steps of a job. source: what counted them: "its own report", or a log's kind. note: what is missing.
 
     per_s: over the time in which they are known; None where a log has no times.
     """
@@ -45,7 +45,7 @@ class JobStory(NamedTuple):
 
     shares: each share of the time over time, by name, only those that are not 0 throughout. gpus: the most it held;
     0: none. ranks, workers: the most. These three are None, and user "", of a job that lived between the Snapshots that
-    were read. own: of the command that the recording was made of. mount, fstype, disk: where it read most from, by its
+    were read. own: of the recorded command. mount, fstype, disk: where it read most from, by its
     open files; "" unknown, and disk also without a local one. process_began_ns: wall time; None unknown.
     """
 
@@ -74,7 +74,7 @@ class JobStory(NamedTuple):
         return self.counts.whole_ms > 0
 
     def gpu_hours(self, milliseconds: float) -> float | None:
-        """GPU-hours in so much of its time; None without a GPU."""
+        """GPU-hours in this part of its time; None without a GPU."""
         return self.gpus * milliseconds / 3_600_000 if self.gpus else None
 
 
@@ -152,7 +152,7 @@ class LinkStory(NamedTuple):
 
 
 class DiskHealth(NamedTuple):
-    """A disk's SMART reading at the end, and the findings' words."""
+    """A disk's SMART reading at the end of the run."""
 
     name: str
     reading: Reading[SmartState]
@@ -180,7 +180,7 @@ class Gap(NamedTuple):
 
 
 class Story(NamedTuple):
-    """A run. begin_ns, end_ns: wall time. watched_s: without gaps. step_s: between two points of a curve.
+    """A run. begin_ns, end_ns: wall time. watched_s: without gaps.
 
     spacing_s: between the Snapshots that the figures are of, None: of every one. totals: curves of the whole machine:
     read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes, rx_bytes_per_s,

@@ -76,7 +76,7 @@ def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
 
 
 def key_device(story: Story) -> DeviceStory | None:
-    """The disk with the main job's data, else the one that the first finding with one names, else the busiest."""
+    """The disk with the main job's data, else the first that a finding names, else the busiest."""
     by_name = {one.name: one for one in story.devices}
     main = story.main_job
     if main is not None and main.disk in by_name:
@@ -154,10 +154,6 @@ def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
     return UNDEFINED if stat is None else text(stat.mean)
 
 
-def _percent(value: float) -> str:
-    return percent(value)
-
-
 def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
     """The disks that moved something worth a row, else all."""
     moved = [one for one in story.devices if one.moved_bytes >= _BUSY_BYTES]
@@ -179,7 +175,7 @@ def device_table(story: Story) -> ReportTable:
         rates = (*_stat(one.read, mib), *_stat(one.write, mib))
         full = duration(one.full_s) if one.full_s != 0 else "0"
         moved = (amount(one.read_bytes), amount(one.written_bytes))
-        rows.append((one.name, device_words(one), *moved, *rates, *awaits, _mean(one.busy, _percent), full))
+        rows.append((one.name, device_words(one), *moved, *rates, *awaits, _mean(one.busy, percent), full))
     note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
     note += "the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
     more = len(story.devices) - len(listed)
@@ -208,14 +204,14 @@ def gpu_table(story: Story) -> ReportTable:
 
 
 def _gpu_row(one: GpuStory) -> tuple[str, ...]:
-    busy, cv, _ = _stat(one.busy, _percent)
+    busy, cv, _ = _stat(one.busy, percent)
     memory = (_mean(one.memory_bytes, amount), UNDEFINED if one.memory_bytes is None else amount(one.memory_bytes.peak))
     return (
         *(
             one.uuid[:12] if one.number is None else str(one.number),
             one.name + (f" ({one.status})" if one.status else ""),
         ),
-        *(busy, cv, duration(one.idle_s), _mean(one.sm, _percent), *memory),
+        *(busy, cv, duration(one.idle_s), _mean(one.sm, percent), *memory),
         amount(one.memory_total_bytes),
         *(_mean(one.celsius, count), UNDEFINED if one.celsius is None else count(one.celsius.peak)),
         *(_mean(one.watts, count), UNDEFINED if one.watts is None else count(one.watts.peak)),

@@ -72,7 +72,7 @@ def bar(job: JobStory, story: Story, width: int) -> str:
 
 
 def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
-    """GPU or CPU, the busiest disk, and the steps."""
+    """GPU or CPU, the key disk, and the steps."""
     drawn: list[tuple[str, Curve, float]] = []
     if "gpu_busy_ratio" in story.totals:
         drawn.append(("GPU busy, %, mean", story.totals["gpu_busy_ratio"], 100))
@@ -93,13 +93,13 @@ def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
             (i * less.step_s / unit_s, None if value is None else value * factor) for i, value in enumerate(less.values)
         ]
         try:
-            yield chart(f"{title}, by {unit} since the begin", points, width, CHART_ROWS, ascii_only)
+            yield chart(f"{title}, by {unit} since the start", points, width, CHART_ROWS, ascii_only)
         except UnknownError as error:
             yield str(error)
 
 
 def table_lines(table: ReportTable, width: int) -> list[str]:
-    """The table with aligned columns; columns that can be dropped are, as long as it is too wide."""
+    """The table with aligned columns; while it is too wide, columns of ``drop`` are left out."""
     columns = list(range(len(table.columns)))
     for column in table.drop:
         if _width(table, columns) <= width:

@@ -43,7 +43,7 @@ def finding_lines(one: FindingStory) -> list[tuple[str, str]]:
 
 
 def job_sentence(job: JobStory) -> str:
-    """Where a job's time went: "computed 29 %, waited for data 67 % (disk 67); 2 % unexplained"."""
+    """Where a job's time went: "train.py: data disk 67 %, compute 29 %, unexplained 4 %"."""
     if not job.recorded:
         return f"{job.name}: {NOT_COUNTED}"
     parts = [f"{part.short_name} {part.figure} %" for part in parts_of(job.counts) if part.figure != "<1"]
@@ -51,7 +51,7 @@ def job_sentence(job: JobStory) -> str:
 
 
 def gpu_sentence(story: Story, price: Price | None) -> str:
-    """For the one who pays: "12.4 GPU-hours, of which 8.3 were lost (67 %): $20.75"; "" without a GPU."""
+    """The cost: "67 % of 12.4 GPU-hours lost: 8.3 GPU-hours, $20.75 of $31.00"; "" without a GPU."""
     found = gpu_time(story.jobs)
     if found is None:
         return ""

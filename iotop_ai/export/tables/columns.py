@@ -55,7 +55,7 @@ def metric_columns(record: type, prefix: str = "") -> tuple[Column, ...]:
 
 
 def metric_cells(record: Any, kind: type) -> Row:
-    """Their values; all None without a record."""
+    """The values of ``metric_columns``; all None without a record."""
     return tuple(None if record is None else getattr(record, name) for name in metrics_of(kind))
 
 
@@ -80,5 +80,5 @@ def _is_union(hint: Any) -> bool:
 
 
 def scalar_cells(record: Any, columns: Iterable[Column]) -> Row:
-    """Their values; all None without a record."""
+    """The values of these columns; all None without a record."""
     return tuple(None if record is None else getattr(record, column.name) for column in columns)

@@ -46,7 +46,7 @@ def _by_column(columns: Sequence[Column], rows: Sequence[Row]) -> list[tuple[Col
 
 
 def _library(name: str) -> Any:
-    """One of the user's own environment: it is not a dependency."""
+    """A library of the user's own environment: it is not a dependency."""
     try:
         return import_module(name)
     except ImportError:

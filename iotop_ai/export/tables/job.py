@@ -13,7 +13,9 @@ from iotop_ai.model.metric import metrics_of
 _SHARES = tuple(
     Column(f"{name}_ratio", "real", "ratio", metric.text) for name, metric in metrics_of(TimeShares).items()
 )
-_SECONDS = tuple(Column(f"{name}_s", "real", "s", "The same, in seconds since the job is watched.") for name in SHARES)
+_SECONDS = tuple(
+    Column(f"{name}_s", "real", "s", "The same in seconds, since the job was first seen.") for name in SHARES
+)
 _COLUMNS = (
     TIME,
     INTERVAL,

@@ -60,8 +60,8 @@ class LoadedTable:
 class Recording:
     """A recording's tables as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
 
-    begin, end: only this part, as in ``iotop-ai export``. cmdline: as there. A table is read when it is first asked
-    for. ``about``: facts of the header (host, interval_s, ...).
+    begin, end: only this part, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. A table is read when it
+    is first asked for. ``about``: facts of the header (host, interval_s, ...).
     """
 
     def __init__(

@@ -81,7 +81,7 @@ def _processes(frame: Frame) -> Row:
 
 
 def rows(frame: Frame) -> Iterator[Row]:
-    """One row; none for a recording's first Snapshot, which ends no interval, and one for which nothing was read."""
+    """One row; none for a first Snapshot, which ends no interval, and for one that read nothing anew."""
     snapshot, sample = frame.snapshot, frame.sample
     if sample.seconds is None or not any(part.renewed for part in sample if isinstance(part, Rated)):
         return

@@ -167,9 +167,9 @@ def _has_figures(rates: ProcessRates) -> bool:
 def _process_row(
     frame: Frame, key: ProcessKey, rates: ProcessRates, terms: dict[str, Term], seconds: float | None, cmdline: str
 ) -> Sequence[str]:
-    snapshot = frame.snapshot.processes.value
-    assert snapshot is not None  # process_rows lists none without it
-    info, stat = snapshot.info[key], snapshot.stat.get(key)
+    processes = frame.snapshot.processes.value
+    assert processes is not None  # process_rows lists none without it
+    info, stat = processes.info[key], processes.stat.get(key)
     moved = []
     for name in _PROCESS_TERMS:
         value = terms[name].of(rates)
@@ -178,7 +178,7 @@ def _process_row(
             value *= seconds if rates.io_s is None else rates.io_s
         moved.append(number(value) + ("+" if rates.incl_children and value else ""))
     if rates.io_delay_ratio is None:
-        waited = "off" if snapshot.delayacct is False else UNKNOWN
+        waited = "off" if processes.delayacct is False else UNKNOWN
     else:
         waited = number(rates.io_delay_ratio * 100) + ("*" if rates.main_thread_only or rates.threads_looked else "")
     return (

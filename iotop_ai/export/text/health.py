@@ -96,7 +96,7 @@ def _more(reading: Reading[SmartState]) -> list[str]:
         if state.self_test_runs:
             out.append(f"self-test running: {state.self_test_progress}")
         out += [state.history_note] if state.history_note else []
-    if reading.status is Status.DENIED and state is not None and (state.io_errors is not None):
+    if reading.status is Status.DENIED and state is not None and state.io_errors is not None:
         out.append(f"the kernel: {kernel_counts_text(state)}")
     if reading.remedy:
         out.append(f"remedy: {reading.remedy}")

@@ -20,15 +20,15 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
     kind = next((run.built.kind for run in report.runs if run.built), "")
     lines = [f"{report.target}{f' ({kind})' if kind else ''}, by {report.python}"]
     if report.cold:
-        lines.append(f"{report.cold} is evicted from the page cache before each")
+        lines.append(f"{report.cold} is evicted from the page cache before each run")
     failure = next((run.failure for run in report.runs if run.failure), None)
     if failure and report.exit_code == NO_ANSWER:
         return "\n".join([*lines, failure.text])
     shown = _shown(report.runs)
     titles = (*shown, "samples/s", "first s", "CPU/worker", "disk-wait", "read", "memory", "shm", "")
     lines += ["", *table(titles, [_row(run, shown) for run in report.runs])]
-    if curve := workers_curve(report, width, ascii_only):
-        lines += ["", curve]
+    if drawn := workers_curve(report, width, ascii_only):
+        lines += ["", drawn]
     failed = [line for run in report.runs for line in failure_lines(run)]
     return "\n".join([*lines, "", *failed, *findings_text(report)])
 

@@ -66,7 +66,7 @@ def _requirement(one: Package) -> str:
 
 
 def _url(url: str) -> str:
-    """Without secrets. A commit looks like one."""
+    """The URL without secrets; a commit in it stays, although it looks like one."""
     commit = _COMMIT.search(url) if "+" in url.partition(":")[0] else None
     end = commit.start() if commit else len(url)
     return _SSH.join(map(without_secrets, url[:end].split(_SSH))) + url[end:]

@@ -323,7 +323,7 @@ def block_rates(
 
 
 NETWORK_DISKS = ("nbd", "rbd", "drbd")
-"""How the names of disks begin whose data is on another machine."""
+"""The beginnings of the names of disks whose data is on another machine."""
 _NVME_PATH = pattern(r"nvme(\d+)c\d+n(\d+)")
 
 

@@ -54,12 +54,12 @@ class Clause(NamedTuple):
         return value < self.value if self.operator == "<" else value <= self.value
 
     def names(self, class_id: str, state: str) -> bool:
-        """Whether a finding is meant."""
+        """Whether the clause names a finding of this class and state."""
         return matches(self.finding, class_id) or matches(self.finding, state)
 
 
 class Condition(NamedTuple):
-    """All clauses must be met."""
+    """Clauses that must all be met."""
 
     text: str
     clauses: tuple[Clause, ...]

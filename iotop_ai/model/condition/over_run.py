@@ -1,6 +1,6 @@
-"""A condition over a period: a clause with "for" asks whether it held so long at some time, others ask for the whole.
+"""A condition over a period: a clause with "for" is met if it held that long at some time, others concern the whole.
 
-Over the whole, a share is of the job's whole time, a finding is one that stood at all, any other figure is its mean.
+Over the whole, a share is of the job's whole time, a finding is met if it stood at all, another figure is its mean.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ConditionOverRun:
         return Outcome(self.condition, all_met(seen), tuple(seen))
 
     def _or_unknown(self, i: int, seen: Seen) -> Seen:
-        """Unknown in place of "not met" where an object that is meant was never read: it may have met the clause."""
+        """Unknown in place of "not met" where one of the clause's objects was never read: it may have met it."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
         return seen if seen.met is not False or name is None else Seen(seen.clause, name=name)
 

@@ -11,7 +11,7 @@ from iotop_ai.model.frame import Frame
 
 
 class Seen(NamedTuple):
-    """What a clause found. met None: nothing was known. name: of the object that meets it, else of the nearest.
+    """What a clause found. met None: no value was known. name: of the object that meets it, else nearest.
 
     value None: of a finding, and where unknown. held_s: for how long it has been so without a break.
     """
@@ -36,7 +36,7 @@ class ClauseWatch:
     def add(self, frame: Frame) -> Seen:
         """Take a Frame in.
 
-        What held ends with a gap, an unknown value and its object's end; an object that was not read again stays.
+        A hold ends at a gap, an unknown value or its object's end; it goes on for an object that was not read again.
         Met is unknown where every value is, and False where the objects whose values were known have ended.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns

@@ -145,7 +145,7 @@ class FleetJob(NamedTuple):
 
 
 class FleetMachine(NamedTuple):
-    """One machine. instance: its label in Prometheus. sources: what it is known from: iotop, node, dcgm, smartctl.
+    """One machine. instance: its label in Prometheus. sources: its exporters: iotop, node, dcgm, smartctl.
 
     state: the word of its verdict, "" without one. age_s: of its newest reading; None without iotop-ai on it. silent:
     whether it has stopped reporting. no_gpu, no_smart: whether its collectors report that it has none.
@@ -202,7 +202,7 @@ class FleetMachine(NamedTuple):
 class Fleet(NamedTuple):
     """Everything of one refresh. at_s: the server's Unix time. alerts: those that name no machine.
 
-    partial: what could not be asked, in words.
+    partial: the names of the questions without an answer.
     """
 
     at_s: float

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 OTHER = 1 << 63
 """Not a kernel bit: a reason that only the model's own tables define."""
-UNNAMED = (1 << 64) - 1
+NOT_REPORTED = (1 << 64) - 1
+"""All ones, in as many bytes as the field has: the driver does not fill it in."""
 _POWER, _HOT, _PROCHOT = 0x4, 0x20, 0x40
 """As nvmlClocksEventReasons: SwPowerCap, SwThermalSlowdown, HwThermalSlowdown."""
 GROUPS: tuple[tuple[int, int, str, int], ...] = (

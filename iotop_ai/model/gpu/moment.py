@@ -1,4 +1,4 @@
-"""What the GPUs of one job do at a moment in which they are not idle, or idle for a reason of their own.
+"""Whether busy GPUs of a job only wait for each other, and whether an idle one receives data.
 
 NVML counts a GPU as busy that waits for another one, and as idle while it only receives data.
 """

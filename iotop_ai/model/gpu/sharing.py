@@ -33,5 +33,4 @@ def parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
     own = [one.sm_percent for one in state.processes or () if one.kind == COMPUTE and one.found and one.pid in pids]
     if not own or None in own or None in others:
         return GpuParts()
-    mine, theirs = (min(1.0, sum(one for one in found if one is not None) / 100) for found in (own, others))
-    return GpuParts(mine, theirs)
+    return GpuParts(*(min(1.0, sum(one for one in found if one is not None) / 100) for found in (own, others)))

@@ -106,7 +106,7 @@ class GpuState(NamedTuple):
     busy_samples: int | None = None
     """Samples of the driver's utilisation buffer that were read so far; grows."""
     gap_samples: int | None = None
-    """Those of them below 10 %: the GPU was idle; grows."""
+    """How many of these were below 10 %, when the GPU was idle; grows."""
     power_cap_ns: Annotated[int | None, Exported("ns", "Time throttled by the power limit.")] = None
     """Time throttled by the power limit: field 74. Like the four below, ns since the driver was loaded."""
     sync_boost_ns: Annotated[int | None, Exported("ns", "Time held to the slowest GPU of its group.")] = None
@@ -138,7 +138,7 @@ class GpuState(NamedTuple):
         int | None,
         Exported(
             "count",
-            "The newest Xid of this GPU since the monitor started, of its board if one was; absent without one.",
+            "Newest Xid of this GPU since the monitor started; a board fault stays until the next one. Absent if none.",
             level=True,
         ),
     ] = None
@@ -148,7 +148,7 @@ class GpuState(NamedTuple):
     earlier: tuple[GpuEarlier, ...] = ()
     """Figures of this record that are older than it."""
     energy_at_ns: int | None = None
-    """When the energy counter was read; like the two below monotonic ns, just after its own call of the sweep's 20."""
+    """When the energy counter was read, by its own call; monotonic ns, like the next two."""
     replays_at_ns: int | None = None
     fields_at_ns: int | None = None
     """When power_cap_ns to power_brake_ns, PCIe's and NVLink's counters were read, by one call."""
@@ -165,15 +165,15 @@ class GpuState(NamedTuple):
     throttle_bits: int | None = None
     """AMD: SMU_THROTTLER_* bits of gpu_metrics; clock_reasons has the same as NVML's bits."""
     graphics_ns: int | None = None
-    """AMD and Intel: time that its graphics engine worked for all that have it open (/proc/PID/fdinfo, drm-engine-*)
-    since we watch; grows. None where other users' processes cannot be read."""
+    """AMD and Intel: time that its graphics engine worked for all processes that have it open (/proc/PID/fdinfo,
+    drm-engine-*) since the monitor started; grows. None where other users' processes cannot be read."""
     compute_ns: int | None = None
     copy_ns: int | None = None
     decoder_ns: int | None = None
     encoder_ns: int | None = None
     jpeg_ns: int | None = None
     engines_at_ns: int | None = None
-    """When the six before it were read."""
+    """When the six times above were read."""
 
 
 GpuTable = Mapping[str, Reading[GpuState]]

@@ -26,7 +26,7 @@ WEAR_SOON_DAYS = 90.0
 DISK_WARNING_CELSIUS = 50
 DISK_CRITICAL_CELSIUS = 60
 FLASH_WARNING_CELSIUS = 80
-"""For a flash drive that does not tell its own limit; most begin to throttle between 70 and 85 °C."""
+"""For a flash drive that does not report its own limit; most begin to throttle between 70 and 85 °C."""
 
 SMARTCTL = "smartctl(8)"
 ATA = "ATA-8 ACS, SMART attributes"
@@ -43,7 +43,7 @@ CRITICAL_WARNING_BITS: tuple[tuple[int, str, str], ...] = (
     (0x10, "backup", "the volatile memory backup has failed"),
     (0x20, "memory-region", "the persistent memory region is unreliable"),
 )
-"""Bit, its short name, what it says."""
+"""Bit, short name, meaning."""
 
 Check = Callable[[SmartState], tuple[str, ...]]
 
@@ -349,7 +349,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("crc", NOTE, ATA, "attribute 199 > 0 and not growing", _crc),
 )
-"""The worst first; within a severity the overall word, then growth, then level."""
+"""The worst first; within a severity the overall status, then growth, then level."""
 
 _SUBJECTS = {
     **dict.fromkeys(("reallocated-grows", "reallocated-many", "reallocated"), "reallocated"),

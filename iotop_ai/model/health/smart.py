@@ -97,13 +97,13 @@ class SmartState(NamedTuple):
     limits. self_test_left_percent: of a running self-test; None when none runs. exit_status: smartctl's bit mask.
     judgements: those behind ``reasons``, with rule and severity, in the same order.
 
-    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; recent:
-    that nearest to 1 h before, if at most 2 h; past:
-    temperature and wear over all known time, oldest first, this reading last. history_note: why an earlier reading is
-    missing, "" otherwise. self_tests: whether the disk runs self-tests, None when not reported; test_short_minutes,
-    test_long_minutes: the disk's estimates of their duration. self_test_log, error_log: newest first. io_errors,
-    io_timeouts: commands that ended with a status other than good, and that timed out, since the kernel found the disk;
-    libata ends each SMART query of smartctl with such a status, so the first grows on a sound disk.
+    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; recent: that
+    nearest to 1 h before, if at most 2 h; past: temperature and wear over all known time, oldest first, this reading
+    last. history_note: why an earlier reading is missing, "" otherwise. self_tests: whether the disk runs self-tests,
+    None when not reported; test_short_minutes, test_long_minutes: the disk's estimates of their duration.
+    self_test_log, error_log: newest first. io_errors, io_timeouts: commands that ended with a status other than good,
+    and that timed out, since the kernel found the disk; libata ends each SMART query of smartctl with such a status, so
+    the first grows on a sound disk.
     """
 
     device: str

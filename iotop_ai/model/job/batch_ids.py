@@ -1,4 +1,4 @@
-"""Which batch job, pod or container a process belongs to, from the path of its cgroup."""
+"""The batch job, pod or container of a process, from the path of its cgroup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class JobIds(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The most telling of them in a few words; "" if missing."""
+        """The most telling id in a few words; "" without any."""
         if self.slurm:
             return f"slurm {self.slurm}"
         if self.pod:

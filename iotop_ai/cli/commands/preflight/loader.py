@@ -53,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=30.0,
         help="seconds without a batch that count as a hang (default 30)",
     )
-    parser.add_argument(
-        "--cold", metavar="PATH", help="evict this dataset from the page cache before each configuration"
-    )
+    parser.add_argument("--cold", metavar="PATH", help="evict this dataset from the page cache before each run")
     parser.add_argument("--python", metavar="PATH", help="the Python that trains (default: the active environment's)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print a JSON object instead of text")

@@ -30,7 +30,7 @@ def test_the_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     assert any(line.startswith("time      trainer.py: data disk 67 %, compute 29 %") for line in lines)
     (paid,) = (line for line in lines if line.startswith("GPU time  "))
     assert paid == "GPU time  67 % of 43 s of GPU time lost: 29 s of GPU time, $0.02 of $0.03; 4 % is unexplained"
-    assert "GPU busy, %, mean, by seconds since the begin" in out
+    assert "GPU busy, %, mean, by seconds since the start" in out
     assert "loop0 r_await, ms" in out
     assert max(map(len, [line for line in lines if "│" in line])) <= 100
     disks = lines[lines.index("Disks") + 1 : lines.index("Disks") + 4]
