@@ -58,7 +58,7 @@ def queries(window_s: float) -> dict[str, str]:
 
 
 def _filled(text: str, window_s: float) -> str:
-    return " ".join(text.split()).replace("WINDOW", f"{max(1, round(window_s))}s")
+    return " ".join(text.split()).replace("[WINDOW]", f"[{max(1, round(window_s))}s]")
 
 
 def quoted(text: str) -> str:

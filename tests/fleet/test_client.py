@@ -13,7 +13,7 @@ import pytest
 from iotop_ai.fleet import client
 from iotop_ai.fleet.answer import BadAnswerError
 from iotop_ai.fleet.client import Address, NoAnswerError, Prometheus
-from iotop_ai.fleet.queries import quoted
+from iotop_ai.fleet.queries import history, history_of_node, quoted
 from iotop_ai.fleet.refresh import ask_fleet
 from iotop_ai.model.errors import UsageError
 from tests.rigs.prometheus import free_port
@@ -182,6 +182,11 @@ def test_addresses() -> None:
     assert (one.host, one.port, one.secure, one.text) == ("prometheus", 9090, False, "http://prometheus:9090")
     one = Address("https://[::1]/mimir/")
     assert (one.host, one.port, one.secure, one.path) == ("::1", 443, True, "/mimir")
+
+
+def test_the_window_of_a_query_leaves_its_labels_alone() -> None:
+    asked = {**history("WINDOW-1:9743", 60.0), **history_of_node("WINDOW-1:9100", 60.0)}
+    assert [('instance="WINDOW-1:9' in query, "[60s]" in query) for query in asked.values()] == [(True, True)] * 3
 
 
 def test_a_label_is_quoted_for_a_query() -> None:
