@@ -110,7 +110,7 @@ def smart_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
             words = "; ".join(part for part in (disk["reason"], disk["remedy"]) if part)
             rows.append([field(disk["name"]), disk["status"], UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, words or UNDEFINED])
             continue
-        words = "; ".join((disk["model"], *disk["reasons"]))
+        words = "; ".join(filter(None, (disk["model"], *disk["reasons"]))) or UNDEFINED
         figures = [disk[name] for name in ("temperature_celsius", "power_on_hours", "reallocated", "media_errors")]
         cells = [UNKNOWN if figure is None else str(figure) for figure in figures]
         rows.append([field(disk["name"]), disk["severity"], *cells, words])

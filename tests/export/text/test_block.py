@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 
 from iotop_ai.export.text.block import Block, render_block
+from iotop_ai.export.text.system import smart_lines
+from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.process.records import ProcessInfo
 from iotop_ai.pipeline import frames
 from tests.export.make import IDLE, LOOP0, SDA, SDA1, S, first_frame, frame, io, ok, pair, process_table
@@ -112,3 +114,13 @@ def test_a_used_loop_is_listed_an_unused_one_not() -> None:
     table = {SDA: after.block.value[SDA], SDA1: IDLE, LOOP0: used}  # type: ignore[index]
     held = list(frames((before, after._replace(block=ok(table, after.at_ns)))))[-1]
     assert [row[0] for row in rows(render_block(held, Block()), "Device")] == ["Device", "sda", "loop0"]
+
+
+def test_a_disk_without_a_model_has_its_reasons_alone() -> None:
+    before, after = pair()
+    found = []
+    for reasons in ((), ("312 reallocated sectors",)):
+        state = SmartState("sda", "ata", "", "S1", "F1", "PASS", "ok", reasons, 41)
+        held = (before, after._replace(smart=ok({"sda": ok(state, after.at_ns)}, after.at_ns)))
+        found.append(smart_lines(list(frames(held))[-1])[1].split(maxsplit=6)[6:])
+    assert found == [["-"], ["312 reallocated sectors"]]
