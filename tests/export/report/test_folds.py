@@ -74,7 +74,8 @@ def test_what_was_never_known_is_not_0() -> None:
     builder = StoryBuilder(None, None)
     for frame in frames(
         snapshot(
-            *(i, i * S),
+            i,
+            i * S,
             block=ok({BlockKey("sda", 1): IDLE}, i * S),
             disks=ok({"sda": info}, i * S),
             gpu=ok({"GPU-1": ok(gpu, i * S)}, i * S),
@@ -106,8 +107,23 @@ MIB = 1 << 20
 
 
 def device(name: str, read_bytes: float) -> DeviceStory:
-    """A disk that read so much."""
-    return DeviceStory(name, None, read_bytes, 0.0, *[None] * 8, 0.0, {})  # type: ignore[arg-type]
+    """A disk that read this many bytes."""
+    return DeviceStory(
+        name=name,
+        info=None,
+        read_bytes=read_bytes,
+        written_bytes=0.0,
+        read=None,
+        write=None,
+        reads=None,
+        writes=None,
+        read_await_ms=None,
+        write_await_ms=None,
+        busy=None,
+        queue=None,
+        full_s=0.0,
+        curves={},
+    )
 
 
 def network(reading_of: Callable[[int], Reading[object]]) -> Story:

@@ -119,6 +119,7 @@ def test_a_used_loop_is_listed_an_unused_one_not() -> None:
 def test_a_disk_without_a_model_has_its_reasons_alone() -> None:
     before, after = pair()
     found = []
+    reasons: tuple[str, ...]
     for reasons in ((), ("312 reallocated sectors",)):
         state = SmartState("sda", "ata", "", "S1", "F1", "PASS", "ok", reasons, 41)
         held = (before, after._replace(smart=ok({"sda": ok(state, after.at_ns)}, after.at_ns)))
