@@ -52,7 +52,9 @@ class Temperatures:
             and info.transport in ("nvme", "ata", "scsi")
             and (info.transport == "nvme" or info.rotational is False or info.name in moved)
         ]
-        if names and self._busy.acquire(blocking=False):
+        if not names:
+            self.celsius = {}
+        elif self._busy.acquire(blocking=False):
             self._start(lambda: self._round(names))
 
     def _round(self, names: list[str]) -> None:

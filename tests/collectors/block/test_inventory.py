@@ -250,6 +250,8 @@ def test_the_temperature_of_an_idle_hard_disk_is_not_read(tmp_path: Path) -> Non
     temperatures = Temperatures(Root(str(tmp_path)), start=lambda work: work())
     temperatures.ask({"sda": hdd("sda"), "sdb": hdd("sdb")}, moved={"sdb"})
     assert temperatures.celsius == {"sdb": 36.0}
+    temperatures.ask({"sda": hdd("sda"), "sdb": hdd("sdb")}, moved=set())
+    assert temperatures.celsius == {}, "an old value is not shown as the present one"
     assert read_temperature(Root(str(tmp_path)), "sdc") is None
 
 
