@@ -86,7 +86,10 @@ class IntelCards:
         return card.removeprefix("Intel-")
 
     def _reasons(self, *places: str) -> int | None:
-        """places: for each driver the start of its files' names, and the prefix of a reason's name."""
+        """The reasons now, 0 without any; None when the driver reports none, or only reasons that are not in _REASONS.
+
+        places: for each driver the start of its files' names, and the prefix of a reason's name.
+        """
         for start, prefix in zip(places[::2], places[1::2], strict=True):
             status = self._root.number_or_none(f"{start}status")
             if status is None:
@@ -94,7 +97,7 @@ class IntelCards:
             bits = 0
             for reason, bit in _REASONS.items() if status else ():
                 bits |= bit if self._root.number_or_none(f"{start}{prefix}{reason}") else 0
-            return bits
+            return bits or (None if status else 0)
         return None
 
     def _first(self, *files: str) -> int | None:
