@@ -182,9 +182,8 @@ class GpuCollector:
     def _show_drm_alone(self) -> None:
         """Publish AMD's and Intel's cards without NVML."""
         if self._drm is not None and (cards := self._drm.read()):
-            now_ns = self._clock.monotonic_ns()
-            self._details, self._details_at_ns = self._drm.details, self._details_at_ns or now_ns
-            self._newest = cards, now_ns
+            self._details, self._details_at_ns = self._drm.details, self._drm.details_at_ns
+            self._newest = cards, self._clock.monotonic_ns()
 
     def _plan_reopening(self) -> None:
         self._reopen_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
@@ -235,16 +234,16 @@ class GpuCollector:
             if error is not None:
                 raise error
             state = self._nvml.state(uuid)
+            end_ns = self._clock.monotonic_ns()
+            if self._pid_mapping is not None and state.processes:
+                minor = self._nvml.minor(uuid)
+                state = state._replace(processes=self._pid_mapping.resolve(uuid, minor, state.processes))
         except GpuUnavailable as lack:
             end_ns = self._clock.monotonic_ns()
             return Reading(None, lack.status, self._with_xid(uuid, lack.reason), lack.remedy, end_ns, end_ns - start_ns)
-        end_ns = self._clock.monotonic_ns()
         xid = self._last_xid.get(uuid)
         if xid is not None:
             state = state._replace(last_xid=xid.number, last_xid_at_ns=xid.at_ns)
-        if self._pid_mapping is not None and state.processes:
-            minor = self._nvml.minor(uuid)
-            state = state._replace(processes=self._pid_mapping.resolve(uuid, minor, state.processes))
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
 
     def _with_xid(self, uuid: str, reason: str) -> str:

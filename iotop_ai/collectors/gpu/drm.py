@@ -36,6 +36,7 @@ class DrmSweep:
         self._clients = DrmClients(root, clock)
         self._all = not root.live or os.geteuid() == 0
         self.details: dict[str, Reading[GpuDetail]] = {}
+        self.details_at_ns: int | None = None
 
     def read(self, first: int = 0) -> dict[str, Reading[GpuState]]:
         """Each card's Reading; {} without any. first: the number of the first card, after those of other drivers."""
@@ -73,6 +74,7 @@ class DrmSweep:
             detail = with_topology(self._root, cards.detail(card), cards.bus_id(card))
             end_ns = self._clock.monotonic_ns()
             self.details[card] = Reading(detail, Status.OK, "", "", end_ns, end_ns - start_ns)
+        self.details_at_ns = self._clock.monotonic_ns()
 
 
 def with_use(

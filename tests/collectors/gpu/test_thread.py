@@ -5,15 +5,19 @@ from __future__ import annotations
 import statistics
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from iotop_ai.collectors.base import take_reading
-from iotop_ai.collectors.gpu.collector import HUNG_S, OPENING_S, GpuCollector
-from iotop_ai.collectors.gpu.nvml.library import GpuUnavailable, Nvml
+from iotop_ai.collectors.gpu.collector import HUNG_S, OPENING_S, GpuCollector, GpuDetailCollector
+from iotop_ai.collectors.gpu.nvml.library import ForeignNvml, GpuUnavailable, Nvml
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.reading import Status
+from tests.machines import build, parse
 
 
 class Shifted(Clock):
@@ -108,3 +112,46 @@ def test_a_shorter_interval_applies_at_once() -> None:
         assert time.monotonic() < end
         time.sleep(0.01)
     collector.close()
+
+
+def test_the_limits_of_amds_cards_have_the_time_of_their_own_read(tmp_path: Path) -> None:
+    tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
+    clock = Clock()
+    collector = GpuCollector(clock, ForeignNvml(clock), every_s=0.02, root=build(parse(tree.read_text()), tmp_path))
+    details = GpuDetailCollector(collector)
+    assert collector.wait(5)
+    first = take_reading(details, clock).at_ns
+    assert first is not None
+    end = time.monotonic() + 30
+    while take_reading(details, clock).at_ns == first:
+        assert time.monotonic() < end, "read in each fifth sweep, but the time stays that of the first"
+        time.sleep(0.01)
+    collector.close()
+
+
+class Losing(Card):
+    """Two GPUs, each with a process; the first is lost between two calls of its sweep."""
+
+    def gpus(self) -> dict[str, GpuUnavailable | None]:
+        return {"GPU-1": None, "GPU-2": None}
+
+    def state(self, uuid: str) -> GpuState:
+        return GpuState(uuid, 0, "card", processes=(GpuProcess(7, 1, "compute"),))
+
+    def minor(self, uuid: str) -> int | None:
+        if uuid == "GPU-1":
+            raise GpuUnavailable(Status.FAILED, "the GPU is lost")
+        return 0
+
+    def detail(self, uuid: str) -> GpuDetail:
+        return GpuDetail(uuid)
+
+
+def test_a_gpu_that_is_lost_at_its_last_call_leaves_the_others(tmp_path: Path) -> None:
+    clock = Clock()
+    collector = GpuCollector(clock, Losing(clock), every_s=0.02, root=Root(str(tmp_path)))
+    assert collector.wait(5)
+    table = take_reading(collector, clock).value
+    collector.close()
+    assert table is not None
+    assert {uuid: one.status for uuid, one in table.items()} == {"GPU-1": Status.FAILED, "GPU-2": Status.OK}
