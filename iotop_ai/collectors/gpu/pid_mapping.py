@@ -44,6 +44,9 @@ class PidMapping:
         """The processes with local PIDs; one that is not found keeps NVML's PID and gets found=False."""
         if processes is None:
             return None
+        # A process that was found on another GPU is the same one here.
+        known = {pid: value for (_, pid), value in self._found.items() if value[1].pid is not None}
+        self._found |= {(uuid, one.pid): known[one.pid] for one in processes if one.pid in known}
         missing = [one.pid for one in processes if (uuid, one.pid) not in self._found]
         if missing:
             direct = {pid: found for pid in missing if (found := self._direct(pid)) is not None}

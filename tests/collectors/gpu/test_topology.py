@@ -95,6 +95,15 @@ def test_another_pid_of_the_same_process_identifies_it(tmp_path: Path) -> None:
     assert LocalProcess(None, "").pid is None
 
 
+def test_a_process_of_two_gpus_is_found_on_both(tmp_path: Path) -> None:
+    links = {"proc/self/ns/pid": "pid:[4026532999]", "proc/7/fd/5": "/dev/nvidia0", "proc/7/fd/6": "/dev/nvidia1"}
+    mapping = PidMapping(tree(tmp_path, {"proc/7/status": status(7)}, links))
+    mapping.begin()
+    for minor in range(2):
+        (found,) = mapping.resolve(f"GPU-{minor}", minor, (GpuProcess(2001, 1, "compute"),)) or ()
+        assert (found.pid, found.found) == (7, True)
+
+
 def amd(folder: Path) -> Root:
     return build(parse((DATA / "made-amd-gpu.tree").read_text()), folder)
 
