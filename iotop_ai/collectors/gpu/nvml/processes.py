@@ -20,7 +20,7 @@ _KINDS = (("compute", "Compute"), ("mps", "MPSCompute"), ("graphics", "Graphics"
 
 
 class GpuProcessReader:
-    """Keeps each process's newest utilisation sample. Used by one thread."""
+    """Keeps each process's newest utilisation sample while it is fresh. Used by one thread."""
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
@@ -87,5 +87,6 @@ class GpuProcessReader:
         for pid, (stamp, percent) in latest.items():
             shares[pid] = percent, now_ns
             self._newest[uuid] = max(self._newest[uuid], stamp)
+        self._shares[uuid] = {pid: one for pid, one in shares.items() if now_ns - one[1] <= FRESH_NS}
         # The first call returns minutes of buffered samples of unknown age; later ones are new.
         return not first or bool(samples)

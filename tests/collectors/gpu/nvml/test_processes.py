@@ -1,0 +1,48 @@
+"""Processes' shares of a GPU, from an NVML that the test answers for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls
+from iotop_ai.collectors.gpu.nvml.processes import FRESH_NS, GpuProcessReader
+from iotop_ai.collectors.io.clock import Clock
+
+GPU = "GPU-1"
+
+
+class Still(Clock):
+    """A clock that the test puts forward."""
+
+    now_ns = 1
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+class Api:
+    """One process at a time, each with a new sample."""
+
+    class NVMLError(Exception):  # noqa: N818 - the library's own name
+        pass
+
+    pid = 0
+
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: int) -> list[SimpleNamespace]:  # noqa: N802
+        return [SimpleNamespace(pid=self.pid, usedGpuMemory=1)]
+
+    def nvmlDeviceGetProcessUtilization(self, handle: int, since: int) -> list[SimpleNamespace]:  # noqa: N802
+        return [SimpleNamespace(pid=self.pid, timeStamp=since + 1, smUtil=50)]
+
+
+def test_ended_processes_are_forgotten() -> None:
+    clock = Still()
+    calls = NvmlCalls(clock)
+    api = calls.api = Api()
+    calls.handles[GPU] = 1
+    reader = GpuProcessReader(calls)
+    for api.pid in range(1, 6):
+        clock.now_ns += FRESH_NS + 1
+        (one,) = reader.read(GPU) or ()
+        assert one.sm_percent == 50
+    assert len(reader._shares[GPU]) == 1
