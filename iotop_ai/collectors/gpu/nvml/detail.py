@@ -154,19 +154,14 @@ def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | Non
 
 def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
     """(NVLinks, active ones); None without NVLink."""
-    if calls.never(uuid, "nvmlDeviceGetNvLinkState"):
-        return None, None
     states = []
     for link in range(_MOST_LINKS):
-        # The first missing link gives an error: it ends the list and does not mean that the call is unsupported.
+        # The first missing link gives an error, which ends the list; without NVLink it is link 0.
         state = calls.get(uuid, "nvmlDeviceGetNvLinkState", link, label=f"nvmlDeviceGetNvLinkState.{link}")
         if state is None:
             break
         states.append(state)
-    if not states:
-        calls.give_up(uuid, "nvmlDeviceGetNvLinkState")
-        return None, None
-    return len(states), sum(1 for state in states if state)
+    return (len(states), sum(1 for state in states if state)) if states else (None, None)
 
 
 def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
