@@ -143,8 +143,9 @@ class HealthHistory:
                 try:
                     known = self._read(handle, name)
                 except ValueError as error:
-                    aside = self._set_aside(handle, name) if locked else name
-                    note = f"history could not be read ({error}): set aside as {os.path.join(self._place, aside)}"
+                    note = f"history could not be read ({error})"
+                    if locked:
+                        note += f": set aside as {os.path.join(self._place, self._set_aside(handle, name))}"
                     known = None
                 points = () if known is None else known.points
                 if locked and worth_keeping(points, now):

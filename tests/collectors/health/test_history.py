@@ -186,6 +186,11 @@ def test_a_stopped_monitor_with_the_lock_does_not_block_others(history: HealthHi
     assert time.monotonic() - began < 4
     assert "another monitor holds the history" in state.history_note
     assert state.earlier is None or state.earlier.pending == 0
+    file = history.folder / file_name("SN1")
+    raw = file.read_bytes()
+    file.write_bytes(b"{}")
+    assert history.beside(STATE).history_note == "history could not be read (another format)"
+    file.write_bytes(raw)
     os.close(lock)
     assert history.beside(STATE._replace(pending=8)).history_note == ""
 
