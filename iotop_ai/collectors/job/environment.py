@@ -46,12 +46,12 @@ class EnvironmentReader:
         self._shm_workers: dict[ProcessKey, BackgroundWorker] = {}
         self._seen: dict[ProcessKey, dict[JobMount, float]] = {}
         self._seen_ns: dict[ProcessKey, int] = {}
-        self._turn = 0
+        self._turns: dict[ProcessKey, int] = {}
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
         """The environment of a job now. now_ns: monotonic time, by which what was seen earlier loses its weight."""
-        self._turn += 1
+        self._turns[job.key] = self._turns.get(job.key, 0) + 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]
         groups = parse_cgroups(self._raw(f"proc/{key.pid}/cgroup"))
@@ -75,6 +75,8 @@ class EnvironmentReader:
 
     def forget(self, jobs: frozenset[ProcessKey]) -> None:
         """Forget other jobs."""
+        for key in self._turns.keys() - jobs:
+            del self._turns[key]
         for key in self._seen.keys() - jobs:
             del self._seen[key], self._seen_ns[key]
         for key in self._sockets.keys() - jobs:
@@ -117,7 +119,7 @@ class EnvironmentReader:
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
         """Mounts of data files that some members have open, now or at an earlier read."""
         seen = self._seen.get(job.key, {})
-        start = self._turn * MOST_READERS % len(members)
+        start = self._turns[job.key] * MOST_READERS % len(members)
         ids: Counter[int] = Counter()
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
@@ -153,14 +155,15 @@ class EnvironmentReader:
         """(listening sockets of its training processes, connections to them); unknown for a job with workers."""
         if job.workers:
             return None, None
+        turn = self._turns[job.key]
         due, counts = self._sockets.get(job.key, (0, (None, None)))
-        if due > self._turn:
+        if due > turn:
             return counts
         found = [self._sockets_of(rank.key) for rank in job.ranks[:MOST_READERS]]
         listening = [pair[0] for pair in found if pair[0] is not None]
         open_ones = [pair[1] for pair in found if pair[1] is not None]
         counts = (sum(listening) if listening else None, sum(open_ones) if open_ones else None)
-        self._sockets[job.key] = (self._turn + SOCKETS_EVERY, counts)
+        self._sockets[job.key] = (turn + SOCKETS_EVERY, counts)
         return counts
 
     def _sockets_of(self, key: ProcessKey) -> tuple[int | None, int | None]:

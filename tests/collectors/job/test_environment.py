@@ -146,6 +146,17 @@ def test_mounts_of_open_data_files_by_their_id(tmp_path: Path) -> None:
     assert reader.read(JOB).mounts == ()
 
 
+def test_beside_another_job_all_workers_of_a_job_have_their_turn(tmp_path: Path) -> None:
+    put(tmp_path, {"proc/11/mountinfo": MOUNTINFO})
+    workers = tuple(ProcessKey(pid, 1) for pid in range(11, 18))
+    job = JOB._replace(ranks=(Rank(KEY, workers),))
+    other = job._replace(key=ProcessKey(90, 1))
+    opened(tmp_path, 3, "/data/x.jpg", 40)  # by the rank, which is the last of the eight
+    reader = EnvironmentReader(Root(str(tmp_path)))
+    seen = [(reader.read(job).mounts, reader.read(other).mounts) for _ in range(4)]
+    assert all(seen[-1])
+
+
 def test_a_job_that_copied_its_data_first_reads_from_its_new_place_soon(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
     opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
