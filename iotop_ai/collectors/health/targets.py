@@ -142,8 +142,9 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
     Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme, drivetemp).
     """
     node = disk.device.removeprefix("/dev/")
-    base = f"sys/class/nvme/{node}" if disk.kind == "nvme" else f"sys/block/{node}/device"
-    errors, timeouts = (None, None) if disk.kind == "nvme" else kernel_counts(root, node)
+    # A disk behind a controller has no folder: that of its node is the volume's.
+    base = f"sys/class/nvme/{node}" if disk.kind == "nvme" else f"sys/block/{disk.name}/device"
+    errors, timeouts = (None, None) if disk.kind == "nvme" else kernel_counts(root, disk.name)
     # Reading a rotating disk's sensor would keep it awake; an NVMe disk's does not.
     celsius = read_temperature(root, disk.name) if disk.kind == "nvme" else None
     return SmartState(

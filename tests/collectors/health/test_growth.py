@@ -11,7 +11,7 @@ import pytest
 from iotop_ai.collectors.health.collector import SmartCollector
 from iotop_ai.collectors.health.commands import TEST_COMMANDS, argv, sudoers_line
 from iotop_ai.collectors.health.history import HealthHistory
-from iotop_ai.collectors.health.targets import Disk, disks_named, with_given_types
+from iotop_ai.collectors.health.targets import Disk, disks_named, with_given_types, without_smart
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.health.smart import SmartState
@@ -173,6 +173,19 @@ def test_given_types_replace_found_ones() -> None:
         ("sda", "/dev/sda", "sntjmicron", True),
         ("sdb", "", "", False),
         ("bus/0/megaraid,4", "/dev/bus/0", "megaraid,4", True),
+    ]
+
+
+def test_a_disk_behind_a_controller_has_not_the_facts_of_its_volume(tmp_path: Path) -> None:
+    device = tmp_path / "sys/block/sda/device"
+    device.mkdir(parents=True)
+    (device / "model").write_text("PERC H740P\n")
+    (device / "ioerr_cnt").write_text("0x5\n")
+    root = Root(str(tmp_path))
+    behind, volume = Disk("sda/megaraid,3", "/dev/sda", "megaraid,3"), Disk("sda", "/dev/sda", "scsi")
+    assert [(s.model, s.io_errors) for s in (without_smart(root, behind), without_smart(root, volume))] == [
+        ("", None),
+        ("PERC H740P", 5),
     ]
 
 
