@@ -36,7 +36,7 @@ _MESSAGES_PER_SECOND = 20
 """Accepted messages of any kind; more are not even parsed."""
 OLDEST_NS = 60_000_000_000
 """The age of a message's own time from which on it is taken for that of another clock."""
-_CREDENTIALS = struct.Struct("3i")
+_CREDENTIALS = struct.Struct("iII")
 _MOST_SENDERS = 1000
 _UNLINK_S = 0.3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,14 @@ def eventually(true: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+def test_a_uid_takes_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 3_000_000_000)
+    marks = MarksSocket(str(tmp_path / "m.sock"), Clock(), lambda _: None)
+    sent = (socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("iII", 7, 3_000_000_000, 0))
+    assert marks._sender([sent]) == 7
+    marks.close()
 
 
 def test_a_mark_arrives_and_the_socket_is_removed(tmp_path: Path) -> None:
