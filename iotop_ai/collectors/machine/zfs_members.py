@@ -44,13 +44,13 @@ class ZfsMembers:
 
     def _read(self) -> None:
         found = {}
-        for name in self._root.names(FOLDER)[:_MOST]:
-            if name[:1] == "b":
-                try:
-                    pool = parse_udev(self._root.once(f"{FOLDER}/{name}", 16_384))
-                except OSError:
-                    continue
-                if pool:
-                    found[name[1:]] = pool
+        # Other devices ("+pci:...") sort before "b".
+        for name in [name for name in self._root.names(FOLDER) if name[:1] == "b"][:_MOST]:
+            try:
+                pool = parse_udev(self._root.once(f"{FOLDER}/{name}", 16_384))
+            except OSError:
+                continue
+            if pool:
+                found[name[1:]] = pool
         if found != self.pools:
             self.pools = found

@@ -16,6 +16,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector, resolve_path_devices
 from iotop_ai.collectors.machine.pool import MOST_SETS, PoolCollector, parse_llite, parse_pool_io
+from iotop_ai.collectors.machine import zfs_members
 from iotop_ai.collectors.machine.zfs_members import ZfsMembers, parse_udev
 from iotop_ai.export.json.system import system_object
 from iotop_ai.export.tables.frames import tables
@@ -194,7 +195,7 @@ def test_rates_in_the_json_the_table_and_on_the_screen(tree: Path) -> None:
     assert pool_rates(None, PoolTable(), None).arc_hit_ratio is None
 
 
-def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path) -> None:
+def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_udev(b"S:x\nE:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=tank\n") == "tank"
     assert parse_udev(b"E:ID_FS_TYPE=ext4\nE:ID_FS_LABEL=tank\n") == ""
     note = "E:ID_FS_LABEL=tank\nE:ID_FS_TYPE=zfs_member\n"
@@ -220,6 +221,13 @@ def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path) -> None:
     (tmp_path / "tank").mkdir()
     assert resolve_path_devices("/tank", mounts.mounts, table, root).devices == ("sda", "sdb")
     info.close()
+    for number in range(3):
+        (tmp_path / f"run/udev/data/+pci:{number}").write_text("E:X=1\n")
+    monkeypatch.setattr(zfs_members, "_MOST", 2)
+    members = ZfsMembers(root)
+    members.ask()
+    assert members.wait(5)
+    assert members.pools == {"8:0": "tank", "8:16": "tank"}, "only block devices count against the limit"
     silent = ZfsMembers(Root(str(tmp_path / "none")))
     silent.ask()
     assert silent.wait(5)
