@@ -70,7 +70,8 @@ class KernelLogCollector:
     def read(self) -> KernelLog:
         """The counts so far. Raises Unavailable where the log cannot be read, which is tried once."""
         if self._lack is not None:
-            raise self._lack
+            # Each raise adds to the traceback of the last one.
+            raise self._lack.with_traceback(None)
         try:
             if self._fd is None:
                 self._fd = self._root.follow(PATH)

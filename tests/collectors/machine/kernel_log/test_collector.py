@@ -7,6 +7,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -463,3 +464,11 @@ def test_a_real_kill_for_memory_names_its_victim(small_group: Path) -> None:
         assert [(one.kind, one.subject) for one in found] == [("oom_kill", "hungry [x]")]
     finally:
         collector.close()
+
+
+def test_an_unreadable_log_takes_no_memory_at_each_tick(tmp_path: Path) -> None:
+    collector = KernelLogCollector(Root(str(tmp_path)), Clock())
+    for _ in range(5):
+        take_reading(collector, Clock())
+    assert collector._lack is not None
+    assert len(list(traceback.walk_tb(collector._lack.__traceback__))) <= 2
