@@ -176,8 +176,8 @@ class DrmClients:
 def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
     """PCI address of each ROCm GPU to the pids of its processes and their bytes of its memory.
 
-    Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} (location_id is bus, device and function) and
-    /sys/class/kfd/kfd/proc/PID/vram_ID.
+    Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} (location_id is bus, device and function, and in its
+    upper four bits the partition) and /sys/class/kfd/kfd/proc/PID/vram_ID. The partitions of a GPU are summed.
     """
     devices = {}
     for node in root.names(f"{_KFD}/topology/nodes"):
@@ -194,5 +194,5 @@ def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
         for number, device in devices.items():
             held = root.number_or_none(f"{_KFD}/proc/{pid}/vram_{number}") if pid.isdecimal() else None
             if held is not None:
-                out[device][int(pid)] = held
+                out[device][int(pid)] = out[device].get(int(pid), 0) + held
     return out

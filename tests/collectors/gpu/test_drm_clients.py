@@ -188,6 +188,13 @@ def test_rocms_processes_and_their_memory(tmp_path: Path) -> None:
     }
     root = build(entries, tmp_path)
     assert kfd_processes(root) == {SLOT: {70: 4 << 30}}
+    partition = {
+        f"{nodes}/2/gpu_id": b"51141\n",
+        f"{nodes}/2/properties": f"location_id {49408 | 1 << 28}\ndomain 0\n".encode(),
+        "sys/class/kfd/kfd/proc/70/vram_51141": b"1024\n",
+    }
+    (tmp_path / "two").mkdir()
+    assert kfd_processes(build(entries | partition, tmp_path / "two")) == {SLOT: {70: (4 << 30) + 1024}}
     client(tmp_path, 70, amd(5))
     client(tmp_path, 71, amd(5, number=2), fd=9)
     state = DrmSweep(root, Clock()).read()[CARD].value
