@@ -14,9 +14,9 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine import zfs_members
 from iotop_ai.collectors.machine.mounts import MountsCollector, resolve_path_devices
 from iotop_ai.collectors.machine.pool import MOST_SETS, PoolCollector, parse_llite, parse_pool_io
-from iotop_ai.collectors.machine import zfs_members
 from iotop_ai.collectors.machine.zfs_members import ZfsMembers, parse_udev
 from iotop_ai.export.json.system import system_object
 from iotop_ai.export.tables.frames import tables

@@ -23,7 +23,7 @@ class Still(Clock):
 class Api:
     """One process at a time, each with a new sample."""
 
-    class NVMLError(Exception):  # noqa: N818 - the library's own name
+    class NVMLError(Exception):
         pass
 
     pid = 0
