@@ -99,7 +99,7 @@ class AmdCards:
         return state if handle is None else with_smi(self._smi, handle, state)
 
     def detail(self, card: str) -> GpuDetail:
-        """Its limits."""
+        """A card's limits."""
         folder = self._folders[card]
         hwmon = self._hwmon(folder)
         sensor, _ = self._core_sensor(hwmon)
@@ -116,7 +116,7 @@ class AmdCards:
         )
 
     def bus_id(self, card: str) -> str:
-        """Its PCI address."""
+        """A card's PCI address."""
         return self._slot(self._folders[card])
 
     def _id(self, folder: str, name: str) -> str:
@@ -204,7 +204,7 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 
 
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
-    """The state with amdsmi's values in place of those that sysfs lacks.
+    """The state with amdsmi's values where sysfs has none.
 
     Source: amdsmi_interface.py of 7.0.2, where a figure that the board lacks is "N/A".
     """

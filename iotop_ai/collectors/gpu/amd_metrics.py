@@ -13,14 +13,14 @@ from iotop_ai.model.gpu.amd_throttle import NOT_REPORTED, OTHER
 
 _INDEPENDENT: dict[tuple[int, int], int] = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}
 """Format and content revision to the offset of indep_throttle_status: 64 bits with the same meaning on every model."""
-_OF_THE_MODEL: dict[tuple[int, int], int] = {
+_MODEL_SPECIFIC: dict[tuple[int, int], int] = {
     (1, 0): 68, (1, 1): 68, (1, 2): 68, (1, 4): 40, (1, 5): 104, (2, 0): 112, (2, 1): 108,
 }  # fmt: skip
-"""The same to the offset of throttle_status: 32 bits whose meaning depends on the model."""
+"""As above, the offset of throttle_status: 32 bits whose meaning depends on the model."""
 _RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
-"""The same to the offset of accumulation_counter; prochot, ppt, socket_thm, vr_thm and hbm_thm follow it.
+"""As above, the offset of accumulation_counter; prochot, ppt, socket_thm, vr_thm and hbm_thm follow it.
 
-1.6 as it is since September 2024; the layout of May 2024, with the counter at 104, was taken back."""
+1.6 has the layout of September 2024; that of May 2024, with the counter at 104, was withdrawn."""
 _RESIDENCY_BITS = (47, 0, 32, 38, 34)
 
 
@@ -37,7 +37,7 @@ class Throttle:
         version = (raw[2], raw[3])
         if (at := _INDEPENDENT.get(version)) is not None:
             return _unpack(raw, at, "<Q")
-        if (at := _OF_THE_MODEL.get(version)) is not None:
+        if (at := _MODEL_SPECIFIC.get(version)) is not None:
             found = _unpack(raw, at, "<I")
             return found and OTHER
         at = _RESIDENCIES.get(version)

@@ -318,7 +318,7 @@ class GpuDetailCollector:
         return details
 
     def at_ns(self) -> int | None:
-        """When they were read."""
+        """When the details were read."""
         return self._at_ns
 
     def close(self) -> None:

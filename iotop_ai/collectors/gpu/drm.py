@@ -28,7 +28,7 @@ class DrmSweep:
         self._clock = clock
         self._amd = AmdCards(root, clock)
         self._intel = IntelCards(root, clock)
-        self._of: dict[str, AmdCards | IntelCards] = {}
+        self._driver_of: dict[str, AmdCards | IntelCards] = {}
         self._smi_loaded = False
         self._sweeps = 0
         self._names: tuple[str, ...] = ()
@@ -48,10 +48,10 @@ class DrmSweep:
         rocm = kfd_processes(self._root) if self._names else {}
         for card in self._names:
             start_ns = self._clock.monotonic_ns()
-            state = self._of[card].state(card)
-            # Each driver counts from 0: two GPUs of a machine would have one name.
+            state = self._driver_of[card].state(card)
+            # Each driver counts from 0: two GPUs of a machine would have the same name.
             state = state._replace(
-                number=first + state.number + (self._amd_count if self._of[card] is self._intel else 0)
+                number=first + state.number + (self._amd_count if self._driver_of[card] is self._intel else 0)
             )
             state = with_use(state, used.get(state.bus_id), rocm.get(state.bus_id), self._clients.at_ns, all_=self._all)
             end_ns = self._clock.monotonic_ns()
@@ -65,11 +65,11 @@ class DrmSweep:
             self._smi_loaded = True
             self._amd = AmdCards(self._root, self._clock, load_smi())
             names = self._amd.cards()
-        self._of = {**dict.fromkeys(names, self._amd), **dict.fromkeys(self._intel.cards(), self._intel)}
-        self._names = tuple(self._of)
+        self._driver_of = {**dict.fromkeys(names, self._amd), **dict.fromkeys(self._intel.cards(), self._intel)}
+        self._names = tuple(self._driver_of)
         self._amd_count = len(names)
         self.details = {}
-        for card, cards in self._of.items():
+        for card, cards in self._driver_of.items():
             start_ns = self._clock.monotonic_ns()
             detail = with_topology(self._root, cards.detail(card), cards.bus_id(card))
             end_ns = self._clock.monotonic_ns()

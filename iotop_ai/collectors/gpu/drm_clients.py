@@ -25,7 +25,7 @@ ENGINES = {
     "enc": "encoder_ns", "enc_1": "encoder_ns",
     "jpeg": "jpeg_ns",
 }  # fmt: skip
-"""amdgpu's, i915's and xe's names of engines to ours."""
+"""Engine names of amdgpu, i915 and xe to ours."""
 _MAIN = ("graphics_ns", "compute_ns")
 _KFD = "sys/class/kfd/kfd"
 
@@ -79,7 +79,7 @@ def _computes(client: Client) -> bool:
 
 
 class DeviceUse(NamedTuple):
-    """The use of one GPU. processes: memory, and share of time since the last sweep. busy_ns: by our names; grows."""
+    """The use of one GPU. processes: memory, share of time since the last sweep. busy_ns: by our engine name; grows."""
 
     processes: tuple[GpuProcess, ...]
     busy_ns: dict[str, int]
@@ -137,7 +137,7 @@ class DrmClients:
     def _note(self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], int]) -> int | None:
         """Add the work of a client's engines since the previous sweep; returns the time of its main engines.
 
-        None where that is unknown: an engine counts cycles, and how many there were is known from now on.
+        None at the first sweep of an engine that counts cycles: how many passed since the previous sweep is unknown.
         """
         totals, worked, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (number, whole) in client.engines.items():

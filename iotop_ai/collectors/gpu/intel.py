@@ -77,12 +77,12 @@ class IntelCards:
         )
 
     def detail(self, card: str) -> GpuDetail:
-        """Its limits."""
+        """A card's limits."""
         rated = self._root.number_or_none(f"{self._hwmon(self._folders[card])}/power1_rated_max")
         return GpuDetail(card, default_limit_mw=_over(rated, 1000))
 
     def bus_id(self, card: str) -> str:
-        """Its PCI address."""
+        """A card's PCI address."""
         return card.removeprefix("Intel-")
 
     def _reasons(self, *places: str) -> int | None:

@@ -2,7 +2,7 @@
 
 Source: /sys/bus/pci/devices/*/{numa_node,local_cpulist,max_link_speed,max_link_width}, of the device and of the bridge
 above it; https://docs.kernel.org/admin-guide/abi-testing.html. AMD's and Intel's cards have a switch of their own
-between slot and GPU; amdgpu_device_partner_bandwidth of drivers/gpu/drm/amd/amdgpu/amdgpu_device.c climbs it alike.
+between slot and GPU, climbed as in drivers/gpu/drm/amd/amdgpu/amdgpu_device.c (amdgpu_device_partner_bandwidth).
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ def pci_address(bus_id: str) -> str:
 def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
     """(the port of the card that sits in the slot, the bridge above it) by PCI address; "" if missing.
 
-    The port is the GPU itself, or the upper end of the card's own switch: the link below that has the speed of the
-    card's inside, whatever the slot gives.
+    The port is the GPU itself, or the upper end of the card's own switch: the link below that has the card's internal
+    speed, whatever the slot provides.
     """
     address = pci_address(bus_id)
     if not address or "/" in address:
         return "", ""
     # ../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0: the folders above are the bridges, the root port first.
-    way = [part for part in root.link(f"{DEVICES}/{address}").split("/") if _ADDRESS.fullmatch(part)]
-    at = len(way) - 1
+    path = [part for part in root.link(f"{DEVICES}/{address}").split("/") if _ADDRESS.fullmatch(part)]
+    at = len(path) - 1
     maker = root.text_or(f"{DEVICES}/{address}/vendor")
-    # A root port is the machine's, also where its maker is the card's.
-    while at > 1 and maker in WITH_SWITCH and root.text_or(f"{DEVICES}/{way[at - 1]}/vendor") == maker:
+    # A root port belongs to the machine, even where it has the card's maker.
+    while at > 1 and maker in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[at - 1]}/vendor") == maker:
         at -= 1
-    return (way[at], way[at - 1]) if at > 0 else (address, "")
+    return (path[at], path[at - 1]) if at > 0 else (address, "")
 
 
 def read_topology(root: Root, bus_id: str) -> PciTopology:
-    """What sysfs says of the device at a bus id."""
+    """The topology of the device at a bus ID, from sysfs."""
     edge, bridge = edge_of(root, bus_id)
     if not edge:
         return PciTopology()
@@ -76,13 +76,13 @@ def read_topology(root: Root, bus_id: str) -> PciTopology:
 
 def with_topology(root: Root, detail: GpuDetail, bus_id: str) -> GpuDetail:
     """The detail with its topology."""
-    place = read_topology(root, bus_id)
+    topology = read_topology(root, bus_id)
     return detail._replace(
-        numa_node=place.numa_node,
-        cpus=place.cpus,
-        device_max_width=place.device_max_width,
-        slot_max_generation=place.slot_max_generation,
-        slot_max_width=place.slot_max_width,
+        numa_node=topology.numa_node,
+        cpus=topology.cpus,
+        device_max_width=topology.device_max_width,
+        slot_max_generation=topology.slot_max_generation,
+        slot_max_width=topology.slot_max_width,
     )
 
 

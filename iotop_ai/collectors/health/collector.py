@@ -208,7 +208,7 @@ class SmartCollector:
             self._behind = self._wanted(behind_controllers(self._scanned, own))
             present = {disk.name for disk in (*own, *self._behind)}
             table = {name: table.get(name, pending) for name in present}
-            asked = [disk for disk in (*own, *self._behind) if disk.device and (disk.name not in known)]
+            asked = [disk for disk in (*own, *self._behind) if disk.device and disk.name not in known]
         self._tests_due = {name: at_ns for name, at_ns in self._tests_due.items() if name in table}
         for disk in with_scanned_types(asked, self._scanned):
             if not self._wait_until_free():

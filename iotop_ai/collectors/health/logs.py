@@ -19,14 +19,14 @@ MOST_ERRORS = 16
 NVME_TESTS_SINCE = (7, 4)
 """The first smartctl that starts an NVMe's self-test and reads its log."""
 _ATA_NO_RESULT = (0x1, 0x2, 0xF)
-"""Upper half of the status: aborted by the host, interrupted by a reset, in progress; smartctl calls all passed."""
+"""Upper half of the status: aborted by the host, interrupted by a reset, in progress; smartctl calls all "passed"."""
 _NVME_RUNNING_NONE = 0
 _SCSI_LOG = 20
 _SCSI_RUNNING = 15
 
 
 class SelfTestFacts(NamedTuple):
-    """can: None: unknown. left_percent: of the running test. Minutes: the disk's estimates."""
+    """can: None when unknown. left_percent: of the running test. Minutes: the disk's estimates."""
 
     can: bool | None
     left_percent: int | None

@@ -101,8 +101,8 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
 def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None, device: str, kind: str) -> SmartState:
     """One disk's state from smartctl's JSON and pySMART's view of the same disk; either may be None.
 
-    view: keys model, serial, firmware, assessment, temperature, rotation_rpm, messages, attributes, tests, text, as
-    sent by helper.py. Raises Unavailable when neither has data.
+    view: keys model, serial, firmware, assessment, temperature, messages, attributes, tests, text, as sent by
+    helper.py. Raises Unavailable when neither has data.
     """
     if answer is None and not (view and (view.get("model") or view.get("assessment"))):
         raise Unavailable(Status.FAILED, "smartctl's output could not be read")
@@ -111,15 +111,15 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
     table = _attributes(answer) or _view_attributes(view)
     log = _get(answer, "nvme_smart_health_information_log")
     warning, critical = _temperature_limits(answer, view)
-    model = _first(answer, ("model_name", "scsi_model_name", "scsi_product")) or _view_text(view, "model")
+    model = _first(answer, ("model_name", "scsi_model_name", "scsi_product")) or _text(view, "model")
     hours = _int(answer, "power_on_time", "hours")
     tests = self_test_facts(answer, protocol)
     state = SmartState(
         device=device,
         protocol={"sat": "ata"}.get(protocol, protocol),
         model=model,
-        serial=_first(answer, ("serial_number",)) or _view_text(view, "serial"),
-        firmware=_first(answer, ("firmware_version", "scsi_revision")) or _view_text(view, "firmware"),
+        serial=_first(answer, ("serial_number",)) or _text(view, "serial"),
+        firmware=_first(answer, ("firmware_version", "scsi_revision")) or _text(view, "firmware"),
         assessment=_assessment(answer, view),
         severity="unknown",
         reasons=(),
@@ -166,10 +166,6 @@ def _either(count: int | None, other: int | None) -> int | None:
 
 def _first(answer: object, keys: tuple[str, ...]) -> str:
     return next(filter(None, (_text(answer, key) for key in keys)), "")
-
-
-def _view_text(view: Mapping[str, Any], key: str) -> str:
-    return _text(view, key)
 
 
 def _view_messages(view: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The end of a connection after a time as a whole: a timeout of a socket begins again with each byte."""
+"""Limits the whole time of a connection: a socket's own timeout begins again with each byte."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Deadline:
             self._watched.close()
 
     def watch(self, connection: socket.socket) -> None:
-        """Shut this connection down when it is late; once. Raises TimeoutError when it is late already."""
-        # A descriptor of its own: TLS takes the other away, and a closed one may become another file's.
+        """Shut this connection down when the time is over; call once. Raises TimeoutError when it is over already."""
+        # A descriptor of its own: TLS takes over the caller's, and the number of a closed one may be reused.
         self._watched = socket.socket(fileno=os.dup(connection.fileno()))
         if self.late:
             raise TimeoutError

@@ -35,7 +35,7 @@ PER_SECOND = 10
 _MESSAGES_PER_SECOND = 20
 """Accepted messages of any kind; more are not even parsed."""
 OLDEST_NS = 60_000_000_000
-"""The age of a message's own time from which on it is taken for that of another clock."""
+"""A message's own time that is older is another clock's, and the time of arrival replaces it."""
 _CREDENTIALS = struct.Struct("iII")
 _MOST_SENDERS = 1000
 _UNLINK_S = 0.3

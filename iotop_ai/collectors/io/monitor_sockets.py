@@ -27,9 +27,10 @@ def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
 
 
 def send_mark(text: str, environment: Mapping[str, str]) -> int:
-    """Send a mark to every monitor of this user; returns the number of those that it reached.
+    """Send a mark to every monitor of this user; returns how many it reached.
 
-    Raises UsageError for an empty or too long text. A monitor whose queue is full does not count.
+    Cuts the text to LONGEST_TEXT characters. Raises UsageError for an empty one. A monitor whose queue is full does
+    not count.
     """
     cleaned = clean(text.strip(), LONGEST_TEXT)
     if not cleaned:
@@ -71,7 +72,7 @@ def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
 def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collection[str] = ()) -> int:
     """Send to every socket of our own folder but ``skip``; returns how many it reached.
 
-    Removes those of killed monitors.
+    Removes the sockets of killed monitors.
     """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -37,8 +37,8 @@ def physical_cores() -> int | None:
 class PsutilProcess:
     """One process through psutil. Every call raises OSError where the kernel refuses or the process has ended.
 
-    root: its /proc is read. Calls that go by the pid alone (priorities, limits, CPUs) are left out where that is not
-    our own, because the pid may mean another process to us.
+    root: its /proc is read. Calls that go by the pid alone (priorities, limits, CPUs) are left out where /proc
+    is not our own, because there the pid may be another process's.
     """
 
     def __init__(self, root: Root, pid: int) -> None:
@@ -82,7 +82,7 @@ class PsutilProcess:
         )
 
     def sockets(self) -> tuple[Socket, ...]:
-        """Its sockets that the tables of our own network namespace list, alike ones together."""
+        """The process's sockets that our network namespace's tables list; equal ones are one entry."""
         with self._os_errors():
             every = self._process.net_connections(kind="all")
         found = Counter(_socket(one) for one in every)

@@ -12,9 +12,9 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 EVERY_S = 5.0
 """Seconds between two measurements."""
 WORKS = 0.1
-"""Cores, or as many hundred MB/s, at which a process works; twice in a row, as an import ends."""
+"""A process works at this many cores (100 MB/s count as one) in two measurements in a row: an import ends sooner."""
 _WANTS = ("R", "D")
-"""States of a process that works as far as a full machine and a slow disk let it."""
+"""States of a process that works, or waits only for a CPU or a disk."""
 BUSY_TICKS = 100
 BUSY_BYTES = 8 << 20
 GROWN, GROWN_PAGES = 1.5, 16384
@@ -31,7 +31,7 @@ class _Mark(NamedTuple):
 
 
 class ActivityTracker:
-    """What candidates do: ``update`` in each tick. work: the newest; grown: those to inspect again, once each."""
+    """Call ``update`` in each tick. work: of the newest measurement. grown: processes to inspect again."""
 
     def __init__(self) -> None:
         self._marks: dict[ProcessKey, _Mark] = {}

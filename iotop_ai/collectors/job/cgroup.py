@@ -103,7 +103,7 @@ class CgroupReader:
         return number(self._raw(relative))
 
     def group(self, paths: Mapping[str, str]) -> Cgroup:
-        """The cgroup with these paths by controller; of the root's nothing is known.
+        """The cgroup with these paths by controller; nothing is known of the root cgroup.
 
         Since Linux 6.10 (commit a3166c51702b) v1 counts a disk's bytes only once a limit was set on that disk. The top
         lists the disks that are counted; the bytes of the others are unknown.
@@ -189,12 +189,12 @@ class CgroupReader:
 
 
 def own_path(paths: Mapping[str, str]) -> str:
-    """The cgroup by which a job is known: of v2, else of v1's memory, blkio or cpu; "" in the root's everywhere."""
+    """The cgroup by which a job is known: of v2, else of v1's memory, blkio or cpu; "" where each is the root."""
     return next((_below(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _below(paths.get(name))), "")
 
 
 def _below(path: str | None) -> str:
-    """A cgroup's path below the mount, "/a/b"; "" for the root's, for none, and for one that leads out of it."""
+    """A cgroup's path below the mount, "/a/b"; "" for the root, for None, and for a path that leads out of it."""
     parts = (path or "").strip("/").split("/")
     return "" if ".." in parts or parts == [""] else "/" + "/".join(parts)
 

@@ -49,7 +49,7 @@ def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
 def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLimit, ...]:
     """Every limit on a device. groups: the process's cgroups by controller. unified: the mount point of v2.
 
-    In v1 only those of its own cgroup are in force: to blk-throttle all groups are at the same level there.
+    In v1 only its own cgroup's limits apply: blk-throttle treats all groups there as being at the same level.
     """
     out: list[IoLimit] = []
     if (level := next(levels(groups.get("blkio", "/")), None)) is not None:

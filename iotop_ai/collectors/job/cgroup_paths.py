@@ -34,7 +34,7 @@ def parse_cgroups(raw: bytes) -> dict[str, str]:
 def levels(path: str) -> Iterator[str]:
     """The cgroup and its ancestors, nearest first: "a/b", "a", "".
 
-    None for "/../job", a cgroup beside our own namespace's: the mount's root is then ours, and not its ancestor.
+    Nothing for "/../job", a cgroup beside our own namespace's: the mount's root is then ours, and not its ancestor.
     """
     parts = [part for part in path.split("/") if part][:MOST_LEVELS]
     if ".." in parts:

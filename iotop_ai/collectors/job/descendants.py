@@ -21,7 +21,7 @@ class Descendants:
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
         self._tops: dict[int, ProcessKey] = {}
         self._over: dict[int, ProcessKey] = {}
-        """The training process above each process below one, by pid."""
+        """The training process above each descendant, by pid."""
         self._below: dict[ProcessKey, frozenset[ProcessKey]] = {}
 
     def update(self, table: ProcessTable, tops: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[ProcessKey]]:

@@ -29,7 +29,7 @@ SHM_TIMEOUT_S = 0.05
 SOCKETS_EVERY = 5
 """Readings between two reads of a job's sockets."""
 HALF_NS = 60_000_000_000
-"""Time after which a mount that was seen counts half: a job that copied its data first reads from elsewhere now."""
+"""Time after which a mount that was seen counts half: a job that first copied its data now reads from elsewhere."""
 Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
@@ -50,7 +50,7 @@ class EnvironmentReader:
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
-        """The environment of a job now. now_ns: monotonic time, by which what was seen earlier loses its weight."""
+        """The environment of a job now. now_ns: monotonic time, by which earlier mounts lose weight."""
         self._turns[job.key] = self._turns.get(job.key, 0) + 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]

@@ -21,7 +21,7 @@ _PIN = "pt_data_pin"
 
 
 def inspect(root: Root, pid: int) -> Inspection:
-    """What the process shows now; what is not permitted stands in ``hidden``."""
+    """What the process shows now; ``hidden`` names the parts that are not permitted."""
     here, hidden = f"proc/{pid}", []
     maps, ids, links = b"", NO_IDS, []
     try:
@@ -44,7 +44,7 @@ def inspect(root: Root, pid: int) -> Inspection:
 
 
 def _denied(error: OSError, what: str) -> list[str]:
-    """The word where the kernel refuses; nothing of a process that has ended."""
+    """[what] where the kernel refuses; [] for a process that has ended."""
     return [what] if isinstance(error, PermissionError) else []
 
 

@@ -1,7 +1,8 @@
 """Finds main threads that sleep at descriptors which none of their loaders holds: they do not wait for data.
 
 A main thread in poll beside busy loaders waits for its result queue, or for a driver, another rank, a server. Without
-a GPU that says what the time is used for, only the descriptors tell. Where they may not be read it counts as a wait.
+a GPU that shows what the time is used for, only the descriptors tell them apart. Where they
+may not be read it counts as a wait.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WORKS = frozenset((DISK, RUNNING, NET))
 
 
 class MainTargets:
-    """``places`` with the main threads that wait elsewhere taken as asleep elsewhere."""
+    """Changes the places of main threads that do not wait for data to asleep elsewhere."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -31,7 +32,7 @@ class MainTargets:
         self._last: dict[int, bool] = {}
         """Whether a main thread was last found to wait elsewhere, by pid."""
         self._shared: dict[tuple[int, int], tuple[int, bool]] = {}
-        """When it was found, and whether a loader holds it: by the trainer's pid and the inode."""
+        """(when it was read, whether a loader holds the inode) by the trainer's pid and the inode."""
 
     def update(self, watches: Sequence[RankWatch], places: list[int | None], now_ns: int) -> None:
         """Change the places of one sweep."""
@@ -73,7 +74,7 @@ class MainTargets:
 
 
 def _to_ask(watch: RankWatch, places: Sequence[int | None]) -> bool:
-    """Whether its main thread is at a queue beside loaders that work, and no GPU says what it waits for."""
+    """Whether its main thread is at a queue beside loaders that work, and no GPU shows what it waits for."""
     mine = places[watch.start : watch.end]
     if watch.on_gpu or not mine or mine[0] != QUEUE:
         return False

@@ -23,7 +23,7 @@ _ASLEEP = (QUEUE, NET, FUTEX)
 
 
 class NetworkWatch:
-    """``update`` a few times a second, while something of a job sleeps."""
+    """``update`` a few times a second, while a process of a job sleeps."""
 
     def __init__(self, root: Root, sockets: JobSockets) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""One training process with all that is sampled together with it, and the looks at it."""
+"""One training process with the tasks that are sampled together with it, and the looks at them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class RankWatch:
         return self._order
 
     def count(self, places: Sequence[int | None], times: int) -> bool:
-        """Count a look that was seen so many times; whether something made data while the main thread slept.
+        """Count a look that was seen ``times`` times; whether a task made data while the main thread slept.
 
         places: of its part of the row; None for a task that ended.
         """

@@ -1,8 +1,8 @@
 """Bytes of TCP sockets by inode, and which of them training processes hold.
 
 The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); their bytes stand in struct
-tcp_info. Which process holds a socket only its fd links show. Sources: man 7 sock_diag, include/uapi/linux/inet_diag.h
-and tcp.h, net/ipv4/inet_diag.c.
+tcp_info. Only a process's fd links show which sockets it holds. Sources: man 7 sock_diag,
+include/uapi/linux/inet_diag.h and tcp.h, net/ipv4/inet_diag.c.
 
 Not seen: sockets of another network namespace (a container's own), MPTCP, and connections that open and close between
 two calls.
@@ -66,7 +66,7 @@ class TcpSocket(NamedTuple):
     received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000"; address: its
     bytes, 4 or 16.
     sent_bytes: with retransmissions; before Linux 4.19 the acknowledged ones. rtt_us: None before its first value.
-    retransmits: segments, None where the kernel does not report them.
+    retransmits: segments.
     """
 
     inode: int
@@ -76,15 +76,15 @@ class TcpSocket(NamedTuple):
     address: bytes
     uid: int
     rtt_us: int | None
-    retransmits: int | None
+    retransmits: int
 
 
 class Traffic(NamedTuple):
     """TCP traffic of a process. A socket that several processes hold counts for each.
 
     received_bytes_per_s: since the previous update. growing: whether bytes came within 0.4 s, as updates see it.
-    peer: of the socket that received most since the previous update, without new bytes since its start; "" without
-    sockets.
+    peer: of the socket that received most since the previous update or, without new bytes, since its start; ""
+    without sockets.
     """
 
     received_bytes_per_s: float

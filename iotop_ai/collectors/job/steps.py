@@ -31,7 +31,7 @@ class StepReports:
         self._gone: set[int] = set()
 
     def take(self, pid: int, counts: StepCounts) -> None:
-        """The totals of a process. An older message than the newest one is dropped, and so is one process too many."""
+        """The totals of a process. Drops older messages, and further processes than MOST_PROCESSES."""
         with self._lock:
             known = self._newest.get(pid)
             if known is None and len(self._newest) >= MOST_PROCESSES:
@@ -42,7 +42,7 @@ class StepReports:
     def reading(self, processes: ProcessTable | None) -> Reading[Mapping[ProcessKey, StepCounts]]:
         """The table by process; a process that is not in ``processes`` yet comes with the next tick.
 
-        One that has ended is left out from the second tick on, so that its last message is in one.
+        A process that has ended is left out from the second tick on, so that one tick has its last message.
         """
         with self._lock:
             newest = dict(self._newest)
@@ -57,7 +57,7 @@ class StepReports:
         return Reading(self._table, Status.OK, at_ns=at_ns - at_ns % _FINE_NS)
 
     def _forget(self, newest: dict[int, StepCounts], ended: set[int]) -> None:
-        """Forget the processes that had ended at the tick before, too."""
+        """Forget the processes that had ended at the previous tick already."""
         gone, self._gone = self._gone & ended, ended
         for pid in gone:
             del newest[pid]

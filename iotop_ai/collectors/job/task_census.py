@@ -1,7 +1,7 @@
 """Chooses which other threads and children of a job are looked at: those that moved lately, whatever their names.
 
 It runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving when it is
-on a CPU or blocked at the census, or has used CPU time since the one before.
+on a CPU or blocked at the census, or has used CPU time since the previous one.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class ThreadCensus:
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
     def children(self, moving: Sequence[int]) -> list[int]:
-        """Pids of the processes below it, as far as the threads that are asked started them.
+        """Pids of the processes below it, as far as the threads asked below started them.
 
-        Asked are its main thread, ``moving``, those that had children, and ``PARENTS`` of the others: one that waits
+        Asks its main thread, ``moving``, threads that had children, and ``PARENTS`` others in turn: a thread that waits
         for its child uses next to no CPU time.
         """
         tids = list(self._threads)
@@ -129,7 +129,7 @@ class ThreadCensus:
 
 
 def children_of(root: Root, pid: int) -> list[int]:
-    """Pids of the processes that the main thread of a process started, and of what those started in turn.
+    """Pids of the processes that the main thread of a process started, and of their descendants.
 
     Source: /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN); [] where the kernel does not have it.
     """
@@ -148,7 +148,7 @@ def _with_below(root: Root, pids: list[int]) -> list[int]:
 
 
 def _started_by(root: Root, pid: int, tid: int) -> list[int]:
-    """The processes that a thread started, those included that ended and that it has not reaped."""
+    """The processes that a thread started, with zombies that it has not reaped."""
     try:
         raw = root.once(f"proc/{pid}/task/{tid}/children", 4096)
     except OSError:

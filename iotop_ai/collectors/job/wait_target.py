@@ -63,7 +63,7 @@ UNKNOWN = WaitTarget("unknown", (), (), "")
 
 
 def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
-    """What the task waits for now; ``UNKNOWN`` where that cannot be read or another kernel's calls would be read."""
+    """What the task waits for now; ``UNKNOWN`` where that cannot be read, and for another machine's trees."""
     task = f"proc/{pid}/task/{tid}"  # a process's own files are empty once its main thread has ended
     raw = _syscall(root, task)
     number, *arguments = raw.split() or [b""]
@@ -115,14 +115,14 @@ def _syscall(root: Root, task: str) -> bytes:
         return b""
 
 
-def _descriptors(root: Root, task: str, names: str, arguments: list[int]) -> dict[int, int]:
+def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> dict[int, int]:
     """The descriptors that a call waits for, with the inode that is expected of each; 0: any. Raises OSError."""
     first, second = arguments[0] & _INT, arguments[1] & _INT
-    if names == "poll":
+    if waits_on == "poll":
         size = min(second, MOST_FDS) * _POLLFD.size
         raw = _memory(root, task, arguments[0], size) if size else b""
         return {fd: 0 for fd, _, _ in _POLLFD.iter_unpack(raw) if fd >= 0}
-    if names == "select":
+    if waits_on == "select":
         count = min(first, MOST_SELECTED)
         size = (count + 63) // 64 * 8
         sets = [_memory(root, task, address, size) for address in arguments[1:4] if address and size]
@@ -130,7 +130,7 @@ def _descriptors(root: Root, task: str, names: str, arguments: list[int]) -> dic
         for raw in sets:
             bits |= int.from_bytes(raw, "little")
         return dict.fromkeys([fd for fd in range(count) if bits >> fd & 1][:MOST_FDS], 0)
-    if names == "epoll":
+    if waits_on == "epoll":
         return _epoll_targets(root.once(f"{task}/fdinfo/{first}", _EPOLL_SIZE))
     return {first: 0}
 

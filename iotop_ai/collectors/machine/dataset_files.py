@@ -59,7 +59,7 @@ class Entry(NamedTuple):
         handle = os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise OSError(22, "no regular file any more", self.path)
+            raise OSError(errno.EINVAL, "not a regular file any more", self.path)
         return handle
 
 

@@ -37,7 +37,7 @@ def _boot_time(root: Root) -> str:
 
 
 def _reads_others(root: Root) -> bool:
-    """Whether /proc/PID/io of other users is readable: needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
+    """Whether /proc/PID/io of other users is readable: needs CAP_SYS_PTRACE and one of CAP_DAC_*.
 
     Tests capabilities instead of a process, since even root may be denied /proc/1/io (a VM's init).
     """

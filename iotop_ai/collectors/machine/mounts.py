@@ -17,7 +17,8 @@ from iotop_ai.model.machine.filesystem import IN_MEMORY, fuse_is_remote, is_fuse
 
 __all__ = ["MountsCollector", "PathDevices", "every_mount", "mount_of", "parse_mountinfo", "resolve_path_devices"]
 
-_LOCAL_WITHOUT_DEVICE = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
+_WITHOUT_NUMBER = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
+"""Local filesystems whose device numbers are not a disk's, and differ between a mount and its files."""
 _MEMORY_FOR_DATA = frozenset(("tmpfs", "ramfs"))
 _KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
@@ -67,7 +68,7 @@ def _holds_data(mount: Mount) -> bool:
         return path == "/dev/shm" or not (mount.read_only or kernels_own)
     if fstype in _FUSE_SERVICES:
         return False
-    numbered = not mount.device.startswith("0:") or fstype in _LOCAL_WITHOUT_DEVICE
+    numbered = not mount.device.startswith("0:") or fstype in _WITHOUT_NUMBER
     return numbered or is_fuse(fstype) or is_remote(fstype)
 
 
@@ -170,15 +171,12 @@ def resolve_path_devices(
     return _follow("/" + inside.removeprefix(top).lstrip("/"), mounts, infos, root, depth=0)
 
 
-_OWN_NUMBERS = ("btrfs", "zfs", "bcachefs", "overlay")
-
-
 def of_another_mount(device: int, mount: Mount) -> bool:
     """Whether st_dev differs from the mount's: another mount (/proc, tmpfs) hides it.
 
-    btrfs, zfs and overlay give files other device numbers, so theirs prove nothing.
+    btrfs, zfs and overlay give their files other device numbers, which prove nothing.
     """
-    if not mount.device or mount.fstype in _OWN_NUMBERS:
+    if not mount.device or mount.fstype in _WITHOUT_NUMBER:
         return False
     return mount.device != f"{os.major(device)}:{os.minor(device)}"
 

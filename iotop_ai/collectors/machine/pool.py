@@ -18,7 +18,7 @@ BTRFS = "sys/fs/btrfs"
 LLITE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
 """The second path since Lustre 2.11."""
 MOST_SETS = 256
-"""Datasets of one pool that are read; of a pool with more nothing is known."""
+"""Datasets of one pool that are read; the counts of a pool with more are unknown."""
 _SIZE = 16_384
 _SET_NAMES = (b"nread", b"nwritten", b"reads", b"writes")
 _BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")

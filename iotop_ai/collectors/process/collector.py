@@ -120,8 +120,8 @@ class ProcessCollector:
         self._seq += 1
         self._exited = []
         # The previous table holds these dicts: change copies.
-        for ledger in (self._io, self._stat, self._info):
-            ledger.turn()
+        for builder in (self._io, self._stat, self._info):
+            builder.turn()
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
         fresh = self._admit_new()
         if not self._entries:

@@ -115,7 +115,7 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
             )
         if not calls.never(uuid, function):
             return None, None, None
-    by_place = [
+    counts = [
         calls.get(
             uuid,
             "nvmlDeviceGetMemoryErrorCounter",
@@ -126,7 +126,7 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
         )
         for kind_of in (_CORRECTED, _UNCORRECTED)
     ]
-    return by_place[0], by_place[1], None
+    return counts[0], counts[1], None
 
 
 def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | None]:

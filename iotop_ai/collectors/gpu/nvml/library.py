@@ -125,12 +125,12 @@ class Nvml:
         return self._reader.read(uuid, base)
 
     def detail(self, uuid: str) -> GpuDetail:
-        """Its limits and health. Raises GpuUnavailable for this GPU, Unavailable for the whole driver."""
+        """One GPU's limits and health. Raises GpuUnavailable for this GPU, Unavailable for the whole driver."""
         self._check(uuid)
         return read_detail(self._calls, uuid)
 
     def minor(self, uuid: str) -> int | None:
-        """The N of its /dev/nvidiaN; None when unknown."""
+        """The N of a GPU's /dev/nvidiaN; None when unknown."""
         found: int | None = self._calls.once(uuid, "nvmlDeviceGetMinorNumber")
         return found
 
@@ -140,7 +140,7 @@ class Nvml:
         return None if api is None or not self._calls.handles else XidWatch(self._clock, api, self._calls.handles)
 
     def costs(self) -> dict[str, CallCost]:
-        """What each call has cost so far, by NVML's name for it."""
+        """Cost of each call so far, by NVML's name."""
         return self._calls.costs()
 
     def _check(self, uuid: str) -> None:

@@ -24,7 +24,7 @@ _MOST = 256
 
 
 class XidEvent(NamedTuple):
-    """One Xid. uuid "": of an unidentified GPU."""
+    """One Xid. uuid: "" for an unidentified GPU."""
 
     uuid: str
     number: int

@@ -35,7 +35,7 @@ _LARGEST = 1 << 14
 _MOST = 2000
 """Records read per tick; more wait for the next tick."""
 _MOST_EVENTS = 8
-"""Events returned per tick and kind; the rest is counted."""
+"""Events returned per tick and kind; others are left out."""
 _MOST_DEVICES = 256
 _INCIDENT_NS = 2_000_000_000
 """A line this soon after an error may describe it."""

@@ -204,7 +204,7 @@ def _hung(text: str) -> LogEvent | None:
     match = _HUNG.match(text)
     if match is None:
         return None
-    message = f"{match[1]} (pid {match[2]}) is stuck in the kernel for more than {match[3]} s"
+    message = f"{match[1]} (pid {match[2]}) has been stuck in the kernel for more than {match[3]} s"
     return LogEvent(HUNG_TASK, match[1], message, pid=int(match[2]))
 
 

@@ -16,7 +16,7 @@ _EFA_SENT = ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes")
 _EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
 """AWS's adapter has its own counters, in bytes, and no port counters (drivers/infiniband/hw/efa/efa_verbs.c)."""
 _SPEED_EVERY = 30
-"""The speed is read every so many reads: the file asks the driver, and it changes only with the link."""
+"""Reads between two reads of the speed: its file asks the driver, and the speed changes only with the link."""
 
 
 def parse_ib_rate(text: str) -> int | None:

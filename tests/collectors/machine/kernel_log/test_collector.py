@@ -77,11 +77,11 @@ LINES = {
         "raid", "md0", "md0: sdb1 failed and is out of the array",
     ),
     "INFO: task jbd2/sda1-8:312 blocked for more than 120 seconds.": (
-        "hung_task", "jbd2/sda1-8", "jbd2/sda1-8 (pid 312) is stuck in the kernel for more than 120 s",
+        "hung_task", "jbd2/sda1-8", "jbd2/sda1-8 (pid 312) has been stuck in the kernel for more than 120 s",
     ),
     # 6.17
     "INFO: task python3:99 blocked in I/O wait for more than 122 seconds.": (
-        "hung_task", "python3", "python3 (pid 99) is stuck in the kernel for more than 122 s",
+        "hung_task", "python3", "python3 (pid 99) has been stuck in the kernel for more than 122 s",
     ),
     "ata3.00: exception Emask 0x0 SAct 0x40000000 SErr 0x0 action 0x6 frozen": (
         "ata_error", "ata3.00", "ata3.00: link error (SErr 0x0, frozen)",
