@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from iotop_ai.collectors.gpu.amd_metrics import Throttle
-from iotop_ai.collectors.gpu.topology import AMD, DEVICES, edge_of
+from iotop_ai.collectors.gpu.topology import AMD, DEVICES, DRM, drm_cards, edge_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.pcie import parse_generation
@@ -18,7 +18,6 @@ from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
 
-DRM = "sys/class/drm"
 _MILLI, _MICRO_TO_MILLI, _HERTZ_TO_MEGA = 1000, 1000, 1_000_000
 _FULL_PWM = 255
 _METRICS_BYTES = 4096
@@ -39,10 +38,8 @@ class AmdCards:
     def cards(self) -> tuple[str, ...]:
         """Ids of the present cards; () without any."""
         self._folders = {}
-        for name in self._root.names(DRM):
+        for name in drm_cards(self._root):
             folder = f"{DRM}/{name}/device"
-            if not (name.startswith("card") and name[4:].isdigit()):
-                continue
             # A display-only part has no memory of its own and cannot train.
             if self._root.text_or(f"{folder}/vendor") == AMD and self._root.number_or_none(
                 f"{folder}/mem_info_vram_total"

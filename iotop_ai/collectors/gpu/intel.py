@@ -7,14 +7,13 @@ listed: it is not used for training.
 
 from __future__ import annotations
 
-from iotop_ai.collectors.gpu.topology import DEVICES, edge_of
+from iotop_ai.collectors.gpu.topology import DEVICES, DRM, drm_cards, edge_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.pcie import parse_generation
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
 
-DRM = "sys/class/drm"
 INTEL = "0x8086"
 _REASONS = {
     "pl1": 0x4, "pl2": 0x4, "pl4": 0x4, "vr_tdc": 0x4,
@@ -36,10 +35,8 @@ class IntelCards:
     def cards(self) -> tuple[str, ...]:
         """Ids of the present cards; () without any."""
         self._folders, self._links = {}, {}
-        for name in self._root.names(DRM):
+        for name in drm_cards(self._root):
             folder = f"{DRM}/{name}"
-            if not (name.startswith("card") and name[4:].isdigit()):
-                continue
             if self._root.text_or(f"{folder}/device/vendor") != INTEL:
                 continue
             properties = dict(line.split("=", 1) for line in self._root.lines(f"{folder}/device/uevent") if "=" in line)

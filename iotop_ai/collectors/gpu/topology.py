@@ -17,6 +17,7 @@ AMD = "0x1002"
 WITH_SWITCH = (AMD, "0x8086")
 """Makers (AMD, Intel) of cards with a switch of their own."""
 DEVICES = "sys/bus/pci/devices"
+DRM = "sys/class/drm"
 _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
@@ -28,6 +29,12 @@ class PciTopology(NamedTuple):
     device_max_width: int | None = None
     slot_max_generation: int | None = None
     slot_max_width: int | None = None
+
+
+def drm_cards(root: Root) -> list[str]:
+    """Names of the DRM cards ("card0"), by number."""
+    names = [name for name in root.names(DRM) if name.startswith("card") and name[4:].isdecimal()]
+    return sorted(names, key=lambda name: int(name[4:]))
 
 
 def pci_address(bus_id: str) -> str:

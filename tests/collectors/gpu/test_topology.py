@@ -9,7 +9,7 @@ import pytest
 from iotop_ai.collectors.gpu.amd import AmdCards, with_smi
 from iotop_ai.collectors.gpu.drm import DrmSweep
 from iotop_ai.collectors.gpu.pid_mapping import FIRST_NAMESPACE, LocalProcess, PidMapping
-from iotop_ai.collectors.gpu.topology import PciTopology, pci_address, read_topology
+from iotop_ai.collectors.gpu.topology import PciTopology, drm_cards, pci_address, read_topology
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.pcie import parse_generation
@@ -197,6 +197,12 @@ def test_pcie_bw_is_never_read(tmp_path: Path) -> None:
     assert set(sweep.read()) == {CARD}
     assert slow.stat().st_atime_ns == before
     assert set(sweep.details) == {CARD}
+
+
+def test_cards_are_numbered_by_number(tmp_path: Path) -> None:
+    for name in ("card10", "card2", "card1", "card1-DP-1", "renderD128"):
+        (tmp_path / "sys/class/drm" / name).mkdir(parents=True)
+    assert drm_cards(Root(str(tmp_path))) == ["card1", "card2", "card10"]
 
 
 def test_without_a_card_there_is_no_gpu(tmp_path: Path) -> None:
