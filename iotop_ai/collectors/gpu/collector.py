@@ -159,31 +159,32 @@ class GpuCollector:
             try:
                 self._sweep()
             except Unavailable as lack:
-                self._newest = lack
-                self._close_library()
+                self._close_library(lack)
             except Exception as error:  # keep the thread alive and report
                 log.exception("reading the GPUs failed")
-                self._newest = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
-                self._close_library()
+                self._close_library(Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}")))
             self._alive_ns = None
             self._first.set()
             self._pause(began_ns)
         self._stop_watch()
         self._nvml.close()
 
-    def _close_library(self) -> None:
-        """Close the library and plan the next attempt; AMD's and Intel's cards continue."""
+    def _close_library(self, lack: Unavailable) -> None:
+        """Close the library and plan the next attempt; AMD's and Intel's cards continue, else ``lack`` is published."""
         self._stop_watch()
         self._nvml.close()
         self._open = False
         self._plan_reopening()
-        self._show_drm_alone()
+        if not self._show_drm_alone():
+            self._newest = lack
 
-    def _show_drm_alone(self) -> None:
-        """Publish AMD's and Intel's cards without NVML."""
-        if self._drm is not None and (cards := self._drm.read()):
+    def _show_drm_alone(self) -> bool:
+        """Publish AMD's and Intel's cards without NVML; whether there are any."""
+        cards = None if self._drm is None else self._drm.read()
+        if self._drm is not None and cards:
             self._details, self._details_at_ns = self._drm.details, self._drm.details_at_ns
             self._newest = cards, self._clock.monotonic_ns()
+        return bool(cards)
 
     def _plan_reopening(self) -> None:
         self._reopen_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)

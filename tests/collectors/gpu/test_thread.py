@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.base import Unavailable, take_reading
 from iotop_ai.collectors.gpu.collector import HUNG_S, OPENING_S, GpuCollector, GpuDetailCollector
 from iotop_ai.collectors.gpu.nvml.library import ForeignNvml, GpuUnavailable, Nvml
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
-from iotop_ai.model.reading import Status
+from iotop_ai.model.reading import Reading, Status
 from tests.machines import build, parse
 
 
@@ -127,6 +127,29 @@ def test_the_limits_of_amds_cards_have_the_time_of_their_own_read(tmp_path: Path
         assert time.monotonic() < end, "read in each fifth sweep, but the time stays that of the first"
         time.sleep(0.01)
     collector.close()
+
+
+def test_amds_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
+    clock = Clock()
+    root = build(parse(tree.read_text()), tmp_path)
+    collector = GpuCollector(clock, ForeignNvml(clock), every_s=0.02, retry_s=0.05, root=root)
+    assert collector._drm is not None
+    read, missing = collector._drm.read, []
+
+    def spy(first: int = 0) -> dict[str, Reading[GpuState]]:
+        missing.append(isinstance(collector._newest, Unavailable))
+        return read(first)
+
+    monkeypatch.setattr(collector._drm, "read", spy)
+    end = time.monotonic() + 30
+    assert collector.wait(5)
+    while len(missing) < 20:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    collector.close()
+    assert missing[0]
+    assert not any(missing[1:])
 
 
 class Losing(Card):
