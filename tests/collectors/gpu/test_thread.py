@@ -135,7 +135,7 @@ def test_amds_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, mon
     root = build(parse(tree.read_text()), tmp_path)
     collector = GpuCollector(clock, ForeignNvml(clock), every_s=0.02, retry_s=0.05, root=root)
     assert collector._drm is not None
-    read, missing = collector._drm.read, []
+    read, missing = collector._drm.read, list[bool]()
 
     def spy(first: int = 0) -> dict[str, Reading[GpuState]]:
         missing.append(isinstance(collector._newest, Unavailable))
