@@ -12,7 +12,7 @@ from iotop_ai.model.errors import UsageError
 if TYPE_CHECKING:  # slow to import and rarely needed at start-up
     from datetime import datetime, tzinfo
 
-_DURATION = pattern(r"(\d+(?:\.\d+)?)(ms|s|m|min|h|d)?")
+_DURATION = pattern(r"(\d+(?:\.\d+)?)(ms|min|s|m|h|d)?")
 _DURATION_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = pattern(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?", re.IGNORECASE)
 _SIZE_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -35,9 +35,10 @@ def parse_duration_s(text: str) -> float:
 def parse_size_bytes(text: str) -> int:
     """Bytes of "512M", "1.5G", "64k", "100"; powers of 1024. Raises UsageError."""
     match = _SIZE.fullmatch(text.strip())
-    if match is None or not math.isfinite(float(match[1])):
+    size = math.inf if match is None else float(match[1]) * 1024 ** _SIZE_POWER[match[2].lower()]
+    if not math.isfinite(size):
         raise UsageError(f"{text!r} is not a size; write 512M, 1.5G or 64k")
-    return int(float(match[1]) * 1024 ** _SIZE_POWER[match[2].lower()])
+    return int(size)
 
 
 def parse_names(text: str) -> tuple[str, ...]:
