@@ -9,7 +9,7 @@ from iotop_ai.model.job.batch_ids import JobIds, job_ids
 from iotop_ai.model.job.inspection import OFTEN_IDLE, Inspection
 from iotop_ai.model.job.order import job_order, work_level
 from iotop_ai.model.job.process_tree import CandidateTree
-from iotop_ai.model.job.programs import SPAWNED, has_word, is_notebook, is_script, script_name
+from iotop_ai.model.job.programs import SPAWNED, is_notebook, is_script, names_file, script_name
 from iotop_ai.model.job.rank_numbers import numbered
 from iotop_ai.model.job.ray import RayRoles, ray_roles
 from iotop_ai.model.job.records import LOADER, MOST_JOBS, RAY, Job, Rank
@@ -141,7 +141,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
     """Whether busy children may prepare data: of a script, or several of a module."""
-    return has_word(info, ".py") or (is_script(info) and at_work >= _FEW)
+    return names_file(info) or (is_script(info) and at_work >= _FEW)
 
 
 def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
@@ -225,7 +225,7 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
         return RAY
     looks = [tree.seen(worker) for worker in several]
     datasets = sum({"arrow", "xxhash"} <= set(look.modules) for look in looks)
-    spelled = any(has_word(tree.info[worker], "from multiprocess.") for worker in several)
+    spelled = any("from multiprocess." in part for worker in several for part in tree.info[worker].cmdline)
     if spelled or datasets > len(several) * _HALF:
         return "prep"
     simulators = sum("simulator" in look.modules and "torch" not in look.libraries for look in looks)

@@ -46,6 +46,7 @@ LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
 SPAWNED = "--multiprocessing-fork"
 _NAME = pattern(r"[\w.+-]{1,64}")
 _MODULE = pattern(r"[\w.]{1,64}")
+_FILE = pattern(r"\.py[cwz]?(?!\w)")
 _LAUNCHER_COMM = "pt_elastic"
 _PYTHONS = ("python", "pypy", "ipython")
 _DIGITS, _LETTERS = "0123456789.", "abcdefghijklmnopqrstuvwxyz"
@@ -171,7 +172,7 @@ def is_reaper(info: ProcessInfo) -> bool:
 
 def is_script(info: ProcessInfo) -> bool:
     """Whether it runs a script file or a module that is not a known server, so that its children may prepare data."""
-    if has_word(info, ".py"):
+    if names_file(info):
         return True
     name = script_name(info)
     return name != info.name and not name.startswith(_SERVERS)
@@ -195,6 +196,6 @@ def script_name(info: ProcessInfo) -> str:
     return info.name
 
 
-def has_word(info: ProcessInfo, word: str) -> bool:
-    """Whether an argument contains the word."""
-    return any(word in part for part in info.cmdline)
+def names_file(info: ProcessInfo) -> bool:
+    """Whether an argument names a Python file; the folder .pyenv is not one."""
+    return any(_FILE.search(part) is not None for part in info.cmdline)

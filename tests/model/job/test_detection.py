@@ -139,10 +139,14 @@ def test_busy_children_alone_are_weak_evidence() -> None:
     assert m.jobs() == []
     (job,) = m.jobs(work=Work(frozenset({child})))
     assert job.weak
-    plain = Machine()
-    plain.add(10, "gunicorn", 1, ("python", "/usr/bin/gunicorn", "app:app"))
-    worker = plain.add(11, "gunicorn", 10, ("python", "/usr/bin/gunicorn", "app:app"))
-    assert plain.jobs(work=Work(frozenset({worker}))) == []
+
+
+@pytest.mark.parametrize("python", ["python", "/home/alice/.pyenv/versions/3.11.9/bin/python3.11"])
+def test_busy_children_of_a_server_are_no_evidence(python: str) -> None:
+    m = Machine()
+    m.add(10, "gunicorn", 1, (python, "/usr/bin/gunicorn", "app:app"))
+    worker = m.add(11, "gunicorn", 10, (python, "/usr/bin/gunicorn", "app:app"))
+    assert m.jobs(work=Work(frozenset({worker}))) == []
 
 
 def test_a_python_program_without_a_sign_of_training_is_not_a_job() -> None:
