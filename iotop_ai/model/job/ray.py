@@ -81,11 +81,16 @@ def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
     return None
 
 
+def _number(ray_job: str) -> list[str]:
+    """A sort key of Ray's job ids: a number as hex digits, its lowest byte first (src/ray/common/id.cc, FromInt)."""
+    return [ray_job[at : at + 2] for at in range(0, len(ray_job), 2)][::-1]
+
+
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
     """Owners of the workers of one cluster: its only program, else by the id of Ray's job, in the order of starting."""
     uids = {tree.info[key].uid for key in workers}
     near = [key for key in programs if tree.info[key].uid in uids]
-    ids = sorted({tree.seen(key).ids.ray for key in workers} - {""})
+    ids = sorted({tree.seen(key).ids.ray for key in workers} - {""}, key=_number)
     if len(near) == 1:
         return dict.fromkeys(workers, near[0])
     by_id = dict(zip(ids, near, strict=True)) if len(ids) == len(near) else {}

@@ -218,6 +218,9 @@ def test_a_cluster_of_rays_own_serves_its_only_program() -> None:
     looks[other] = Inspection(("torch",), ids=RankIds(ray="01000000"))
     found = {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(looks)}
     assert found == {10: [8], 11: [7]}
+    # The lowest byte comes first: 255 is before 256.
+    looks[worker], looks[other] = (Inspection(("torch",), ids=RankIds(ray=ray)) for ray in ("00010000", "ff000000"))
+    assert {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(looks)} == found
 
 
 def test_each_notebook_is_a_job_of_its_own() -> None:
