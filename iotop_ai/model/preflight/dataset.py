@@ -7,7 +7,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 DATASET = "dataset"
 """Name of the phases that read the dataset's own files."""
 MOST_OF_A_FILE = 64 << 20
-"""Of a larger file only the begin is read."""
+"""Of a larger file only the beginning is read."""
 NEAR = 0.9
 """Part of perfect scaling above which more readers still give more."""
 
@@ -146,8 +146,8 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 
 
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
-    """Workers that keep the GPU busy; None where the storage or the cores end before."""
+    """The larger number of workers that keeps the GPU busy; None where the storage or the cores do not give it."""
     scales = supply.together >= NEAR * demand.workers * supply.alone
     enough = -int(-demand.samples_per_s * alone_s // 1)
     cores = demand.samples_per_s * supply.decode_s
-    return enough if scales and cores <= demand.cores and enough <= 4 * demand.workers else None
+    return enough if scales and cores <= demand.cores and demand.workers < enough <= 4 * demand.workers else None

@@ -23,6 +23,8 @@ def test_latency_hides_behind_more_workers() -> None:
     assert found.workers == 4
     # Forty times as many are too far from what was measured.
     assert forecast(demand(4000, 2), Supply(50, 100), fits=None).workers is None
+    # As many as there are do not keep it busy.
+    assert forecast(demand(395, 4), Supply(100, 380), fits=None).workers is None
 
 
 def test_a_fast_disk_leaves_the_gpu_busy() -> None:
