@@ -62,14 +62,14 @@ def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> 
             text = "/dev/nvidia-uvm is missing in this container: CUDA cannot start"
             return Check("gpu", "GPU driver", FAIL, text, "docker run --gpus all; on the host: nvidia-modprobe -u -c=0")
         return Check("gpu", "GPU driver", OK, f"{driver or 'it answers'}, {plural(len(reading.value), 'GPU')}")
+    if reading.status is Status.PENDING:
+        return Check("gpu", "GPU driver", UNKNOWN, "the driver did not answer in time", "nvidia-smi")
     if facts.nvidia_cards:
         text = f"{plural(facts.nvidia_cards, 'NVIDIA GPU')} on the PCI bus: {reading.reason or 'the driver lists none'}"
         inside = "docker run --gpus all (nvidia-container-toolkit)" if snapshot.host.container else "modprobe nvidia"
         return Check("gpu", "GPU driver", FAIL, text, reading.remedy or inside)
     if reading.status is Status.FAILED:
         return Check("gpu", "GPU driver", FAIL, reading.reason, reading.remedy)
-    if reading.status is Status.PENDING:
-        return Check("gpu", "GPU driver", UNKNOWN, "the driver did not answer in time", "nvidia-smi")
     return Check("gpu", "GPU driver", OK, "no GPU on this machine")
 
 
