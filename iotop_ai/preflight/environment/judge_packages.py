@@ -158,7 +158,13 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
     elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
         one, other = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")
         text = f"{one} is of conda, {other} of pip: two OpenMP libraries in one process"
-        yield Check("python", "conda and pip", WARN, text, f"{pip} {other}; conda install {other}")
+        yield Check(
+            "python",
+            "conda and pip",
+            WARN,
+            text,
+            f"{pip} {other}; conda install {'pytorch' if other == 'torch' else other}",
+        )
     yield from _channels(facts)
 
 

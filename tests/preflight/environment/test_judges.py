@@ -8,7 +8,7 @@ from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.machine.memory import MemoryState
 from iotop_ai.model.preflight.environment.check import Check, State, exit_code
 from iotop_ai.model.preflight.environment.host import INFINITE, HostFacts, Terminal
-from iotop_ai.model.preflight.environment.python import Package, PythonFacts, release
+from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, release
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 from iotop_ai.preflight.environment.judge_gpu import judge_gpu
@@ -147,6 +147,14 @@ def test_a_wheel_fits_this_python(tags: tuple[str, ...], fits: bool) -> None:
         packages=(Package("numpy", "1.26", tags=tags),),
     )  # fmt: skip
     assert faults(list(judge_packages(facts))) == ([] if fits else ["wheels"])
+
+
+def test_a_remedy_has_condas_own_names() -> None:
+    facts = PythonFacts(
+        "/p", conda=True, packages=(Package("torch", "2.5.0", "pip"),), conda_packages=(CondaPackage("numpy", "2.1"),)
+    )
+    (check,) = (check for check in judge_packages(facts) if check.name == "conda and pip")
+    assert check.remedy == "/p -m pip uninstall torch; conda install pytorch"
 
 
 def test_exit_code() -> None:
