@@ -50,13 +50,13 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 
 
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The user's own variables: they decide what a training imports. Relative folders count from the user's.
+    """The user's own variables, which decide what a training imports; relative folders are those of ``folder``.
 
-    As root for another user, Python's variables are left out.
+    As root for another user, Python's variables are left out. No compiled file is written.
     """
     out = dict(environ)
     if invoking_user(environ) is not None:
-        return {key: value for key, value in out.items() if not key.startswith(("PYTHON", "LD_"))}
+        out = {key: value for key, value in out.items() if not key.startswith(("PYTHON", "LD_"))}
     for key in _FOLDERS:
         if out.get(key):
             out[key] = ":".join(os.path.join(folder, one) for one in out[key].split(":") if one)

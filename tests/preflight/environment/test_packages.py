@@ -13,7 +13,7 @@ import pytest
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.export.text.requirements import environment_text, requirements_text
 from iotop_ai.model.preflight.environment.report import Difference, differences
-from iotop_ai.preflight.environment.python import read_python
+from iotop_ai.preflight.environment.python import child_environment, read_python
 from tests.preflight.environment.plant import package
 
 COMMIT = "9604f5995cc628619f0e4fd913453b4d7d61db3f"
@@ -54,3 +54,8 @@ def test_a_package_of_a_url_is_installed_from_there(tmp_path: Path, direct: Mapp
 def test_packages_of_conda_are_compared() -> None:
     first, second = ({"conda_packages": {"cudatoolkit": one, "mkl": "1"}} for one in ("11.8", "12.4"))
     assert list(differences(first, second)) == [Difference("conda_packages", "cudatoolkit", "11.8", "12.4")]
+
+
+@pytest.mark.parametrize("user", [{}, {"SUDO_UID": "1000"}])
+def test_the_users_folders_get_no_compiled_files(user: Mapping[str, str]) -> None:
+    assert child_environment({"PYTHONPATH": "src", **user}, "/home/me")["PYTHONDONTWRITEBYTECODE"] == "1"
