@@ -59,6 +59,7 @@ class Session:
         argument = {
             **{name: getattr(request, name) for name in ("module", "factory", "folder", "seconds", "once")},
             **configuration._asdict(),
+            "parent": os.getpid(),
         }
         self._child = start(
             [request.python, "-c", _SOURCE.read_text(), json.dumps(argument)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -79,6 +80,13 @@ def test_a_crash_of_the_loader_itself(folder: Path) -> None:
     (run,) = swept(folder, "mine:crashing", "--workers", "1", *QUICK)["runs"]
     assert run["failure"]["kind"] == "crash"
     assert "SIGSEGV while the factory" in run["failure"]["text"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root for a PID namespace")
+def test_a_container_whose_first_process_is_the_program(folder: Path) -> None:
+    alone = ("unshare", "--pid", "--fork", "--mount-proc")
+    done = loader(folder, "mine:once", "--workers", "0", *QUICK, before=alone)
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
