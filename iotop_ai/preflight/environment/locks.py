@@ -11,7 +11,7 @@ from iotop_ai.model.preflight.environment.check import Check, State
 
 LOCKS = "proc/locks"
 MOST_FILES = 4096
-"""Descriptors of a process that are looked at."""
+"""Descriptors of one process to look at."""
 
 
 class HeldLock(NamedTuple):
@@ -39,15 +39,19 @@ def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 
 def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
-    """Those of these (path, inode) that a process holds. An inode alone is not enough: each disk has the same ones."""
-    paths = {inode: path for path, inode in files}
+    """The locks that a process holds, of these (path, inode). Files of different disks may share an inode number."""
+    paths: dict[int, list[str]] = {}
+    for path, inode in files:
+        paths.setdefault(inode, []).append(path)
     if not paths:
         return ()
     out: dict[str, HeldLock] = {}
     for inode, pid in parse_locks(root.lines(LOCKS)):
-        path = paths.get(inode)
-        if path is not None and path not in out and path in (root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values():
-            out[path] = HeldLock(clean(path), pid, clean(root.text_or(f"proc/{pid}/comm")))
+        wanted = [path for path in paths.get(inode, ()) if path not in out]
+        opened = set((root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values()) if wanted else ()
+        for path in wanted:
+            if path in opened:
+                out[path] = HeldLock(clean(path), pid, clean(root.text_or(f"proc/{pid}/comm")))
     return tuple(out.values())
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.preflight.environment.check import State
 from iotop_ai.model.preflight.environment.host import HostFacts
 from iotop_ai.model.preflight.environment.python import PythonFacts
 from iotop_ai.model.preflight.environment.script import ScriptFacts
 from iotop_ai.preflight.environment.judge_nccl import judge_nccl
 from iotop_ai.preflight.environment.judge_script import judge_script
-from iotop_ai.preflight.environment.locks import parse_locks
+from iotop_ai.preflight.environment.locks import HeldLock, parse_locks, read_held_locks
 from iotop_ai.preflight.environment.script import cells_text, parse_script, read_script
 
 DATASET = "class Images(Dataset):\n    def __getitem__(self, i):\n        return {}\n"
@@ -223,3 +224,13 @@ def test_proc_locks() -> None:
         "broken",
     ]
     assert list(parse_locks(lines)) == [(1234, 812), (77, 900)]
+
+
+def test_two_disks_may_have_a_lock_file_of_the_same_number(tmp_path: Path) -> None:
+    process = tmp_path / "proc/812"
+    (process / "fd").mkdir(parents=True)
+    (process / "comm").write_text("python\n")
+    (process / "fd/3").symlink_to("/data/a.lock")
+    (tmp_path / "proc/locks").write_text("1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF\n")
+    held = read_held_locks(Root(str(tmp_path)), [("/data/a.lock", 1234), ("/home/b.lock", 1234)])
+    assert held == (HeldLock("/data/a.lock", 812, "python"),)
