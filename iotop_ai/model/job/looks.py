@@ -117,7 +117,7 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
     if main == NET:
         return "main_net", None
     if main == HIDDEN:
-        found = split_look(look)
+        found = split_look(look, threads=loading is not Loading.NAMED)
         return ("hidden", None) if found is None else ("waits", found)
     if main == OTHER:
         return "asleep", None

@@ -68,6 +68,8 @@ DISKS, NETWORK, CPU, OTHER_WAIT = Split(disk=1.0), Split(network=1.0), Split(cpu
         # Asleep where the kernel does not say.
         (look(HIDDEN, IDLE), NAMED, "hidden", None),
         (look(HIDDEN, READER), NAMED, "waits", DISKS),
+        (look(HIDDEN, IDLE, threads=(RUNNING,)), NAMED, "hidden", None),
+        (look(HIDDEN, threads=(RUNNING,)), ITSELF, "waits", CPU),
         # PyTorch in a futex: blocking synchronisation, unless the pin thread sleeps at an empty result queue.
         (look(FUTEX, READER, DECODER), NAMED, "resting", None),
         (look(FUTEX, READER, DECODER, pin=FUTEX), NAMED, "resting", None),
