@@ -8,8 +8,8 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 SPACING_S = 0.05
-"""No two Snapshots of a recording lie closer. The fold continues with the Snapshot after a keyframe, its window begins
-that much later; without this limit a seek reads one more block where a block lasts 59.999 s."""
+"""No two Snapshots of a recording lie closer. The fold continues with the Snapshot after a keyframe, so its window
+begins that much later; without this limit a seek reads one more block where a block lasts 59.999 s."""
 
 
 class Keyframe(NamedTuple):

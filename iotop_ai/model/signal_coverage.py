@@ -1,4 +1,4 @@
-"""The groups of signals that can be read here, with a clause for each other one."""
+"""The groups of signals that can be read here, with a clause for each group that cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GROUPS_ALL = 6
 
 
 def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
-    """(number of readable groups, one clause for each other) of processes, devices, memory, GPU, SMART, network."""
+    """(readable groups of processes, devices, memory, GPU, SMART and network; a clause for each of the others)."""
     missing = []
     if snapshot.processes.value is None:
         missing.append(_word("processes", snapshot.processes))

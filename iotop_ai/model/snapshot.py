@@ -135,7 +135,7 @@ class Snapshot(NamedTuple):
     """Time asleep since boot, which monotonic time leaves out and a process's start_ticks include; None: not recorded.
     """
     marks: Reading[bool] = Reading()
-    """Whether marks of other programs are received, of a monitor that should receive them."""
+    """Whether marks of other programs are received; only of a monitor that should receive them."""
     cgroups: Reading[CgroupTable] = Reading()
     """Of the jobs."""
     tcp: Reading[TcpCounters] = Reading()

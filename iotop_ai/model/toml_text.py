@@ -1,4 +1,4 @@
-"""TOML that a user wrote: whatever is wrong with it is one error with its line."""
+"""TOML that a user wrote: any fault in it is one error with its line."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class _ShownBlock(NamedTuple):
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: there is a newer request
-    """The caller cancelled; the position is where it had come to. The next request has a time of its own."""
+    """The caller cancelled. The position stays where the search was; the next request has its own time."""
 
 
 def never() -> bool:
@@ -138,8 +138,8 @@ class FrameCursor:
     def _index(self) -> None:
         first = self._parts[0].blocks[0].session
         self._shown_blocks = [
-            _ShownBlock(r, b)
-            for r, part in enumerate(self._parts)
+            _ShownBlock(p, b)
+            for p, part in enumerate(self._parts)
             for b, block in enumerate(part.blocks)
             if not block.pre and not (block.session == first and block.at_ns < self._shown_from_ns)
         ]
@@ -155,7 +155,7 @@ class FrameCursor:
         early: Callable[[Frame], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Frame:
-        """Go to the last Frame at or before a wall time; to the first if missing.
+        """Go to the last Frame at or before a wall time; to the first Frame if there is none.
 
         early: gets the keyframe before it with its recorded rates, at once, where there is more to decode. Raises
         Cancelled.
@@ -263,7 +263,7 @@ class FrameCursor:
         return after
 
     def first_verdict(self, most: int = 40) -> Frame:
-        """Step on from here to the first Frame whose verdict names something; at most so many steps.
+        """Step on from here to the first Frame whose verdict names something; ``most`` steps at most.
 
         A recording begins with unknown rates and a verdict that still measures.
         """

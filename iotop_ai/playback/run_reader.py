@@ -1,4 +1,4 @@
-"""A recorded run from its begin to its end: every figure over time, and its verdict, without folding what was folded.
+"""A recorded run from its beginning to its end: every figure over time, and its verdict.
 
 Where this program's rules made the recording, its verdicts come from recorded totals, and its figures from counters:
 of every Snapshot in a short run, of one Snapshot a minute in a long one, of fewer in one of many hours. Counters lose
@@ -25,7 +25,7 @@ from iotop_ai.store.read.block_contents import Depth
 MOST_SNAPSHOTS = 5400
 """Of a longer run, only keyframes are decoded: 24 hours of a busy machine then take seconds instead of minutes."""
 MOST_KEYFRAMES = 480
-"""About: more than a chart has points. Of 24 hours one in 3 minutes is decoded."""
+"""About as many are decoded, more than a chart has points: of 24 hours one in 3 minutes."""
 
 
 class Moment(NamedTuple):
@@ -36,7 +36,7 @@ class Moment(NamedTuple):
 
 
 class JudgedSpan(NamedTuple):
-    """The verdicts of a span of time. events: what happened meanwhile, where its Moments do not have it.
+    """The verdicts of a span of time. events: those of the span, where its Moments lack them.
 
     end_ns: the wall time at its end.
     """

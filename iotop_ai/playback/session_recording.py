@@ -142,7 +142,7 @@ class SessionRecorder:
             self._ring.close()
 
     def stop(self, seconds: float = CLOSE_S) -> RecordingState | None:
-        """Close the file, waiting at most so long; its state, None without a file.
+        """Close the file within ``seconds`` and return its state, None without a file.
 
         A file without a Snapshot gets the newest, and the minute before it.
         """

@@ -20,7 +20,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 
 class CgroupIo(NamedTuple):
-    """What a cgroup and those below it have moved on one device; all grow. None: the kernel does not count it."""
+    """Counters of a cgroup, with the cgroups below it, on one device; all grow. None: the kernel does not count it."""
 
     read_bytes: int | None
     write_bytes: int | None
@@ -78,16 +78,18 @@ class CgroupTable(NamedTuple):
 
 
 class CgroupIoRates(NamedTuple):
-    """What a cgroup moves on one device."""
+    """I/O rates of a cgroup on one device."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read from the device per second (io.stat rbytes).")]
-    write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written to it per second (io.stat wbytes).")]
+    write_bytes_per_s: Annotated[
+        float | None, Metric("B/s", "Bytes written to the device per second (io.stat wbytes).")
+    ]
     reads_per_s: Annotated[float | None, Metric("1/s", "Reads per second (io.stat rios).")]
     writes_per_s: Annotated[float | None, Metric("1/s", "Writes per second (io.stat wios).")]
 
 
 class CgroupRates(NamedTuple):
-    """Rates of a job's cgroup with those below it. devices: those with I/O since boot, by number."""
+    """Rates of a job's cgroup, with the cgroups below it. devices: those with I/O since boot, by number."""
 
     read_bytes_per_s: Annotated[
         float | None,
@@ -113,12 +115,14 @@ class CgroupRates(NamedTuple):
     io_some_ratio: Annotated[
         float | None, Metric("ratio", "Share of time in which a task waited for I/O (io.pressure).")
     ]
-    io_full_ratio: Annotated[float | None, Metric("ratio", "Share of time in which all its tasks did (io.pressure).")]
+    io_full_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time in which all its tasks waited for I/O (io.pressure).")
+    ]
     memory_some_ratio: Annotated[
         float | None, Metric("ratio", "Share of time in which a task waited for memory (memory.pressure).")
     ]
     memory_full_ratio: Annotated[
-        float | None, Metric("ratio", "Share of time in which all its tasks did (memory.pressure).")
+        float | None, Metric("ratio", "Share of time in which all its tasks waited for memory (memory.pressure).")
     ]
     cpu_some_ratio: Annotated[
         float | None, Metric("ratio", "Share of time in which a task waited for a CPU (cpu.pressure).")

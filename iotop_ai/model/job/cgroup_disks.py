@@ -1,9 +1,9 @@
 """The bytes of a cgroup over all disks, each once where disks are stacked.
 
-The kernel counts a bio at each device that it passes, in the cgroup of the bio. At the disks below that is the job's
-where the device above passes on the bio or clones it (LVM, RAID1), but not where a kernel thread makes a new one:
-writes of dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer) and RAID5's stripes are the root's there. A part that
-RAID0 splits off (BIO_CGROUP_ACCT, block/blk-cgroup.h) counts as a request without bytes.
+The kernel counts a bio at each device that it passes, in the cgroup of the bio. Below a device that passes on or clones
+the bio (LVM, RAID1) that is the job's cgroup. Where a kernel thread makes a new bio, it is the root's: writes of
+dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer), stripes of RAID5. A part that RAID0 splits off (BIO_CGROUP_ACCT,
+block/blk-cgroup.h) counts as a request without bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iotop_ai.model.block.counters import BlockInfo, is_leaf
 
 
 class _Stack(NamedTuple):
-    """Devices by number ("253:0") that share disks: those at the bottom, those with nothing above, those between."""
+    """Devices by number ("253:0") that share disks. leaves: the disks; tops: with nothing above; between: others."""
 
     leaves: tuple[str, ...]
     tops: tuple[str, ...]
@@ -28,9 +28,9 @@ class DiskStacks(NamedTuple):
     stacks: Mapping[str, _Stack | None]
 
     def once(self, moved: Mapping[str, float | None]) -> float | None:
-        """The sum of the stacks, of each the largest of its levels.
+        """The sum over the stacks of each one's largest level.
 
-        None: the amount of a disk is unknown, or it is not known whether a device with bytes is one.
+        None: a disk's amount is unknown, or the table lacks a device with bytes, which may be a disk.
         """
         sums: dict[_Stack, float] = {}
         for device, amount in moved.items():

@@ -40,7 +40,7 @@ NO_WORK = Work()
 
 
 class _Found(NamedTuple):
-    """What the search knows before it makes jobs. why: the evidence by key of what trains."""
+    """What the search knows before it makes jobs. why: the evidence for each training process."""
 
     tree: CandidateTree
     roles: RayRoles
@@ -84,7 +84,7 @@ def find_jobs(
 
 
 def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
-    """By the job's key, its launchers and what they or its ranks started besides, at most three levels below."""
+    """By the job's key: its launchers, and the other processes that they or its ranks started, three levels at most."""
     job_of = {rank.key: top for top, ranks in jobs for rank in ranks} | {top: top for top, _ in jobs}
     known = job_of.keys() | {worker for _, ranks in jobs for rank in ranks for worker in rank.workers}
     out: dict[ProcessKey, list[ProcessKey]] = {top: [] for top, _ in jobs}
@@ -150,7 +150,7 @@ def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
 
 
 def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[ProcessKey, object]) -> tuple[str, ...]:
-    """The launcher as the only evidence: of a program at work that it started, not of what runs below that."""
+    """The launcher as the only evidence: for a working program that it started, not for processes below the program."""
     if key not in work.working or key in tree.kinds or key in tree.ray:
         return ()
     if key in tree.loaders or key in tree.alike or key in tree.servers or key in tree.trackers:
@@ -182,7 +182,7 @@ def _ranks(found: _Found) -> list[Rank]:
     for key in sorted(roles.ranks, key=_age):
         trains.setdefault(roles.owner[key], []).append(key)
     for n, worker in enumerate(sorted(roles.workers, key=_age)):
-        # What several ranks share is counted with one of them each.
+        # A worker that several ranks share counts for one of them.
         owner = roles.owner[worker]
         of_all = trains.get(owner) or [owner]
         if of_all[n % len(of_all)] in why:
@@ -204,7 +204,7 @@ def _ranks(found: _Found) -> list[Rank]:
 
 
 def _first_ranks(found: _Found) -> set[ProcessKey]:
-    """Those that started the further ranks of their own script and are rank 0 themselves (PyTorch Lightning)."""
+    """Processes that started the further ranks of their own script and are rank 0 themselves (PyTorch Lightning)."""
     tree = found.tree
     started = {key: up for key in found.why if (up := tree.parent(key)) is not None and up in found.why}
     return {
@@ -236,7 +236,7 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
 
 
 def _top(found: _Found, key: ProcessKey) -> ProcessKey:
-    """The launcher or trainer highest above, whoever started it by multiprocessing, or the program that uses Ray."""
+    """The highest launcher, trainer, or starter by multiprocessing above it; or the program that uses Ray."""
     tree, top = found.tree, key
     owner = found.roles.owner.get(key)
     if owner is not None and owner != key:

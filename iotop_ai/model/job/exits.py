@@ -8,7 +8,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Snapshot
 
 ENDED = "process_ended"
-"""The kind of the events that tell of it."""
+"""The kind of the event for a process that ended."""
 TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
 KILLED = -9
 CRASHES = (-4, -6, -7, -8, -11)
@@ -44,7 +44,7 @@ def how_it_ended(code: int | None) -> str:
     if code >= 0:
         return f"exit {code}"
     try:
-        # Here, as a start names no signal.
+        # Imported here: not needed at start-up.
         from signal import Signals
 
         return Signals(-code).name
@@ -53,10 +53,10 @@ def how_it_ended(code: int | None) -> str:
 
 
 def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
-    """The trainers and workers of the jobs that ``before`` knew that have ended since, trainers first.
+    """The trainers and workers of the jobs in ``before`` that have ended since, trainers first.
 
-    A zombie counts as ended, and not again when it is reaped. Of jobs that are recognised only weakly only crashes and
-    kills for memory count: such a program may be no job. {} where processes or jobs are unknown.
+    A zombie counts as ended, and not again when it is reaped. Of weakly recognised jobs only crashes and kills for
+    memory count, as such a program may not be a job. {} where processes or jobs are unknown.
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
     if jobs is None or not jobs.jobs or old is None or new is None:
@@ -73,7 +73,7 @@ def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
 
 
 def _killed_for_memory(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the kernel killed a process for memory in between."""
+    """Whether the kernel killed a process for lack of memory between the two."""
     old, new = before.memory.value, after.memory.value
     return old is not None and new is not None and (new.oom_kills or 0) > (old.oom_kills or 0)
 

@@ -33,9 +33,9 @@ LIBRARIES = (
     (b"/libcuml", "cuml"),
     (b"-packages/sklearn/", "sklearn"),
 )
-"""What stands in /proc/PID/maps of a program that has loaded a runtime of machine learning."""
+"""Texts in /proc/PID/maps of a program that has loaded a machine-learning runtime."""
 OFTEN_IDLE = frozenset({"xgboost", "lightgbm", "catboost", "cuml", "sklearn"})
-"""Runtimes that programs load which never train: evidence only of a process that works."""
+"""Runtimes that programs also load without training: evidence only where the process works."""
 MODULES = (
     (b"/ray/_raylet.so", "ray"),
     (b"libmujoco.so", "simulator"),
@@ -50,7 +50,7 @@ MODULES = (
     (b"libarrow.so", "arrow"),
     (b"/xxhash/_xxhash", "xxhash"),
 )
-"""Libraries that tell what a process is for. Hugging Face datasets maps Arrow and xxhash together."""
+"""Libraries that show what a process is for. Hugging Face datasets maps Arrow and xxhash together."""
 _TEXT = pattern(r"[\w.:@/+-]{1,128}")
 _RANKS = (
     (b"RANK", b"WORLD_SIZE"),
@@ -70,15 +70,15 @@ _KNOWN = frozenset(
 _LOOPBACK = pattern(r"(?i)localhost[.:]|ip6-|127\.|0\.0\.0\.0:|::1?:")
 _NO_RUN = "none"
 _NIL_RAY_JOB = "ffffffff"
-"""What a worker has that Ray started before a job needed it."""
+"""The job id of a worker that Ray started before a job needed it."""
 
 
 class RankIds(NamedTuple):
     """What a process's environment says about its job; "" or None where it says nothing.
 
     slurm: job id. mpi: PMIx's name of the job. master: "address:port" of a group of more than one rank. rank, size: its
-    number among them. ray: Ray's job. notebook: the notebook's file name. local: whether rank counts only those of its
-    machine. run: the id that the user gave torchrun.
+    number among them. ray: Ray's job. notebook: the notebook's file name. local: whether rank counts the ranks of
+    this machine alone. run: the id that the user gave torchrun.
     """
 
     slurm: str = ""
@@ -95,8 +95,8 @@ class RankIds(NamedTuple):
     def group(self) -> str:
         """What ranks of one group on several machines share: "RUN@address:port", "address:port" or "".
 
-        "" where the address is that of the machine itself: the group has no other. The address is kept beside a run id,
-        as many a script has the id of the manual that it is copied from.
+        "" where the address is that of the machine itself: the group has no other machine. The address is kept beside a
+        run id, as many scripts copy their id from the manual.
         """
         if not self.master or _LOOPBACK.match(self.master):
             return ""
@@ -107,10 +107,10 @@ NO_IDS = RankIds()
 
 
 class Inspection(NamedTuple):
-    """The result of one inspection of a process. libraries: torch, tensorflow, jax. device: a GPU's file is open.
+    """The result of one inspection of a process. libraries: words of ``LIBRARIES``. device: a GPU's file is open.
 
     pin_tid: the thread named pt_data_pin, 0 when none. modules: words of ``MODULES``. ids: of its environment.
-    hidden: what is not permitted to be read: libraries, environment, open files.
+    hidden: what this user may not read: libraries, environment, open files.
     """
 
     libraries: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ NOTHING_SEEN = Inspection()
 
 
 def words_in(maps: bytes, words: tuple[tuple[bytes, str], ...]) -> tuple[str, ...]:
-    """The names of those libraries that the text of /proc/PID/maps has, each once."""
+    """The names of the libraries in the text of /proc/PID/maps, each once."""
     return tuple(dict.fromkeys(name for word, name in words if word in maps))
 
 

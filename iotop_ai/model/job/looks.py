@@ -1,4 +1,4 @@
-"""What one training process and those that make its data did at a moment, and the counts of such looks.
+"""Looks at one training process and at the makers of its data, and their counts.
 
 A look takes the place of the main thread and of every maker of data: each other thread of the trainer that moves, and
 each of its processes (loader workers, readers, actors) with its threads taken as one. A look is not yet a share of the
@@ -27,7 +27,7 @@ class Loading(IntEnum):
 
 
 class Split(NamedTuple):
-    """A part of the looks by what made the data meanwhile; a look at several makers is split over the busy ones."""
+    """Looks by what the makers of data did; a look at several makers is split over the busy ones."""
 
     disk: float = 0.0
     network: float = 0.0
@@ -136,7 +136,7 @@ def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
     if look.autograd:
         return "backward", None
     if loading is Loading.NAMED:
-        # A pin-memory thread that sleeps at the result queue says that this is empty.
+        # A pin-memory thread that sleeps at the result queue shows that the queue is empty.
         at_queue = look.pin in (QUEUE, NET)
         if at_queue:
             found = split_look(look, threads=False)
@@ -161,7 +161,7 @@ class LookTally:
         self._splits = {name: [0.0] * len(Split._fields) for name in _SPLITS}
 
     def add(self, look: Look, loading: Loading, times: int = 1) -> bool:
-        """Count a look that was seen so many times; whether something made data while the main thread slept."""
+        """Count a look that was seen ``times`` times. True where something made data while the main thread slept."""
         name, split = kind_of(look, loading)
         self._numbers["looks"] += times
         if split is None:

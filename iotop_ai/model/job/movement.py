@@ -49,7 +49,7 @@ class Movement:
     def update(
         self, now_ns: int, totals: Mapping[ProcessKey, Totals], looks: Mapping[ProcessKey, LookCounts], clk_tck: int
     ) -> None:
-        """Take in an interval. totals: of its training processes; looks: at any, of this interval."""
+        """Add an interval. totals: of the job's training processes; looks: the interval's looks at any process."""
         seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
         if self._moved(totals, looks, seconds, clk_tck):
             self.moves(now_ns, totals)
@@ -57,7 +57,7 @@ class Movement:
             self._from_ns, self._from = now_ns, totals
 
     def moves(self, now_ns: int, totals: Mapping[ProcessKey, Totals]) -> None:
-        """It moves now."""
+        """Note that the job moves now."""
         self.at_ns = self._from_ns = now_ns
         self._from = totals
 
@@ -81,7 +81,7 @@ class Movement:
 
 
 def _grown(before: Totals, now: Totals) -> tuple[int, int]:
-    """CPU ticks and bytes. A process that started or ended changes the sums by its own: that counts as well."""
+    """CPU ticks and bytes by which the sums changed; a process that started or ended changes them as well."""
     pairs = zip(before[:3], now[:3], strict=True)
     moved = sum(abs(b - a) if a is not None and b is not None else int(a != b) for a, b in pairs)
     return abs(now.ticks - before.ticks), moved

@@ -14,7 +14,7 @@ _MOST_LEVELS = 24
 class CandidateTree:
     """The processes that may matter. loaders: PyTorch's, by name. alike: other children of multiprocessing.
 
-    servers: fork servers. trackers: helpers without work. ray: Ray's workers. kinds: what launchers are, by key.
+    servers: fork servers. trackers: helpers without work. ray: Ray's workers. kinds: of launchers, by key.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class CandidateTree:
         self.loaders = {key for key, one in known.items() if one.loader}
         self._above: dict[ProcessKey, list[ProcessKey]] = {}
         titled = {key for key, one in known.items() if one.ray and not one.loader}
-        # What an actor forks keeps its title.
+        # A process that an actor forks keeps the actor's title.
         self.ray = {key for key in titled if self.parent(key) not in titled}
-        # Who has loaders of its own trains, also where it was started by multiprocessing.
+        # A process with loaders of its own trains, even where multiprocessing started it.
         feeds = {stat[key].ppid for key in self.loaders}
         self.alike = {k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)}
 

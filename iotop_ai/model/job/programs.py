@@ -148,7 +148,7 @@ COMPILERS = frozenset(
 
 @lru_cache(maxsize=4096)
 def traits(info: ProcessInfo) -> Traits:
-    """Kept, as the same records are asked for at each search."""
+    """The traits of a candidate; cached, since each search needs them again."""
     line = "\0".join(info.cmdline)
     return Traits(
         launcher_kind(info),

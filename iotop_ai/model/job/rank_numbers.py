@@ -10,13 +10,13 @@ from iotop_ai.model.job.records import Rank
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_RANGES = 8
-"""More of them are not written: ranks of one machine are neighbours, or a few strides apart."""
+"""A longer list is not written: ranks of one machine are neighbours, or a few strides apart."""
 _MOST = 10**6
 _RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
 
 
 def numbered(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[Rank]:
-    """Ranks of one job with their numbers; without one those that share it: they inherit it from what started them."""
+    """Ranks of one job with their numbers; ranks that share a number get none, as they inherited it."""
     known = list(ranks)
     count: dict[int, int] = {}
     for rank in known:
@@ -52,5 +52,5 @@ def number_ranges(numbers: Iterable[int | None]) -> str:
 
 
 def checked_ranges(text: str) -> str:
-    """The same from outside: "" where it is anything else."""
+    """A text from outside where it has this form; else ""."""
     return text if _RANGES.fullmatch(text) else ""

@@ -22,7 +22,7 @@ _RAYLET = "raylet"
 class RayRoles(NamedTuple):
     """owner: of each of Ray's workers, the program that it works for, else the oldest worker of the same Ray job.
 
-    ranks: the workers that train. Without any the program trains, and all of them work for it.
+    ranks: the workers that train. Without any the program itself trains, and all workers work for it.
     """
 
     owner: Mapping[ProcessKey, ProcessKey] = {}
@@ -30,7 +30,7 @@ class RayRoles(NamedTuple):
 
     @property
     def workers(self) -> frozenset[ProcessKey]:
-        """Those that do not train."""
+        """The workers that do not train."""
         return frozenset(self.owner) - self.ranks
 
 
@@ -73,7 +73,7 @@ def _is_program(tree: CandidateTree, key: ProcessKey) -> bool:
 
 
 def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
-    """The program that started the raylet; None for that of a cluster, which ``ray start`` left behind."""
+    """The program that started the raylet; None for a cluster's raylet, which ``ray start`` left behind."""
     for up in tree.above(raylet):
         record = tree.info.get(up)
         if record is not None and is_python(record) and not is_ray_service(record):

@@ -19,8 +19,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
 WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
-"""Words that other programs than those of training have as well, alone or together."""
-
+"""Evidence that programs which do not train may have as well, alone or together."""
 
 LOADER, RAY = "loader", "ray"
 """The worker_kind of PyTorch's DataLoader, and of Ray's tasks and actors."""
@@ -48,9 +47,9 @@ class Job(NamedTuple):
     """Processes that train together. key: the process at the top of them (a launcher, else the trainer).
 
     name: the script ("train.py"). label: "slurm 48213", "pod 1a2b3c4d", "container 0123456789ab" or "".
-    helpers: launchers, fork servers, resource trackers. framework: torch, tensorflow, jax or "".
+    helpers: launchers, fork servers, resource trackers. framework: as in ``inspection.LIBRARIES``, or "".
     evidence: why it is taken for a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook, children.
-    hidden: what of its ranks is not permitted to be read: libraries, environment, open files. group: what its ranks on
+    hidden: what of its ranks this user may not read: libraries, environment, open files. group: what its ranks on
     several machines share beside a batch job's id, "" where it is not known or all are on this machine.
     """
 
@@ -156,9 +155,9 @@ class JobPlace(NamedTuple):
 class JobTable(NamedTuple):
     """One reading of the jobs. {}: looked and found none. All but ``own_cpu_ns`` by the job's or the process's key.
 
-    sweeps, tasks: growing counts of the fast looks. own_cpu_ns: CPU time of the looking thread so far. times: where the
-    jobs' time went since they are watched; {} in recordings made before it was counted. file_waits: of data_network,
-    milliseconds at files of a network mount, not at sockets; of jobs that read from one.
+    sweeps, tasks: growing counts of the fast looks. own_cpu_ns: CPU time of the sampling thread so far. times: where
+    the jobs' time went since they were first watched; {} in recordings made before it was counted. file_waits: of
+    data_network, milliseconds at files of a network mount, not at sockets; of jobs that read from one.
     """
 
     jobs: Mapping[ProcessKey, Job] = {}
@@ -195,7 +194,7 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
 def _file_waits(
     before: JobTable | None, after: JobTable, times: Mapping[ProcessKey, TimeShares]
 ) -> dict[ProcessKey, float]:
-    """The shares of the interval in which files of a network mount were waited for."""
+    """The shares of the interval spent in waits for files of a network mount."""
     old = {} if before is None else before.file_waits
     grown = {key: delta(old.get(key), now) for key, now in after.file_waits.items() if key in times}
     return {key: min(1.0, ms / times[key].whole_ms) for key, ms in grown.items() if ms is not None}
@@ -204,7 +203,7 @@ def _file_waits(
 def _tasks_rates(
     before: Mapping[ProcessKey, TaskCounts], after: Mapping[ProcessKey, TaskCounts], seconds: float | None
 ) -> dict[ProcessKey, TaskRates]:
-    """The shares of those that both know. They follow from what was added alone, which is the same of all that rest."""
+    """The shares of the tasks in both. Equal growth has equal shares, computed once: idle tasks all grow alike."""
     out: dict[ProcessKey, TaskRates] = {}
     made: dict[tuple[int, ...], TaskRates] = {}
     for key, counts in after.items():

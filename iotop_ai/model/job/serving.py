@@ -1,4 +1,4 @@
-"""Which jobs may rest for hours with nothing wrong: those that wait until somebody asks them for something."""
+"""Which jobs may rest for hours with nothing wrong: notebooks, and servers that wait for requests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ TRAINS = ("launcher", "loader")
 
 
 def may_rest(job: Job, place: JobPlace) -> bool:
-    """Whether it is a notebook, or may be a server: it listens for clients, or whether it does is not known.
+    """Whether it is a notebook, or may be a server: it listens for clients, or it is not known whether it does.
 
-    With several training processes it may be one as well: a model that is split over GPUs.
+    A job of several training processes may be a server as well: a model that is split over GPUs.
     """
     if "notebook" in job.evidence:
         return True

@@ -39,7 +39,7 @@ NOT_DEVICES = (
     ),
     *(b"nv_", b"nvidia", b"_nv0", b"uvm_", b"os_acquire", b"rm_", b"amdgpu", b"kfd_", b"dma_fence", b"drm_"),
 )
-"""Waits in state D that are for no device: a lock of the address space, memory that is reclaimed, a GPU's driver."""
+"""Waits in state D that are not for a device: a lock of the address space, memory that is reclaimed, a GPU's driver."""
 QUEUES = (
     b"poll_schedule",
     b"do_poll",
@@ -78,8 +78,9 @@ kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c, block/blk-rq-qos.c, b
 
 
 def place_in(wchan: bytes) -> int | None:
-    """The place where the function's name alone tells it; None else. Names of queues and sockets move between kernels:
-    by prefix.
+    """The place that the function's name alone proves; else None.
+
+    By prefix, since the names for queues and sockets differ between kernels.
     """
     if wchan.startswith(QUEUES):
         return QUEUE
@@ -92,7 +93,7 @@ def place_in(wchan: bytes) -> int | None:
 
 
 def place_of(state: bytes, wchan: bytes) -> int:
-    """The place of a task from its state letter and wchan ("0" or empty: running, or not ours to know)."""
+    """The place of a task from its state letter and wchan ("0" or empty: running, or not permitted)."""
     if wchan.startswith(STOPS) or state in (b"T", b"t"):
         return STOPPED
     if state == b"D":
@@ -110,7 +111,7 @@ def place_of(state: bytes, wchan: bytes) -> int:
 
 
 class TaskCounts(NamedTuple):
-    """Looks at one process's main thread since it is watched, by place; they only grow.
+    """Looks at one process's main thread since it was first watched, by place; they only grow.
 
     run_ns, wait_ns: time on a CPU and time runnable without one, of the whole life of that thread (schedstat); None
     when not readable. rss_bytes: resident memory now.
@@ -135,11 +136,12 @@ class TaskCounts(NamedTuple):
 class SweepCounts(NamedTuple):
     """Joint looks at a job's training processes with their workers; they only grow.
 
-    main_*: where the trainer was. waits: sweeps in which it sat in a queue while a worker did not (for data); of these
-    looks at the workers that did not sit in a queue: wait_disk, wait_running, wait_net, wait_other. blind: waits
-    in which the trainer's place was hidden, so that it only slept while a worker ran or was blocked. blocked: looks
-    that found a task of the job in state D. partial: sweeps that could not take in all workers. apart: sweeps in which
-    the trainer slept, in a queue or a futex, while something else of the job made data, its own threads included.
+    main_*: where the trainer was. waits: sweeps in which it sat in a queue while a worker did not (for data).
+    wait_disk, wait_running, wait_net, wait_other: looks at the workers in these sweeps that did not sit in a queue.
+    blind: waits in which the trainer's place was hidden, so that it only slept while a worker ran or was blocked.
+    blocked: looks that found a task of the job in state D. partial: sweeps that could not take in all workers. apart:
+    sweeps in which the trainer slept, in a queue or a futex, while something else of the job made data, its own threads
+    included.
     """
 
     sweeps: int = 0
@@ -170,7 +172,7 @@ _KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
 
 
 def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False, times: int = 1) -> None:
-    """Add one joint look to ``counts``, a SweepCounts as a list. main, workers: places. times: how often it was so."""
+    """Add joint looks to ``counts``, a SweepCounts as a list. main, workers: places. times: how many equal looks."""
     counts[0] += times
     counts[1 + main] += times
     counts[_BLOCKED] += ((main == DISK) + workers.count(DISK)) * times
@@ -201,7 +203,7 @@ class TaskRates(NamedTuple):
 
     @property
     def idle_ratio(self) -> float | None:
-        """What is left: asleep. None when a part is unknown."""
+        """The rest: asleep. None when a part is unknown."""
         if self.disk_ratio is None or self.cpu_ratio is None or self.cpu_wait_ratio is None:
             return None
         return max(0.0, 1.0 - self.disk_ratio - self.cpu_ratio - self.cpu_wait_ratio)
@@ -303,7 +305,7 @@ def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequenc
 class JobSample(NamedTuple):
     """What the jobs did in one interval. jobs, times: by the job's key. tasks: by process.
 
-    own_cpu_ratio: what the sampling cost. times: where the time went; without those of which it was not counted.
+    own_cpu_ratio: what the sampling cost. times: where the time went; a job whose time was not counted is left out.
     file_waits: of the time, the share at files of a network mount; of jobs that read from one.
     """
 

@@ -100,7 +100,7 @@ def loads(interval: Interval) -> bool:
 
 
 def saves(interval: Interval) -> bool:
-    """Whether those that wait for a device wait for writes: much is written meanwhile, and little read."""
+    """Whether waits for a device are waits for writes: much is written meanwhile, and little read."""
     return _mostly_writes(interval.write_bytes_per_s, _reads(interval))
 
 
@@ -121,7 +121,7 @@ def _reads(interval: Interval) -> float:
 
 
 def _loaders_save(interval: Interval) -> bool:
-    """Whether those that the main thread waits for may save: loaders that are known by name only read."""
+    """Whether the processes that the main thread waits for may save: loaders that are known by name only read."""
     return interval.loading is not Loading.NAMED and saves(interval)
 
 

@@ -108,7 +108,7 @@ def combined(parts: Sequence[TimeShares]) -> TimeShares | None:
 
 
 def add_time(counts: TimeCounts, shares: Sequence[float], milliseconds: int) -> TimeCounts:
-    """The counters after an interval: whole milliseconds, what rounding leaves given to the largest rest."""
+    """The counters after an interval, in whole milliseconds: those lost by rounding go to the largest remainders."""
     exact = [share * milliseconds for share in shares]
     whole = [int(value) for value in exact]
     left = milliseconds - sum(whole)

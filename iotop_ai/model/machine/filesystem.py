@@ -69,7 +69,7 @@ _NO_NUMBER = 2**64 - 1
 class FilesystemUsage(NamedTuple):
     """statvfs of one mount.
 
-    used: total - free, as in df: blocks reserved for root count as used only by root. The filesystem has no fixed
+    used: total - free, as in df: blocks reserved for root are free until root uses them. The filesystem has no fixed
     number of inodes where inodes_total is 0 or 2^64-1, or inodes_free is larger (CephFS has -1).
     """
 

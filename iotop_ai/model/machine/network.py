@@ -68,12 +68,12 @@ def network_rates(
 
 
 def received_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
-    """Bytes that the machine receives per second, each once; None when no link's are known."""
+    """Bytes that the machine receives per second, each once; None when no link's rate is known."""
     return _each_once(links, {name: rate.rx_bytes_per_s for name, rate in rates.items()})
 
 
 def sent_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
-    """The same of the bytes that it sends."""
+    """Bytes that the machine sends per second, each once; None when no link's rate is known."""
     return _each_once(links, {name: rate.tx_bytes_per_s for name, rate in rates.items()})
 
 

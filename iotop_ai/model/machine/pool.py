@@ -41,7 +41,7 @@ class Moved(NamedTuple):
 class BtrfsErrors(NamedTuple):
     """Errors of a mounted btrfs since their last reset, over all its devices. label: "" without one.
 
-    Where a device is missing: those of the others, None without any there.
+    Where a device is missing: the errors of the others; None without any other.
     """
 
     label: str = ""
@@ -53,7 +53,7 @@ class BtrfsErrors(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """All of them; None before Linux 5.14, which does not report them."""
+        """Their sum; None before Linux 5.14, where the kernel does not report them."""
         return total(*self[1:])
 
 
@@ -81,7 +81,7 @@ class PoolRates(NamedTuple):
 
     arc_hit_ratio: Annotated[float | None, Metric("ratio", "Share of ZFS's reads that its cache (ARC) served.")]
     arc_bytes: Annotated[int | None, Metric("B", "Size of the ARC (arcstats size).")]
-    arc_limit_bytes: Annotated[int | None, Metric("B", "Its size limit (arcstats c_max).")]
+    arc_limit_bytes: Annotated[int | None, Metric("B", "Size limit of the ARC (arcstats c_max).")]
     zfs: Mapping[str, MovedRates]
     lustre: Mapping[str, MovedRates]
 

@@ -18,14 +18,16 @@ class PressureTotals(NamedTuple):
     """One pressure file's totals in µs. full: None where the kernel does not print it (cpu on old kernels)."""
 
     some_us: Annotated[int, Exported("us", "Time in which a task waited for the resource.", "some")]
-    full_us: Annotated[int | None, Exported("us", "Time in which all non-idle tasks waited for it.", "full")]
+    full_us: Annotated[int | None, Exported("us", "Time in which all non-idle tasks waited for the resource.", "full")]
 
 
 class PressureRates(NamedTuple):
     """Shares of time, 0..1."""
 
-    some_ratio: Annotated[float | None, Metric("ratio", "Share of time in which a task waited for it.")]
-    full_ratio: Annotated[float | None, Metric("ratio", "Share of time in which all non-idle tasks waited.")]
+    some_ratio: Annotated[float | None, Metric("ratio", "Share of time in which a task waited for the resource.")]
+    full_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time in which all non-idle tasks waited for the resource.")
+    ]
 
 
 PressureTable = Mapping[str, PressureTotals]

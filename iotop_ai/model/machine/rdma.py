@@ -46,13 +46,13 @@ class RdmaRates(NamedTuple):
     np_cnp_sent_per_s: Annotated[float | None, Metric("1/s", "Congestion notifications sent to peers.")]
     rp_cnp_handled_per_s: Annotated[float | None, Metric("1/s", "Congestion notifications obeyed.")]
     np_ecn_marked_roce_packets_per_s: Annotated[float | None, Metric("1/s", "Packets that a switch marked (ECN).")]
-    errors_per_s: Annotated[float | None, Metric("1/s", "All of these but the congestion counts.")]
+    errors_per_s: Annotated[float | None, Metric("1/s", "All RDMA errors, without the congestion counts.")]
 
 
 _MOST = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
-"""Where counts of PortCounters stop (drivers/infiniband/core/sysfs.c); from there its growth is unknown."""
+"""Where counts of PortCounters stop (drivers/infiniband/core/sysfs.c); from there on their growth is unknown."""
 CONGESTION = 3
-"""The last counts, which indicate congestion."""
+"""How many of the last counts indicate congestion."""
 
 
 def rdma_rates(

@@ -1,4 +1,4 @@
-"""A dataset as a loader reads it, and what that leaves of a GPU."""
+"""A dataset as a loader reads it, and how busy that keeps a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEAR = 0.9
 
 
 class Decoding(NamedTuple):
-    """Decoding of a sample in the user's Python. decoder: "Pillow 10.4.0", "" without one, why says the reason.
+    """Decoding of a sample in the user's Python. decoder: "Pillow 10.4.0"; "" without one, for the reason in why.
 
     cpu_s: CPU time of all ``files``, which were decoded; failed: files that it could not decode.
     """
@@ -117,7 +117,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
-    """What the GPU gets of a loader whose workers read a sample, decode it, and so on.
+    """The forecast for a loader whose workers read a sample, decode it, and go on to the next.
 
     Workers share the storage (at most ``together``) and the cores; each handles one sample at a time. Without workers
     the GPU waits for each sample.

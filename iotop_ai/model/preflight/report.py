@@ -17,7 +17,7 @@ class Report(NamedTuple):
     """One check. wall_s: Unix time of its end. target, engine: None and "" where nothing could be read.
 
     hung_s: seconds without an answer; 0 when it answered. changes: what is slower than in earlier checks; earlier: the
-    number of those that were compared. failed: why it ended early; "" when it did not. room_bytes: memory that is left
+    number of checks that were compared. failed: why it ended early; "" when it did not. room_bytes: memory that is left
     to files here.
     """
 

@@ -21,8 +21,8 @@ class TrackedDict(dict[K, V]):
     """One state of a mapping that changes over time; it must not change after it is published.
 
     mark: its identity for its successor. before: the mark of its predecessor; None: compare all keys. touched: the keys
-    that were put or dropped since then, new ones in their order. flagged: the keys whose values the builder's flag is
-    true of; None without a flag.
+    that were put or dropped since then, new ones in their order. flagged: the keys for whose values the
+    builder's flag is true; None without a flag.
     """
 
     __slots__ = ("before", "flagged", "mark", "touched")
@@ -68,7 +68,7 @@ class TrackedDictBuilder(Generic[K, V]):
                 now.flagged.pop(key, None)
 
     def drop(self, key: K) -> V | None:
-        """Take a key out; its value, None if missing."""
+        """Remove a key and return its value, None if missing."""
         if key not in self.now:
             return None
         now = self._own()

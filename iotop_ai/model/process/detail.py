@@ -76,7 +76,7 @@ class Socket(NamedTuple):
 
 
 class Sockets(NamedTuple):
-    """sockets: of TCP, UDP and Unix domain. hidden: open sockets of which the tables of our namespace know nothing."""
+    """sockets: of TCP, UDP and Unix domain. hidden: open sockets that the tables of our namespace lack."""
 
     sockets: tuple[Socket, ...]
     hidden: int = 0
@@ -92,7 +92,7 @@ class Limit(NamedTuple):
 
 
 class ProcessIdentity(NamedTuple):
-    """What rarely changes. started_s: wall time. cpus: those it may run on.
+    """What rarely changes. started_s: wall time. cpus: the CPUs on which it may run.
 
     io_class: none, realtime, best or idle; "" unknown.
     """

@@ -107,9 +107,9 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     Oldest first, a debt goes to the nearest ancestor whose growth covers it in all seven io fields and whose cminflt
     grew by the child's faults. An ancestor whose growth is exactly the debt comes before all others; a remaining debt
     with an unknown ancestor goes to the only other process that fits. (In a single pass a debt without an heir takes
-    the bytes of a younger child: on random trees twice the bytes are counted double.) A debt that fits no process waits
-    for one more table: the reaper may have been read before it reaped. cminflt is counted over both intervals, because
-    stat is read after io.
+    the bytes of a younger child: on random trees twice as many bytes are counted double.) A debt that fits no process
+    waits for one more table: the reaper may have been read before it reaped. cminflt is counted over both intervals,
+    because stat is read after io.
     """
     waiting = last.debts if last is not None else ()
     vanished = sorted(gone(after.stat, before.stat))
@@ -186,7 +186,7 @@ class _Parents:
             self._gone.setdefault(key.pid, []).append((key, ppid))
 
     def get(self, pid: int) -> list[tuple[ProcessKey, int]]:
-        """[(key, ppid)] of those that have or had a pid."""
+        """[(key, ppid)] of the processes that have or had a pid."""
         key = self._alive.get(pid)
         gone = self._gone.get(pid, [])
         return gone if key is None else [*gone, (key, self._stat[key].ppid)]

@@ -132,7 +132,7 @@ def states(stat: Mapping[ProcessKey, ProcessStat]) -> dict[str, int]:
 
 
 def _flagged(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] | None:
-    """The awake ones, if the mapping tracks them."""
+    """The keys of awake processes, if the mapping tracks them."""
     return stat.flagged if isinstance(stat, TrackedDict) else None
 
 
@@ -258,7 +258,7 @@ class Debt(NamedTuple):
 class ProcessSample(NamedTuple):
     """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
 
-    debts: unsettled ones, which wait one further Snapshot. ancestors of a debt are found through ``ppids``.
+    debts: not yet settled; they wait for one more Snapshot.
     """
 
     rates: Mapping[ProcessKey, ProcessRates]

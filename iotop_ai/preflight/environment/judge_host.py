@@ -70,8 +70,8 @@ def _cpu(facts: HostFacts) -> Check:
     if quota is not None and quota < cores:
         text += f", a quota of {quota:g}"
     if given < 2:
-        more = "" if machine and machine < 2 else "; raise the cgroup's cpu.max or the affinity"
-        return Check("container", "cores", WARN, f"{text}: a trainer and its workers share it", more.lstrip("; "))
+        remedy = "" if machine and machine < 2 else "raise the cgroup's cpu.max or the affinity"
+        return Check("container", "cores", WARN, f"{text}: a trainer and its workers share it", remedy)
     return Check("container", "cores", OK, text)
 
 

@@ -47,7 +47,7 @@ def _swap(snapshot: Snapshot) -> Check:
 
 
 def _disks(snapshot: Snapshot) -> Iterator[Check]:
-    """One line for each disk with a fault, else one for all."""
+    """One line for each fault of a disk, then one for all disks."""
     disks = snapshot.disks.value
     if disks is None:
         return
@@ -73,7 +73,7 @@ def _disk(info: BlockInfo) -> Iterator[Check]:
         text = f"read-ahead {amount(info.read_ahead_bytes)}: sequential reads get less than the disk gives"
         yield Check("machine", f"{name} read-ahead", WARN, text, f"echo 128 | sudo tee {queue}/read_ahead_kb")
     if info.stats_off:
-        remedy = f"{info.stats_remedy.replace(' > ', ' | sudo tee ')}"
+        remedy = info.stats_remedy.replace(" > ", " | sudo tee ")
         yield Check("machine", f"{name} accounting", WARN, "its I/O is not counted: all figures are 0", remedy)
 
 

@@ -14,6 +14,7 @@ from iotop_ai.model.preflight.environment.check import Check, State
 from iotop_ai.model.preflight.environment.host import HostFacts
 from iotop_ai.model.preflight.environment.python import PythonFacts, release
 from iotop_ai.preflight.environment.judge_packages import judge_packages
+from iotop_ai.present.text.units import plural
 
 OK, WARN, FAIL, UNKNOWN = State
 SLOWING = {
@@ -73,7 +74,7 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
 
 
 def judge_variables(host: HostFacts) -> Iterator[Check]:
-    """Those that were set to find a fault, and slow what runs now."""
+    """Variables that were set to find a fault, and slow what runs now."""
     for name, how in SLOWING.items():
         value = host.variables.get(name, "")
         off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")
@@ -101,7 +102,7 @@ def judge_threads(host: HostFacts) -> Iterator[Check]:
     for name in THREADS:
         value = host.variables.get(name, "").split(",")[0]
         if value.isdecimal() and int(value) > given:
-            text = f"{value} threads on {given} cores: they wait for each other"
+            text = f"{value} threads on {plural(given, 'core')}: they wait for each other"
             yield Check("python", name, WARN, text, f"export {name}={given}")
     if host.cores >= MANY_CORES * given and not host.variables.get("OMP_NUM_THREADS"):
         text = f"OpenMP and MKL start {host.cores} threads, the cgroup's quota gives {host.quota_cores:g} cores"
@@ -149,7 +150,8 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
             yield Check("python", "libstdc++", WARN, text, "unset LD_LIBRARY_PATH")
     if facts.shadows:
         names = ", ".join(facts.shadows[:5])
-        text = f"{names} in the current folder hides the module of that name"
+        hides = "hides the module of that name" if len(facts.shadows) == 1 else "hide the modules of these names"
+        text = f"{names} in the current folder {hides}"
         first = facts.shadows[0]
         yield Check("python", "current folder", FAIL, text, f"mv {shlex.quote(first)} {shlex.quote(f'my_{first}')}")
     for program, path in facts.locks[:3]:

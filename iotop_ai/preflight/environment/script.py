@@ -189,7 +189,7 @@ class _Module:
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
 
     def unguarded(self) -> str:
-        """What starts processes first when a worker imports the module; "" nothing."""
+        """The first thing that starts processes when a worker imports the module; "" for none."""
         return self._started(self.tree, set())
 
     def _started(self, part: ast.AST, seen: set[str]) -> str:

@@ -8,7 +8,7 @@ from iotop_ai.model.preflight.loader.report import NEAR_BEST, Choice
 from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, curve
 
 FULL_CORE = 0.85
-"""CPU seconds per second from which a process counts as using a whole core; and of all cores, their share."""
+"""CPU seconds per second from which a process uses a whole core; also the share of all cores that counts as all."""
 OFTEN = 0.5
 """Share of the looks at a worker from which a state bounds it."""
 
@@ -25,7 +25,7 @@ def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
 
 
 def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
-    """Fewer processes, then less memory in queues, are smaller. The start method does not count."""
+    """A sort key: fewer processes, then less memory in queues, come first. The start method does not count."""
     return one.workers, one.prefetch or 2, one.interleave or 1, one.batch_size, one.pin
 
 

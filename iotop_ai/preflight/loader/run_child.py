@@ -22,7 +22,7 @@ MOST_STAGES = 64
 
 
 class RefusedError(Exception):
-    """The factory is nothing that can be swept."""
+    """The factory cannot be swept."""
 
 
 class EmptyError(RefusedError):
@@ -144,7 +144,7 @@ def stages_of(dataset: Any) -> list[str]:
 
 
 def epoch_bytes_of(dataset: Any, batch_size: int) -> Any:
-    """Bytes of all batches of a tf.data.Dataset by its element_spec and length; None where these do not tell."""
+    """Bytes of all batches of a tf.data.Dataset by its element_spec and length; None where these are not known."""
     batches, size = int(dataset.cardinality()), 0
     for one in sys.modules["tensorflow"].nest.flatten(dataset.element_spec):
         shape = list(one.shape)
@@ -159,7 +159,7 @@ def epoch_bytes_of(dataset: Any, batch_size: int) -> Any:
 
 
 def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
-    """What tf.data tells about a pipeline; nothing where its internals are others."""
+    """What tf.data shows of a pipeline; nothing where its internals differ."""
     out: dict[str, Any] = {"stages": [], "epoch_bytes": None}
     if kind == "tensorflow":
         try:

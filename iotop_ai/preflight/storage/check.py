@@ -23,7 +23,7 @@ from iotop_ai.preflight.storage.session import Request
 
 CHILD = "iotop_ai.preflight.storage.child"
 SILENT_S = 2 * HANG_S
-"""A child that writes nothing for so long waits in the kernel, in a call before its first read."""
+"""A child that writes nothing for this long waits in the kernel, in a call before its first read."""
 _STOP_S = 3.0
 
 
@@ -114,7 +114,7 @@ class StorageCheck:
             self._child.send_signal(signal.SIGTERM)
 
     def close(self) -> None:
-        """Stop the child, which removes its file. One that waits for a hung storage is left to do so."""
+        """Stop the child, which removes its file. A child that waits for a hung storage is left waiting."""
         child = self._child
         if child.stdout is not None:
             child.stdout.close()

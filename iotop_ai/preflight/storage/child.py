@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
 from typing import Any
 
 from iotop_ai.collectors.io.clock import Clock
@@ -46,7 +45,7 @@ class Lines:
             self._stop.set()
 
     def emit(self) -> Emit:
-        """The session's end."""
+        """The functions by which the session reports."""
         return Emit(self._target, self._progress, self._result, self._note, self._dataset)
 
     def _note(self, text: str) -> None:
@@ -97,8 +96,7 @@ def main() -> int:
         session.close()
     except OSError as error:
         left = clean(error.strerror or "")
-    with suppress(OSError):
-        lines.put("end", stopped=stop.is_set(), left=left, **end)
+    lines.put("end", stopped=stop.is_set(), left=left, **end)
     return 0
 
 

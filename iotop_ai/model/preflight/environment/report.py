@@ -1,4 +1,4 @@
-"""Everything that one ``iotop-ai doctor`` found, and how two of them differ."""
+"""Everything that one ``iotop-ai doctor`` found, and how two such results differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a configuration that gave no figures ended: what its judgement is made of."""
+"""How a configuration that gave no figures ended: the input of its judgement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
     """phase: import, build, start, batches. silent_s: without a batch or a step; 0 when it did not hang.
 
     returncode: of the loader's own process, None while it ran. error, text, trace: the exception. refused: why the
-    factory is nothing to sweep, or gave no batch (empty). stderr: the last of what was printed. shm_free_bytes: least
+    factory cannot be swept, or gave no batch (empty). stderr: the end of what was printed. shm_free_bytes: least
     that /dev/shm had free. workers: of the configuration.
     """
 

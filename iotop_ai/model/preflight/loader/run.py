@@ -77,7 +77,7 @@ class Failure(NamedTuple):
     """Why a configuration gave no figures.
 
     kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (the loader's own process), error (an exception),
-    empty (no batch), or refused (the factory is nothing to sweep).
+    empty (no batch), or refused (the factory cannot be swept).
     """
 
     kind: str
