@@ -79,12 +79,12 @@ def _one(state: GpuState, detail: GpuDetail | None) -> list[Check]:
     width, number = state.pcie_width, state.number
     most = _least(state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width)
     card = _least(state.pcie_max_width, detail and detail.device_max_width)
-    if width is not None and most is not None and width < most:
+    if width and most is not None and width < most:
         text = f"PCIe x{width} of x{most}: copies to the GPU take {most // width} times as long"
         out.append(
             Check("gpu", f"GPU {number} link", WARN, text, "reseat the card or its riser; sudo dmesg | grep -i pcie")
         )
-    elif width is not None and card is not None and width < card:
+    elif width and card is not None and width < card:
         text = f"PCIe x{width}: its slot has no more, the card could use x{card}"
         out.append(Check("gpu", f"GPU {number} link", WARN, text, "move the card to a wider slot"))
     if detail is None:

@@ -88,6 +88,12 @@ def test_what_cuda_visible_devices_names(visible: str, text: str) -> None:
     assert (check.state, check.text) == ((State.FAIL, text) if text else (State.OK, repr(visible)))
 
 
+@pytest.mark.parametrize(("width", "text"), [(4, "PCIe x4 of x16: copies to the GPU take 4 times as long"), (0, "")])
+def test_a_link_of_unknown_width_is_not_narrow(width: int, text: str) -> None:
+    (gpu, *_) = (one._replace(pcie_width=width, pcie_max_width=16) for one in NVIDIA)
+    assert [one.text for one in judged((gpu,)) if one.name == "GPU 0 link"] == ([text] if text else [])
+
+
 def test_a_mig_instance_that_nvml_does_not_list_is_unknown() -> None:
     sliced = GpuState(A, 0, "H100", mig=True, instances=(GpuInstance(1, "MIG-1234-5"),))
     for gpus, visible, state in (
