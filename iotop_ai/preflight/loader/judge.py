@@ -38,8 +38,9 @@ def failure_of(found: Outcome) -> Failure:
             return failure
     where = user_frame(found.trace + found.text)
     # What torch passes on from a worker names its type itself.
-    what = "" if "Original Traceback" in found.text else f"{clean(found.error)}: "
-    return Failure("error", f"{what}{last_line(found.text)}{f' ({where})' if where else ''}")
+    what = "" if "Original Traceback" in found.text else clean(found.error)
+    text = ": ".join(filter(None, (what, last_line(found.text))))
+    return Failure("error", f"{text} ({where})" if where else text)
 
 
 def _shared_memory(found: Outcome, output: str) -> Failure | None:

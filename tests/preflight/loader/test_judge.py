@@ -195,3 +195,9 @@ def test_the_innermost_frame_of_the_users_code() -> None:
     assert user_frame('  File "/usr/lib/python3.11/queue.py", line 171 in get\n') == ""
     stack = "".join(f'  File "{path}", line 2 in f\n' for path in ("/usr/lib/python3.11/queue.py", "/a.py", "/b.py"))
     assert user_frame(stack, last=False) == "a.py:2 in f"
+
+
+def test_an_exception_without_a_message() -> None:
+    trace = 'File "/home/alice/data.py", line 3, in make\n    assert paths\n'
+    found = failure_of(Outcome("build", error="AssertionError", trace=trace))
+    assert (found.kind, found.text) == ("error", "AssertionError (data.py:3 in make)")
