@@ -85,7 +85,9 @@ def _needs(demand: Demand) -> str:
 
 def _given(demand: Demand, found: Forecast) -> str:
     if found.bound == "decode":
-        return f"decoding on {plural(round(demand.cores), 'core')} gives {count(found.samples_per_s)} samples/s"
+        cores = min(demand.cores, float(max(1, demand.workers)))
+        on = "1 core" if cores == 1 else f"{round(cores, 1):g} cores"
+        return f"decoding on {on} gives {count(found.samples_per_s)} samples/s"
     if found.samples_per_s == float("inf"):
         return "all of it is in memory"
     return f"this storage gives {speed(found.samples_per_s * demand.sample_bytes)}"

@@ -1,0 +1,26 @@
+"""The forecast in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.preflight.dataset import Demand, Supply, forecast
+from iotop_ai.model.preflight.place import Place
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.present.preflight.dataset import forecast_text
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "words"),
+    [
+        (8, 4.0, "decoding on 4 cores gives 400 samples/s"),
+        (2, 8.0, "decoding on 2 cores gives 200 samples/s"),
+        (0, 8.0, "decoding on 1 core gives 100 samples/s"),
+        (4, 0.5, "decoding on 0.5 cores gives 50 samples/s"),
+    ],
+)
+def test_the_cores_that_decode(workers: int, cores: float, words: str) -> None:
+    demand = Demand(1000, workers, 1 << 20, cores)
+    found = forecast(demand, Supply(500, 5000, decode_s=0.01, cached=1.0), fits=False)
+    (line, *_) = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=found))
+    assert words in line
