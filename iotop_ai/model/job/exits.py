@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Snapshot
@@ -75,7 +76,7 @@ def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
 def _killed_for_memory(before: Snapshot, after: Snapshot) -> bool:
     """Whether the kernel killed a process for lack of memory between the two."""
     old, new = before.memory.value, after.memory.value
-    return old is not None and new is not None and (new.oom_kills or 0) > (old.oom_kills or 0)
+    return old is not None and new is not None and bool(delta(old.oom_kills, new.oom_kills))
 
 
 def _of(job: Job, role: str, old: ProcessTable, new: ProcessTable, gone: frozenset[ProcessKey]) -> list[Ended]:

@@ -105,7 +105,7 @@ def judge_threads(host: HostFacts) -> Iterator[Check]:
             text = f"{value} threads on {plural(given, 'core')}: they wait for each other"
             yield Check("python", name, WARN, text, f"export {name}={given}")
     if host.cores >= MANY_CORES * given and not host.variables.get("OMP_NUM_THREADS"):
-        text = f"OpenMP and MKL start {host.cores} threads, the cgroup's quota gives {host.quota_cores:g} cores"
+        text = f"OpenMP and MKL start {host.cores} threads, the cgroup's quota of cores is {host.quota_cores:g}"
         yield Check("python", "threads", WARN, text, f"export OMP_NUM_THREADS={given} MKL_NUM_THREADS={given}")
 
 
