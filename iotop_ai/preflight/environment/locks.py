@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.root import Root
@@ -48,9 +48,9 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
     out: dict[str, HeldLock] = {}
     for inode, pid in parse_locks(root.lines(LOCKS)):
         wanted = [path for path in paths.get(inode, ()) if path not in out]
-        opened = set((root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values()) if wanted else ()
+        names: Collection[str] = (root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values() if wanted else ()
         for path in wanted:
-            if path in opened:
+            if path in names:
                 out[path] = HeldLock(clean(path), pid, clean(root.text_or(f"proc/{pid}/comm")))
     return tuple(out.values())
 
