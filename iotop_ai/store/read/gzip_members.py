@@ -21,6 +21,7 @@ _TAIL = struct.Struct("<II")
 _MAGIC = b"\x1f\x8b\x08\x04"
 HEADER_BYTES = _HEAD.size + _EXTRA.size
 _STEP = 1 << 20
+_PART = 4 << 20
 STARTS_SESSION = 1
 PREROLL = 2
 
@@ -73,7 +74,7 @@ def unpack(fd: int, member: Member) -> bytes:
 
 
 def iter_decompressed(fd: int, member: Member) -> Iterator[bytes]:
-    """A member's data a few MiB at a time. Raises InputError, for a wrong checksum only behind the last chunk."""
+    """A member's data a few MiB at a time. Raises InputError, for a wrong checksum only after the last chunk."""
     decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
     unpacked_bytes, crc = 0, 0
     left = member.length - HEADER_BYTES - _TAIL.size
@@ -84,14 +85,17 @@ def iter_decompressed(fd: int, member: Member) -> Iterator[bytes]:
             if not raw:
                 break
             left, at = left - len(raw), at + len(raw)
-            while raw:
-                part = decompressor.decompress(raw, _STEP * 4)
+            while True:
+                part = decompressor.decompress(raw, _PART)
                 unpacked_bytes += len(part)
                 if unpacked_bytes > LARGEST_BLOCK:
                     raise InputError(f"a part of the file unpacks to more than {LARGEST_BLOCK // MIB} MiB")
                 crc = zlib.crc32(part, crc)
                 yield part
                 raw = decompressor.unconsumed_tail
+                # A whole part may leave output behind even if all input is used up.
+                if not raw and len(part) < _PART:
+                    break
     except zlib.error:
         raise InputError("a part of the file is damaged") from None
     tail = os.pread(fd, _TAIL.size, member.offset + member.length - _TAIL.size)

@@ -28,6 +28,16 @@ def test_any_gunzip_reads_it_and_any_member_can_be_entered(tmp_path: Path) -> No
     os.close(fd)
 
 
+def test_a_match_over_the_end_of_a_chunk_is_whole(tmp_path: Path) -> None:
+    """The decompressor may have used up its input and still hold the end of the last match."""
+    for more in range(6):
+        text = b"a" * ((4 << 20) + more)
+        fd = opened(tmp_path / "a.gz", pack(text, 1, 1, 1))
+        (member,) = members(fd)
+        assert unpack(fd, member) == text
+        os.close(fd)
+
+
 def test_a_torn_last_member_is_left_out(tmp_path: Path) -> None:
     whole = pack(b"one", 1, 1, 1)
     for cut in range(1, len(whole)):
