@@ -39,8 +39,8 @@ class Retries:
         further = self._failures - len(PAUSES_S)
         if further < 0:
             pause_s = PAUSES_S[self._failures]
-        else:  # no pause behind the last try of this file: a new file may work now
-            pause_s = min(LONGEST_S, PAUSES_S[-1] * 2.0**further) if further else 0.0
+        else:  # no pause after the last try of this file: a new file may work now
+            pause_s = min(LONGEST_S, PAUSES_S[-1] * 2.0 ** min(further, 8)) if further else 0.0
         self._failures += 1
         self._next_ns = now_ns + int(pause_s * 1e9)
         return pause_s
