@@ -30,6 +30,7 @@ WITH_SECRET: tuple[tuple[str, tuple[str, ...]], ...] = (
     (S, ("sshpass", "-p", S, "ssh", "alice@host")),
     (S, ("sshpass", "-p" + S, "ssh", "-p", "22", "alice@host")),
     (S, ("redis-cli", "-a", S, "ping")),
+    (S, ("nodetool", "-u", "ops", "-pw", S, "status")),
     (S, ("redis-cli", "--pass", S, "ping")),
     (S, ("docker", "login", "-u", "alice", "-p", S, "registry.host")),
     (S, ("podman", "login", "--password", S, "registry.host")),

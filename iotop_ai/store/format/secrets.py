@@ -176,10 +176,10 @@ class _Words:
         return without_secrets(word)
 
     def _option(self, word: str) -> str:
+        if word in self._flags:
+            self._next = "must"
+            return word
         for flag in self._flags:
-            if word == flag:
-                self._next = "must"
-                return word
             if len(flag) > 2:
                 if word.startswith(flag + "=") or (flag == "-hp" and word.startswith(flag)):
                     return flag + HIDDEN
