@@ -29,8 +29,7 @@ _SORT_TEXTS = {
     "user": "user",
 }
 _CURRENT = "●"
-_UNSELECT = ("left", "right", "home", "end")
-"""Keys after which the previous filter is edited, not replaced."""
+_ERASE = ("backspace", "ctrl+u")
 
 OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wording], None]
 """Shows entries to choose from, and calls the function with the one that the user takes."""
@@ -186,10 +185,10 @@ class ListActions:
             self._state.change(typing=False)
         elif key == "escape":
             self._state.change(typing=False, pattern="")
-        elif selected and key in _UNSELECT:
-            self._state.change()
+        elif selected and key not in _ERASE and not (character and character.isprintable()):
+            self._state.change()  # from now on the previous filter is edited, not replaced
         else:
-            self._filter(typed("" if selected and key != "ctrl+u" else self._state.view.pattern, key, character))
+            self._filter(typed("" if selected else self._state.view.pattern, key, character))
 
     def paste_filter(self, text: str) -> None:
         """Append the first line of a pasted text to the filter."""

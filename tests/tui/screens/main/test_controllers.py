@@ -92,3 +92,25 @@ async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
     assert (state.view.pattern, state.view.typing) == ("sd", False)
     lists.clear_filter()
     assert state.view.pattern == ""
+
+
+@pytest.mark.parametrize("key", ["down", "pageup", "f5", "left"])
+def test_a_key_that_types_nothing_leaves_the_selected_filter(state: MainState, key: str) -> None:
+    state.update(pattern="python")
+    lists = ListActions(state, lambda *_: None)
+    lists.find()
+    lists.type_filter(key, None)
+    assert (state.view.pattern, state.view.pattern_selected) == ("python", False)
+    lists.type_filter("x", "x")
+    assert state.view.pattern == "pythonx"
+
+
+@pytest.mark.parametrize(("key", "character", "left"), [("p", "p", "p"), ("backspace", None, ""), ("ctrl+u", None, "")])
+def test_a_key_that_types_replaces_the_selected_filter(
+    state: MainState, key: str, character: str | None, left: str
+) -> None:
+    state.update(pattern="python")
+    lists = ListActions(state, lambda *_: None)
+    lists.find()
+    lists.type_filter(key, character)
+    assert state.view.pattern == left
