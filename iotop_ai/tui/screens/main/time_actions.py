@@ -169,8 +169,7 @@ class TimeActions:
         """Show sums since the shown Frame, or rates again."""
         state = self._state
         if state.view.base is None:
-            base = state.frame if state.in_past else state.newest
-            state.change("done: summed since now", base=base.snapshot)
+            state.change("done: summed since now", base=state.frame.snapshot)
         else:
             state.change("done: rates per second", base=None)
 

@@ -114,3 +114,13 @@ def test_a_key_that_types_replaces_the_selected_filter(
     lists.find()
     lists.type_filter(key, character)
     assert state.view.pattern == left
+
+
+def test_sums_on_a_paused_screen_begin_at_the_shown_frame(state: MainState) -> None:
+    source = Upstream()
+    recording = RecordingActions(state, source, None, lambda message: True)
+    time = TimeActions(state, source, recording, lambda: None)
+    time.pause()
+    state.newest = FRAMES[2]
+    time.accumulate()
+    assert state.view.base is FRAMES[0].snapshot
