@@ -167,6 +167,17 @@ def test_metrics_are_emitted_when_they_are_due(monkeypatch: pytest.MonkeyPatch) 
     assert 0 <= metrics["iotop_ai/data_wait_ratio"] <= 1
 
 
+def test_batches_before_the_training_are_not_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "METRICS_NS", 0)
+    list(iotop_ai.watch(range(50)))  # type: ignore[attr-defined]
+    one = TrainingSession(record=False)
+    one.begin()
+    time.sleep(0.01)
+    metrics = one.step(1)
+    assert metrics is not None
+    assert metrics["iotop_ai/steps_per_s"] > 0
+
+
 def test_a_broken_logger_does_not_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(metrics: Any, number: int) -> None:
         raise OSError("the server is gone")
