@@ -10,7 +10,7 @@ from iotop_ai.tui.terminal_app import TITLE
 def screenshot(main: MainScreen) -> str:
     """The SVG of the screen in front. While it is drawn, the screens show the redacted Frame, unseen by the user."""
     state = main.state
-    frame, message = state.frame, state.view.message
+    frame, message = state.original, state.view.message
     state.frame = frame._replace(snapshot=Redactor(state.view.cmdline).snapshot(frame.snapshot))
     state.update(message="", for_picture=True)
     try:

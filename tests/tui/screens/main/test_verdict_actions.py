@@ -21,6 +21,7 @@ from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.jobs import JobsScreen
 from iotop_ai.tui.screens.main.verdict_actions import NOTHING_LASTS
 from iotop_ai.tui.screens.reasoning import ReasoningScreen
+from iotop_ai.tui.screenshot import screenshot
 from iotop_ai.tui.widgets.lines import Wheeled
 from tests.diagnosis.build import IDLE, JOB_STARVED, Machine, play
 from tests.diagnosis.facts.test_leading_job import FED, two
@@ -251,3 +252,13 @@ async def test_x_explains_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await pilot.press("x")
         assert "read-only" in app.main.view.message
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_picture_keeps_the_verdict_about_the_leading_job() -> None:
+    frame = two(JOB_STARVED, FED)
+    async with showing(frame) as (app, pilot):
+        await pilot.press("j")
+        assert app.main.view.job
+        screenshot(app.main)
+        app.main.verdict.choose_job(0)
+        assert app.main.frame is frame
