@@ -211,8 +211,11 @@ class PlainBlocks:
         offset, starts = block_starts(self._fd, end) if self._end == 0 else (end, [])
         for line in marked_lines(self._fd, self._end, offset):
             self._add(line)
-        for start in starts:
+        for start in starts[:-1]:
             for line in start.lines:
+                self._add(line)
+        if starts:  # the last block is read whole: a header or events at its end belong to the next one
+            for line in marked_lines(self._fd, starts[-1].lines[0].offset, end):
                 self._add(line)
         if self.index:
             last = self.index[-1]

@@ -145,3 +145,21 @@ def test_a_long_file_is_opened_by_a_look_at_its_keyframes(tmp_path: Path) -> Non
     assert place == 0
     assert len(found) == len(recording.blocks) == -(-200 // 7)
     recording.close()
+
+
+def test_a_header_before_its_keyframe_begins_a_session(tmp_path: Path) -> None:
+    """A reader may open the file after the header of another session is written and before its first keyframe."""
+    path = tmp_path / "a"
+    write(path, 30, 30)
+    lines = path.read_bytes().splitlines(keepends=True)
+    second = next(i for i, line in enumerate(lines) if i and line.startswith(b'{"k":"hdr"'))
+    path.write_bytes(b"".join(lines[: second + 1]))
+    early = PlainBlocks(os.open(path, os.O_RDONLY))
+    with path.open("ab") as file:
+        file.write(b"".join(lines[second + 1 :]))
+    assert early.refresh()
+    late = PlainBlocks(os.open(path, os.O_RDONLY))
+    assert early.index == late.index
+    assert early.index[-1].session == 2
+    early.close()
+    late.close()
