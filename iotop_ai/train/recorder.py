@@ -70,10 +70,15 @@ class Recorder:
 
     def send(self, message: Mapping[str, object]) -> None:
         """Send a message without waiting; one that finds the pipe full is lost."""
+        self._sent(message)
+
+    def _sent(self, message: Mapping[str, object]) -> bool:
+        """Send a message without waiting; whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(raw) <= select.PIPE_BUF:  # so that it is written whole or not at all
             with contextlib.suppress(OSError, ValueError):
-                os.write(self._in, raw)
+                return os.write(self._in, raw) > 0
+        return False
 
     def poll(self) -> None:
         """Take the answers that are there, and ask for the next status."""
@@ -125,8 +130,8 @@ class Recorder:
         return clean(lines[-1]) if lines else ""
 
     def _ask(self) -> None:
-        self._asked += 1
-        self.send({"kind": "status"})
+        if self._sent({"kind": "status"}):
+            self._asked += 1
 
     def _take(self, seconds: float) -> None:
         """Take what it has written, after at most ``seconds`` of waiting for something."""

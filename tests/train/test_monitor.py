@@ -22,6 +22,7 @@ from iotop_ai.model.errors import UnknownError
 from iotop_ai.train import steps
 from iotop_ai.train.monitor import Monitor, MonitorWarning
 from iotop_ai.train.program import program
+from iotop_ai.train.recorder import Recorder
 
 pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
 
@@ -351,3 +352,33 @@ def test_root_does_not_start_a_program_that_another_user_named(tmp_path: Path) -
     own.chmod(0o777)
     with pytest.raises(UnknownError, match="not started as root"):
         program("", {"IOTOP_AI_PROGRAM": str(own), "SUDO_UID": "1000"})
+
+
+ANSWERS = """
+import json, sys
+print('{"kind":"ready"}', flush=True)
+for line in sys.stdin:
+    if json.loads(line)["kind"] == "status":
+        print('{"kind":"status","path":"x"}', flush=True)
+"""
+
+
+def test_a_question_that_found_the_pipe_full_is_asked_again() -> None:
+    recorder = Recorder([sys.executable, "-c", ANSWERS])
+
+    def answered() -> bool:
+        recorder.poll()
+        return bool(recorder.status)
+
+    try:
+        recorder.ask(20)
+        assert recorder.status == {"path": "x"}
+        recorder.status = {}
+        os.kill(recorder.pid, signal.SIGSTOP)
+        for text in ["x" * 100] * 2000 + [""] * 100:
+            recorder.send({"kind": text})
+        recorder.poll()
+        os.kill(recorder.pid, signal.SIGCONT)
+        assert eventually(answered, 5)
+    finally:
+        assert recorder.end(5) == 0
