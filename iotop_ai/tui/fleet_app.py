@@ -43,6 +43,8 @@ class FleetApp(TerminalApp):
         self.machines = FleetScreen(self.state, ThemeStyles(theme), self.open_machine, self.next_theme)
         self.root = self.machines
         self._message_timer: Timer | None = None
+        self._timed_message = ""
+        """The message that the timer removes."""
 
     def on_mount(self) -> None:
         """Start to ask."""
@@ -68,11 +70,12 @@ class FleetApp(TerminalApp):
         """Draw the screen in front; a message goes after a while."""
         self.machines.update_front()
         text = self.state.shown.view.message
-        if self._message_timer is not None and not text:
+        if text == self._timed_message:
+            return
+        self._timed_message = text
+        if self._message_timer is not None:
             self._message_timer.stop()
-            self._message_timer = None
-        elif text and self._message_timer is None:
-            self._message_timer = self.set_timer(MESSAGE_S, self._forget_message)
+        self._message_timer = self.set_timer(MESSAGE_S, self._forget_message) if text else None
 
     def _forget_message(self) -> None:
         self._message_timer = None

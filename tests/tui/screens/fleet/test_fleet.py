@@ -190,3 +190,13 @@ async def test_a_refresh_paints_only_what_changed() -> None:
         await shown.until(lambda: len(shown.server.asked) >= asked + 22)
         await shown.pilot.pause()
         assert shown.app.machines.panel.rows_repainted - before <= 2
+
+
+async def test_each_message_stays_for_its_whole_time() -> None:
+    async with showing() as shown:
+        await shown.press("greater_than_sign")
+        first = shown.app._message_timer
+        assert first is not None
+        await shown.press("greater_than_sign")
+        assert shown.app.state.shown.view.message
+        assert shown.app._message_timer not in (None, first)
