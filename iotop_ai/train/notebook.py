@@ -108,13 +108,15 @@ class Magics:
     def _cell(self, words: list[str], cell: str) -> Any:
         if len(words) > 1:
             return _say(USAGE)
-        self._session = Session(words[0] if words else None, show_progress=True)
+        session = Session(words[0] if words else None, show_progress=True)
+        if self._session is None or self._session.ended:
+            self._session = session
         result = None
         try:
             result = self._shell.run_cell(cell)
         finally:
-            self._session.stop()
-            self._session.replace_progress()
+            session.stop()
+            session.replace_progress()
         # run_cell has shown the cell's own error and result already.
         return None if result is None or result.success else self._failed(result)
 

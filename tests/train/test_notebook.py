@@ -8,13 +8,16 @@ import subprocess
 import sysconfig
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import iotop_ai
 from iotop_ai.export.tables.recording import Recording
+from iotop_ai.train import notebook
 from iotop_ai.train.answers import Breakdown, Verdict
+from iotop_ai.train.notebook import Magics
 from iotop_ai.train.picture import picture
 from tests.scenarios.stacks.install import python_of, why_no_stack
 
@@ -138,3 +141,32 @@ def test_hostile_names_are_text() -> None:
 
 def test_without_an_answer_it_says_so() -> None:
     assert "no answer from the recorder" in picture(None, None, 1.0, "")
+
+
+class Run:
+    """A Session that records nothing."""
+
+    def __init__(self, path: str | None, show_progress: bool) -> None:
+        self.path = path
+        self.ended = False
+        self.monitor = SimpleNamespace(error="")
+
+    def stop(self) -> None:
+        self.ended = True
+
+    def report(self) -> str:
+        return f"{self.path}: {'ended' if self.ended else 'running'}"
+
+    def replace_progress(self) -> None:
+        pass
+
+
+def test_a_monitored_cell_leaves_a_running_recording_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "Session", Run)
+    magics = Magics(SimpleNamespace(run_cell=lambda cell: SimpleNamespace(success=True)))
+    magics.monitor_io("cell.iotop.jsonl", "1 + 1")
+    assert magics.monitor_io("report") == "cell.iotop.jsonl: ended"
+    magics.monitor_io("start long.iotop.jsonl")
+    magics.monitor_io("", "1 + 1")
+    assert magics.monitor_io("report") == "long.iotop.jsonl: running"
+    assert magics.monitor_io("stop") == "long.iotop.jsonl: ended"
