@@ -84,6 +84,7 @@ class Monitor:
             return
         if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:
             return
+        self._last, self.error = {}, ""
         try:
             path = _absolute(self._wanted or _default_name())
             command = record_command(program(self._named, os.environ), path, self._interval, self._options)

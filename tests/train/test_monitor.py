@@ -102,6 +102,16 @@ def test_monitors_that_begin_at_once_record_all(tmp_path: Path) -> None:
     assert all(is_closed(Path(m.path)) for m in monitors)
 
 
+def test_a_second_run_of_a_monitor_begins_without_the_answers_of_the_first(tmp_path: Path) -> None:
+    m = Monitor(tmp_path / "run.iotop.jsonl", interval=0.2)
+    with m:
+        assert m.verdict(wait=60) is not None
+    m.error = "the recorder has ended"
+    with m:
+        assert (m.verdict(wait=0), m.error) == (None, "")
+    assert m.path == str(tmp_path / "run-2.iotop.jsonl")
+
+
 @pytest.mark.parametrize("path", [None, "run.iotop.jsonl", "/tmp/a\0b"], ids=["default", "relative", "not a path"])
 def test_a_path_that_cannot_be_is_a_warning(path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
