@@ -84,7 +84,7 @@ class Rotator:
     """Gives the recorder its next file.
 
     keep: number of full files that stay, None for all. hook: argv, run for each closed file. report: takes a one-line
-    message when packing or the hook fails.
+    message when packing, removing or the hook fails.
     """
 
     def __init__(
@@ -156,7 +156,10 @@ class Rotator:
                 if self._hook and os.path.lexists(path):
                     self._ship(path)
             except OSError as error:  # the next file may succeed
-                self._report(f"{clean(os.path.basename(path))}: {error.strerror}")
+                self._report_error(path, error)
+
+    def _report_error(self, path: str, error: OSError) -> None:
+        self._report(f"{clean(os.path.basename(path))}: {error.strerror}")
 
     def _pack(self, path: str) -> str:
         code = self._run_child(own_python("iotop_ai.store.write.compress", path), own_environment(), None)
@@ -171,7 +174,12 @@ class Rotator:
         if self._keep is not None and closed in parts:
             older = parts[: parts.index(closed)]
             for old in older[: max(0, len(older) + 1 - self._keep)]:
-                os.unlink(old)
+                try:
+                    os.unlink(old)
+                except FileNotFoundError:  # removed meanwhile
+                    continue
+                except OSError as error:  # the hook runs all the same
+                    self._report_error(old, error)
 
     def _ship(self, path: str) -> None:
         try:

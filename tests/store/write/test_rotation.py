@@ -137,3 +137,16 @@ def test_without_a_next_file_the_old_one_continues(tmp_path: Path) -> None:
     assert asked
     assert recorder.state().trouble == ""
     assert list(frames(FileRecording(str(path)).items())) == live
+
+
+def test_the_hook_runs_although_an_old_part_cannot_be_removed(tmp_path: Path) -> None:
+    """A folder with the name of a part stands for a file that its owner may not remove."""
+    reports: list[str] = []
+    (tmp_path / "run.20200101T000000.iotop.jsonl").mkdir()
+    shipped = tmp_path / "shipped"
+    hook = ("/bin/sh", "-c", f'basename "$IOTOP_AI_FILE" >> {shipped}')
+    rotator = Rotator(Fixed(), reports.append, keep=1, hook=hook)
+    filled_and_rotated(rotator, FileSink(str(tmp_path / "run.iotop.jsonl"))).close()
+    assert rotator.finish(None, 60)
+    assert shipped.read_text() == "run.20261121T120000.iotop.jsonl.gz\n"
+    assert reports == ["run.20200101T000000.iotop.jsonl: Is a directory"]
