@@ -46,7 +46,7 @@ _SHORT_S = 0.2
 
 
 class RingState(NamedTuple):
-    """span_s: how far back the user can look, 0 not yet at all. size_bytes: memory of the lines."""
+    """span_s: how far back the user can look, 0 while that is not possible. size_bytes: memory of the lines."""
 
     span_s: float
     size_bytes: int
@@ -73,7 +73,7 @@ class Ring:
         self._put_lock = threading.Lock()
         self._encoder = Encoder()
         self._redactor: Redactor | None = None
-        """Set once full command lines made a keyframe too long."""
+        """Set once a keyframe with full command lines was too long."""
         self._lock = threading.Lock()
         self._closed: list[_Packed] = []
         self._closed_bytes = 0
@@ -229,7 +229,7 @@ class Ring:
             self._closed_bytes -= len(self._closed.pop(0).data)
 
     def _seekable_ns(self) -> int | None:
-        """Time of the first Frame with a whole history: a minute behind the session's first keyframe."""
+        """Time of the first Frame with a whole history: a minute after the session's first keyframe."""
         blocks = [packed.block for packed in self._closed] + ([self._open] if self._open is not None else [])
         first = next((block for block in blocks if block.session == self._session), None)
         if first is None:

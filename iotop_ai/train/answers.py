@@ -1,4 +1,4 @@
-"""What a recorder answers to the training process that started it."""
+"""The answers of a recorder to the training process that started it."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Verdict(NamedTuple):
 class Breakdown(NamedTuple):
     """Where the time of a job went, seen from outside. ``str()`` gives one line.
 
-    shares: parts of the time that add up to 1, by name (docs/metrics.md, TimeShares). seconds: how long it was watched.
-    data_wait: the share without data. measured_data_wait: the share in which the training loop itself measured that it
-    waits; None where nothing measures it. difference: the share seen from outside less that, over the time in which
+    shares: parts of the time that add up to 1, by name (docs/metrics.md, TimeShares). seconds: how long the job was
+    watched. data_wait: the share without data. measured_data_wait: the share in which the training loop itself measured
+    that it waits; None where nothing measures it. difference: data_wait less measured_data_wait, over the time in which
     both are known (the job is recognised a little after its start).
     """
 

@@ -39,10 +39,10 @@ class Monitor:
     NAME-2, which ``path`` names once the recorder has answered, and at the end. interval: seconds between two
     Snapshots. program: the path of iotop-ai, where it is installed in another environment (also IOTOP_AI_PROGRAM).
     options: further flags of ``iotop-ai record``. every_rank: record in each process of distributed training; by
-    default the first of each machine does, and the others tell it their steps.
+    default the first of each machine does, and the others send it their steps.
 
-    IOTOP_AI=0 in the environment switches it off. It never raises because of the recorder: ``error`` says why there is
-    none, and a MonitorWarning, too.
+    IOTOP_AI=0 in the environment switches it off. It never raises because of the recorder: ``error`` and a
+    MonitorWarning say why there is none.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Monitor:
         steps.COUNTER.own_sockets.add(f"{self._recorder.pid}.sock")
 
     def stop(self) -> None:
-        """Tell the last steps, and let the recorder take a last Snapshot and end."""
+        """Send the last steps, and let the recorder take a last Snapshot and end."""
         steps.COUNTER.tell()
         recorder, self._recorder = self._recorder, None
         if recorder is None or recorder.send not in steps.COUNTER.listeners:  # a forked child of the one that records

@@ -56,7 +56,7 @@ class Session:
         )
 
     def replace_progress(self) -> None:
-        """Put the report in the place of the progress."""
+        """Replace the progress by the report."""
         if self._handle is None:
             _display(self.report())
         else:
@@ -118,11 +118,9 @@ class Magics:
             session.stop()
             session.replace_progress()
         # run_cell has shown the cell's own error and result already.
-        return None if result is None or result.success else self._failed(result)
-
-    def _failed(self, result: Any) -> Any:
-        error = result.error_before_exec or result.error_in_exec
-        raise CellFailedError(type(error).__name__) from None
+        if result is not None and not result.success:
+            raise CellFailedError(type(result.error_before_exec or result.error_in_exec).__name__)
+        return None
 
 
 class CellFailedError(IotopError):
@@ -133,7 +131,7 @@ class CellFailedError(IotopError):
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What ``%load_ext iotop_ai`` calls."""
+    """Called by ``%load_ext iotop_ai``."""
     magics = Magics(shell)
     shell.register_magic_function(magics.monitor_io, "line_cell", "monitor_io")
 

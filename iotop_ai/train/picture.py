@@ -46,13 +46,13 @@ def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float
     return "".join(parts)
 
 
-def _largest(breakdown: Breakdown) -> list[tuple[str, float]]:
+def _visible(breakdown: Breakdown) -> list[tuple[str, float]]:
     """The shares that can be seen, in the order of the bar."""
     return [(name, share) for name, share in breakdown.shares.items() if share >= _LEAST]
 
 
 def _bar(breakdown: Breakdown) -> str:
-    shares = _largest(breakdown)
+    shares = _visible(breakdown)
     label = ", ".join(f"{_NAMES.get(name, name)} {share * 100:.0f} %" for name, share in shares)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" role="img" '
@@ -78,7 +78,7 @@ def _legend(breakdown: Breakdown) -> str:
     entries = [
         f'<span style="white-space:nowrap"><span style="color:{_COLOURS.get(name, _OTHER)}">&#9632;</span> '
         f"{escape(_NAMES.get(name, name))} {share * 100:.0f} %</span>"
-        for name, share in sorted(_largest(breakdown), key=lambda one: -one[1])
+        for name, share in sorted(_visible(breakdown), key=lambda one: -one[1])
     ]
     if breakdown.measured_data_wait is not None:
         entries.append(f"<span>data wait as the loop measures it {breakdown.measured_data_wait * 100:.0f} %</span>")

@@ -23,7 +23,7 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
     Raises UnknownError where it is not found, and as root where another user may have named or may change it.
     """
     path = named or environment.get(PROGRAM_VARIABLE, "")
-    chosen = bool(path)  # by this process's own user, unless that became root in the environment of another one
+    chosen = bool(path)  # by this process's own user, unless it became root in another user's environment
     if not path and sys.version_info >= OLDEST_PYTHON:
         with contextlib.suppress(FileNotFoundError):  # a program that embeds Python
             return own_python("iotop_ai")

@@ -31,7 +31,7 @@ class Recorder:
     """A recorder that runs. argv: its command. Raises OSError when it cannot be started.
 
     status: its newest answer, {} before the first. ready: it has taken its first Snapshot. ended: it has closed its
-    answers. All calls but ``ask`` and ``end`` return at once.
+    output. All calls but ``ask`` and ``end`` return at once.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -174,7 +174,7 @@ class Recorder:
 
 
 def _read(pipe: int) -> bytes | None:
-    """What is there; b"" at the end, None where another thread or process has taken it."""
+    """The available bytes; b"" at the end, None where another thread or process has taken it."""
     try:
         return os.read(pipe, _BLOCK)
     except BlockingIOError:

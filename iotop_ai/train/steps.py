@@ -64,12 +64,12 @@ class StepCounter:
         self.batches += 1
 
     def tell_if_due(self, now_ns: int) -> None:
-        """Tell the monitors when the last message is old enough."""
+        """Send the totals if the last message is old enough."""
         if now_ns >= self.due_ns:
             self.tell(now_ns)
 
     def tell(self, now_ns: int | None = None) -> None:
-        """Tell the monitors the totals now, unless they know them."""
+        """Send the totals to the monitors, unless they have them already."""
         at_ns = time.monotonic_ns() if now_ns is None else now_ns
         self.due_ns = at_ns + EVERY_NS
         totals = (self.batches, self.steps, self.data_ns)
@@ -163,14 +163,14 @@ class WatchedIterator(Watched[T]):
 
 
 def watch(loader: Iterable[T]) -> Watched[T]:
-    """The loader, with the time in which each batch is waited for and each step measured while it is iterated."""
+    """The loader; while it is iterated, the wait for each batch is measured and each batch counted."""
     return WatchedIterator(loader) if hasattr(loader, "__next__") else Watched(loader)
 
 
 def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
-    """The loader's items. What its start and its end take counts as waiting: the loop has no batch meanwhile."""
+    """The loader's items. The time of its start and its end counts as waiting: the loop has no batch meanwhile."""
     fetching = _FETCHING
-    if fetching.active:  # what is watched around it counts
+    if fetching.active:  # the watched loader around it counts
         yield from loader
         return
     clock = time.monotonic_ns

@@ -1,4 +1,4 @@
-"""Scalars of a recording, checked as they come from a file, and the error for what does not fit."""
+"""Checks the scalars that are read from a recording; ShapeError for one that does not fit."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _table(*rows: tuple[str, str]) -> Mapping[str, tuple[str, ...]]:
-    """rows: (programs, flags), each with blanks between."""
+    """rows: (programs, flags), each separated by blanks."""
     return {program: tuple(flags.split()) for programs, flags in rows for program in programs.split()}
 
 
@@ -54,7 +54,7 @@ LOGINS = _table(
     ("docker podman buildah skopeo nerdctl helm oras crane oc cf regctl singularity apptainer", "-p"),
     ("wandb vault hf huggingface-cli kaggle ngrok", "*"),
 )
-"""Flags behind the subcommand ``login``; "*": every plain word behind it is a secret."""
+"""Flags after the subcommand ``login``; "*": every plain word after it is a secret."""
 PLAIN_WORDS = words("sqlplus sqlldr exp imp expdp impdp rman wpa_passphrase htpasswd sqlcl")
 """Programs whose plain words are or contain a login."""
 WITHOUT_VALUE = {"curl": "sSfLkvgIGOJNanqlRZ0123469"}

@@ -1,6 +1,6 @@
 """Replaces text that looks like a secret in all that is written, printed, exported or copied.
 
-A short flag is a password in one program and a port in another, so these are listed by program. In doubt a text is
+A short flag is a password in one program and a port in another, so such flags are listed by program. In doubt a text is
 replaced: a hidden experiment name costs less than a visible password.
 """
 
@@ -36,7 +36,7 @@ _HARMLESS = {
 }
 """Other parts of a name that make such a part harmless: --pad_token_id, --key-dim."""
 _FOLDERS = ("PWD", "OLDPWD")
-"""Variables of the shell, of the working directory."""
+"""The shell's variables of the working directory."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}(?=[\"']?\s{0,2}[=:])")
 _JOIN = re.compile(r"[\"']?\s{0,2}[=:]\s{0,2}[\"']?")
@@ -83,13 +83,13 @@ _KINDS = str.maketrans(
 def is_secret_name(name: str) -> bool:
     """Whether the value of an option, variable or parameter of this name is a secret."""
     parts = [part.lower() for part in _PARTS.findall(name)]
-    beside = frozenset(parts)
+    all_parts = frozenset(parts)
     for part in parts:
         if _SECRET_PART.search(part):
             return True
         if part in _SECRETS or _SECRET_END.search(part):
-            known = next((word for word in _HARMLESS if part.endswith(word)), None)
-            if known is None or not beside & _HARMLESS[known]:
+            ending = next((word for word in _HARMLESS if part.endswith(word)), None)
+            if ending is None or not all_parts & _HARMLESS[ending]:
                 return True
     return False
 

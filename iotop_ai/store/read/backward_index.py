@@ -1,6 +1,6 @@
 """Indexes a plain recording from its end backwards: each keyframe holds the length of the block before it.
 
-So a file of a gigabyte is indexed by one look at each keyframe instead of a read of the whole file. A length is
+So a file of a gigabyte is indexed by one read at each keyframe instead of a read of the whole file. A length is
 believed only where a block does begin at that place. Where it is missing or wrong (an older writer, an edited file),
 the caller reads the rest from the start.
 """
@@ -87,7 +87,7 @@ def _last(fd: int, end: int) -> BlockStart | None:
     high = end
     while high > 0 and end - high < _FARTHEST:
         low = max(0, high - _STEP)
-        # A mark may stand KEY_WITHIN behind its line's start, and across the edge of the part.
+        # The mark of a keyframe is at most KEY_WITHIN bytes after its line's start, also across the edge of the part.
         start = max(0, low - KEY_WITHIN)
         data = os.pread(fd, min(high + len(KEY), end) - start, start)
         at = data.rfind(KEY)

@@ -24,9 +24,9 @@ class Depth(Enum):
 
 
 class BlockContents(NamedTuple):
-    """totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without states of the fold.
+    """totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without fold states.
 
-    events: those of the block; of EVENTS and KEYFRAME also those between its Snapshots.
+    events: all of the block, also those that a Snapshot has; () at depth TOTALS.
     """
 
     totals: TotalsLine | None

@@ -42,7 +42,7 @@ class Blocks(Protocol):
 
     index: list[Block]
     cut_bytes: int
-    """Bytes at the end that are no whole block, of a file that does not grow."""
+    """Bytes after the last whole block, of a file that does not grow."""
 
     def refresh(self) -> bool:
         """Index what was appended; True when there was anything."""

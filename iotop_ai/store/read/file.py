@@ -70,7 +70,7 @@ class FileRecording:
 
     @property
     def cut_bytes(self) -> int:
-        """Bytes at the end of a packed file that are no whole block, since the file is cut off."""
+        """Bytes after the last whole block of a packed file that is cut off."""
         return self._blocks.cut_bytes
 
     @property
@@ -87,7 +87,7 @@ class FileRecording:
         return self._blocks.refresh()
 
     def first(self) -> Block:
-        """The first block behind the pre-roll; the first of all where there is only pre-roll."""
+        """The first block after the pre-roll; the first of all where there is only pre-roll."""
         return next((b for b in self.blocks if not b.pre), self.blocks[0])
 
     def entry(self, session: int, at_ns: int) -> Entry:

@@ -98,7 +98,7 @@ class Recorder:
     """Takes Frames and writes lines.
 
     put never blocks: when the queue is full the oldest Frame is dropped. The next line is then a keyframe with a gap
-    mark, behind the dropped events and an event that gives the number of missing Snapshots and the reason. A file that
+    mark, after the dropped events and an event that gives the number of missing Snapshots and the reason. A file that
     cannot be written is tried again as in Retries; then a new file beside it goes on.
 
     preroll: snap lines (marked "pre") from before the recording, or a function that returns those before an at_ns,
@@ -215,7 +215,7 @@ class Recorder:
         snapshot = self._redactor.snapshot(queued.frame.snapshot)
         if queued.orphaned_events:
             snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
-        # Two more may come: about lost Snapshots, and about arguments that are left out.
+        # Up to two more events follow: about lost Snapshots, and about arguments that are left out.
         events = newest_events(snapshot.events, snapshot.at_ns, snapshot.wall_ns)
         frame = queued.frame._replace(snapshot=snapshot._replace(events=events))
         now = self._busy_ns = self._clock.monotonic_ns()
@@ -338,7 +338,7 @@ class Recorder:
         self._retries.failed(self._clock.monotonic_ns())
 
     def _count(self, frame: Frame, key: bool, gap: bool) -> None:
-        """Add the Frame to the totals. There are none behind a gap, where a reader's fold differs."""
+        """Add the Frame to the totals. There are none after a gap, where a reader's fold differs."""
         if key:
             self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())
         if self._totals is not None:

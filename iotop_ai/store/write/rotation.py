@@ -44,7 +44,7 @@ def parts_of(path: str) -> list[str]:
 
 
 def _own_parts(path: str) -> list[tuple[str, str]]:
-    """Those of this user: another user's files in a shared folder count nowhere."""
+    """The parts that this user owns: another user's files in a shared folder are ignored."""
     return [(part, when) for part, when in _timed_parts(path) if _is_own(part)]
 
 
@@ -123,7 +123,7 @@ class Rotator:
         return sink
 
     def _free_name(self, path: str) -> str:
-        """A name that sorts behind those of all earlier parts, also after the clock was set back."""
+        """A name that sorts after the names of all earlier parts, also after the clock was set back."""
         when = datetime.fromtimestamp(self._clock.wall_ns() // 10**9, UTC)
         for _, newest in _own_parts(path)[-1:]:
             with contextlib.suppress(ValueError, OverflowError):  # a user's file, or the end of the calendar

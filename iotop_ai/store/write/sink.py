@@ -63,12 +63,12 @@ class FileSink:
 
     @classmethod
     def new(cls, path: str) -> FileSink:
-        """A new file at ``unused(path)``, also where others take names at the same time."""
+        """A new file at ``unused(path)``, also where other programs create files at the same time."""
         while True:
             free = unused(path)
             try:
                 return cls(free, first=path)
-            except UsageError:  # it was made in between
+            except UsageError:  # it was created in between
                 if not os.path.lexists(free):
                     raise
 
@@ -228,7 +228,7 @@ class TextSink:
 
 
 def whole_length(fd: int, size: int) -> int:
-    """The length of a file up to its last line end, behind which there may be a torn line.
+    """The length of a file up to its last line end, after which there may be a torn line.
 
     Raises InputError for a torn line of more than LONGEST_LINE.
     """
@@ -253,7 +253,7 @@ def _refusal(path: str, error: OSError, remedy: str) -> IotopError:
 
 
 def unused(path: str) -> str:
-    """The path, with -2, -3 … before its ending where it exists, as when two begin within a second."""
+    """The path, with -2, -3 … before its ending where it exists, as when two recordings begin within a second."""
     ending = next((e for e in _ENDINGS if path.endswith(e)), "") or os.path.splitext(path)[1]
     stem, number = path.removesuffix(ending), 1
     while os.path.lexists(path):

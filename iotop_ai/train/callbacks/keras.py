@@ -44,7 +44,7 @@ def _events(base: Any) -> Any:
             self.session.waiting()
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-            """The batch is there."""
+            """The batch has arrived."""
             self.session.batch()
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -54,7 +54,7 @@ def _events(base: Any) -> Any:
             self.session.waiting()
 
         def on_test_begin(self, logs: Any = None) -> None:
-            """What comes is not a wait."""
+            """The time from now on is not a wait."""
             self.session.not_waiting()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -77,7 +77,7 @@ def _backend(base: Any) -> str:
 
 
 def _base() -> Any:
-    """The Callback of Keras, or of TensorFlow where Keras is only there."""
+    """The Callback of Keras, or of TensorFlow where only TensorFlow has Keras."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None and "keras" not in sys.modules:
         return tensorflow.keras.callbacks.Callback

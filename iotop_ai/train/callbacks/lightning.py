@@ -1,6 +1,6 @@
 """The callback of PyTorch Lightning: ``Trainer(callbacks=[LightningCallback("run.iotop.jsonl")])``.
 
-Lightning has no hook around the fetch of a batch: the wait is the time from the end of a step to the begin of the next
+Lightning has no hook around the fetch of a batch: the wait is the time from the end of a step to the start of the next
 one, without validation and without a step after which a checkpoint is written.
 Source: lightning/pytorch/loops/training_epoch_loop.py (advance), lightning/pytorch/callbacks/callback.py, 2.x.
 """
@@ -47,7 +47,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its class is known wh
         self.session.waiting()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """The batch is there."""
+        """The batch has arrived."""
         self.session.batch()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -56,7 +56,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its class is known wh
         self.session.waiting()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """What comes is not a wait."""
+        """The time from now on is not a wait."""
         self.session.not_waiting()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
@@ -64,7 +64,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its class is known wh
         self.session.waiting()
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
-        """The time up to the next step is that of the checkpoint, too."""
+        """The time up to the next step includes the checkpoint."""
         self.session.not_waiting()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

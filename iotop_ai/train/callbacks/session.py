@@ -1,4 +1,4 @@
-"""What all callbacks share: the recorder, the waits between two steps, the verdict in the log, metrics for loggers."""
+"""Shared by all callbacks: the recorder, the waits between two steps, the verdict in the log, metrics for loggers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NOT_SEPARABLE = "not separable"
 class TrainingSession:
     """One training, by the events that a framework's callback gets.
 
-    path and options: as of ``Monitor``; record=False starts no recorder, and only tells the steps to monitors beside.
+    path and options: as of ``Monitor``; record=False starts no recorder, and only sends the steps to other monitors.
     writer: a SummaryWriter of TensorBoard for the metrics; open runs of MLflow and Weights & Biases get them as well.
     log: gets each new verdict as a line, on the first rank; by default standard error. separable: whether the framework
-    fetches a batch outside of its step; where it does not, only ``watch`` on the loader can tell the wait.
+    fetches a batch outside of its step; where it does not, only ``watch`` on the loader can measure the wait.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class TrainingSession:
         self._log = log or write_line
         self._since: int | None = None
         self._data_ns: int | None = None
-        """As the counter had it when the wait began."""
+        """The counter's value when the wait began."""
         self._batches = 0
-        """As the counter had them when the training began."""
+        """The counter's value when the training began."""
         self._look_ns = self._metrics_ns = 0
         self._before = (0, 0, 0)
         self._written_verdict: tuple[str, str] | None = None
@@ -80,12 +80,12 @@ class TrainingSession:
     def batch(self) -> None:
         """The loop has its batch."""
         counter, since, self._since = steps.COUNTER, self._since, None
-        # Where this loop's loader is watched, the wait is measured already; another one's may be watched as well.
+        # Where this loop's loader is watched, the wait is measured already; another loader may be watched as well.
         if self.separable and since is not None and counter.data_ns == self._data_ns:
             counter.waited(time.monotonic_ns() - since)
 
     def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
-        """A training step has ended. number: its own. emit: gets the metrics in place of writer and open runs.
+        """A training step has ended. number: of the step. emit: gets the metrics in place of writer and open runs.
 
         Returns the metrics where they were due.
         """
@@ -93,7 +93,7 @@ class TrainingSession:
         now = time.monotonic_ns()
         if now >= self._look_ns:
             self._look_ns = now + LOOK_NS
-            self._tell_verdict(0)
+            self._write_verdict(0)
         if now < self._metrics_ns:
             return None
         self._metrics_ns = now + METRICS_NS
@@ -113,7 +113,7 @@ class TrainingSession:
         steps.COUNTER.tell()
         if self.monitor is not None:
             try:
-                self._tell_verdict(5)
+                self._write_verdict(5)
             finally:
                 self.monitor.stop()
 
@@ -131,8 +131,8 @@ class TrainingSession:
             out["data_seen_ratio"] = found.data_wait
         return {PREFIX + name: value for name, value in out.items()}
 
-    def _tell_verdict(self, wait: float) -> None:
-        """Write the verdict when it is another one than the last that was written."""
+    def _write_verdict(self, wait: float) -> None:
+        """Write the verdict if it differs from the last one written."""
         verdict = None if self.monitor is None else self.monitor.verdict(wait=wait)
         if verdict is None or verdict.measuring or (ranks(os.environ)["rank"] or 0) > 0:
             return
