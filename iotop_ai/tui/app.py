@@ -34,7 +34,7 @@ RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
 """The least wait for deliveries of alerts when the app ends."""
 LOOK_S = 2.0
-"""Seconds after the start until doctor's look, which a start does not wait for."""
+"""Seconds from the start to the checks of doctor, for which the start does not wait."""
 
 
 class MonitorApp(TerminalApp):

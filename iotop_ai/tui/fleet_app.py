@@ -47,14 +47,14 @@ class FleetApp(TerminalApp):
         """The message that the timer removes."""
 
     def on_mount(self) -> None:
-        """Start to ask."""
+        """Start the queries."""
         self.paint_ground()
         assert self.state.thread is not None
         self.state.thread.start()
         self.set_interval(AGE_S, self.state.tick)
 
     def on_unmount(self) -> None:
-        """Ask no more; a question that hangs is left to its thread."""
+        """Stop the queries; one that hangs is left to its thread."""
         if self.state.thread is not None:
             self.state.thread.stop()
 
@@ -67,7 +67,7 @@ class FleetApp(TerminalApp):
         self.state.take_history(message.history)
 
     def _draw(self) -> None:
-        """Draw the screen in front; a message goes after a while."""
+        """Draw the screen in front; a message is removed after MESSAGE_S."""
         self.machines.update_front()
         text = self.state.shown.view.message
         if text == self._timed_message:

@@ -1,4 +1,4 @@
-"""Why a dialog does not open: it takes the keys that were meant for the dialog, so that none of them is a command."""
+"""A notice in place of a dialog: it takes the dialog's keys, so that none of them is a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 
 
 class NoticeScreen(DialogScreen):
-    """title: of the dialog that was asked for. why: one clause."""
+    """title: of the dialog that does not open. why: one clause."""
 
     def __init__(self, backdrop: Backdrop, title: str, why: str) -> None:
         super().__init__(backdrop)
@@ -27,7 +27,7 @@ class NoticeScreen(DialogScreen):
         return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]
 
     def press(self, event: Key) -> None:
-        """Enter and Esc close it; every other key is lost."""
+        """Enter and Esc close it; every other key is ignored."""
         if event.key in ("escape", "enter"):
             self.leave()
 

@@ -19,7 +19,7 @@ from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 class ProcessScreen(DialogScreen):
     """Asks for a command for one process, for all that share a row, or for all that are tagged.
 
-    Typing the command confirms it. text: the begin of the command.
+    Typing the command confirms it. text: the beginning of the command.
     """
 
     def __init__(self, backdrop: Backdrop, threads: ActionThreads, targets: ProcessTarget, text: str = "") -> None:

@@ -41,7 +41,7 @@ class CheckScreen(DialogScreen):
         return self._thread is not None
 
     def changed(self) -> None:
-        """Remove the complaint about the path before."""
+        """Remove the complaint about the previous path."""
         self.check = self.check._replace(error="")
 
     def enter(self) -> None:

@@ -66,7 +66,7 @@ class DeviceScreen(DetailScreen):
     def action_log(self) -> None:
         """Draw the chart with a logarithmic scale, or a linear one."""
         self.page = self.page._replace(log=not self.page.log)
-        self.main.change(f"done: {'logarithmic' if self.page.log else 'linear'} scale, of the tall chart")
+        self.main.change(f"done: {'logarithmic' if self.page.log else 'linear'} scale of the tall chart")
 
     def action_check(self) -> None:
         """Ask whether to check this device, by its mount where it has one."""

@@ -55,7 +55,7 @@ class SmartRefresher(Protocol):
 class HealthScreen(LiveScreen):
     """Holds the shown disk, and the dialog before a self-test, which takes every key while it is open.
 
-    state: the main screen's. threads: run a self-test's command, also when the page is left. disk: opens its page; ""
+    state: the main screen's. threads: run a self-test's command, also after the page is left. disk: opens its page; ""
     opens the list.
     """
 

@@ -30,7 +30,7 @@ class HelpScreen(PanelScreen):
         return help_rows(self._frame, self._view, width, height, self.page, self._screen_below)
 
     async def on_key(self, event: Key) -> None:
-        """Turn the page, or close the help; the key of every action opens that of the screen below."""
+        """Turn the page, or close the help; a key of the palette opens the palette of the screen below."""
         if event.key == "ctrl+z":
             return
         event.stop()

@@ -58,7 +58,7 @@ class PaletteScreen(PanelScreen):
         event.stop()
         event.prevent_default()
         if event.key in ("escape", "ctrl+p", "f10"):
-            self.app.pop_screen()
+            self.leave()
         elif event.key == "enter":
             if self.matches:
                 self._choose(self.matches[self.cursor].action)

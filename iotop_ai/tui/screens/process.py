@@ -137,7 +137,7 @@ class ProcessDetailScreen(DetailScreen):
         elif self._threads is not None and self._threads.read_code(self.page.key, self._uid()):
             self.page = self.page._replace(looking=True, scroll=0)
         elif not self.page.looking:
-            self.main.change("py-spy still looks at another process")
+            self.main.change("py-spy is still looking at another process")
         self.draw()
 
     def on_code_read(self, message: CodeRead) -> None:

@@ -13,7 +13,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.text.line import Line, is_single_width
 
 _BRIDGE = 4
-"""Runs of at most so many unchanged cells are sent again: moving the cursor takes as many bytes."""
+"""Runs of at most this many unchanged cells are sent again: moving the cursor takes as many bytes."""
 _FIRST = 0x21
 """The character that stands for the first look: CPython caches characters up to U+00FF."""
 

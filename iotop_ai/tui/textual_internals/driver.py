@@ -30,7 +30,7 @@ KNOWN_VERSIONS = ("8.2.",)
 """Textual releases whose input thread was read and replaced by this one in tests."""
 
 HIGHEST_VMIN = 255
-"""With this VMIN, poll() reports the terminal as readable only once so many characters wait."""
+"""With this VMIN, poll() reports the terminal as readable only once this many characters wait."""
 POLL_MS = 25
 """Polling interval for a terminal that cannot be waited on."""
 ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5

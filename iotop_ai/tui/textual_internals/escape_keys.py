@@ -1,6 +1,6 @@
-"""Splits an Escape from the key behind it.
+"""Splits an Escape from the key after it.
 
-A fast typist or a slow line sends both in one read. Textual's parser makes Alt with that key of them, which is usually
+A fast typist or a slow line sends both in one read. Textual's parser takes them for Alt with that key, which is usually
 not bound, and both keys would be lost.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 ESCAPE = "\x1b"
 HEADS = ("[", "O")
-"""Characters after the Escape of a sequence that a terminal sends, of itself or for a key without a character."""
+"""Characters after the Escape of a sequence that a terminal sends, on its own or for a key without a character."""
 
 
 class EscapeSplitter:
-    """Splits input into single Escapes and text for the parser; keeps an end that may be the begin of a sequence."""
+    """Splits input into single Escapes and text for the parser; keeps an end that may begin a sequence."""
 
     def __init__(self) -> None:
         self._rest = ""

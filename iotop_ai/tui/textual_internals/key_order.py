@@ -2,7 +2,7 @@
 
 Textual queues a key for the widget in front when the key comes, and looks for its binding when it comes back to the
 app. In between another key may have opened or closed a screen: the key would be lost, act on the wrong screen, or be
-overtaken by a later one. So a key waits here until the one before it has come to its end.
+overtaken by a later one. So a key waits here until the one before it has been handled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from textual.dom import DOMNode
 from textual.events import Key
 
 LOST_S = 1.0
-"""A key whose way cannot be followed so long, because its screen is gone, holds up the next no longer."""
+"""After this time a key no longer holds up the next one: its screen is gone, and it cannot be followed."""
 
 
 class KeyOrder:
@@ -45,7 +45,7 @@ class KeyOrder:
         self._follow(path, key)
 
     def _follow(self, path: Sequence[DOMNode], key: Key) -> None:
-        """Queue behind the key at each place that it comes to: those that are closed are passed over."""
+        """Queue a call after the key at each node that it comes to; closed nodes are passed over."""
         for i, node in enumerate(path):
             rest = path[i + 1 :]
             if node.call_later(self._follow, rest, key) if rest else node.call_later(self._settled, key):

@@ -31,8 +31,8 @@ class AlertsChanged(Message):
 
 
 class LiveAlerts:
-    """begin: reads the rules and starts their deliveries, None without rules. It may take long or fail (IotopError);
-    its argument takes what goes wrong then and later, from any thread.
+    """begin: reads the rules and starts their deliveries, None without rules. It may take long or fail (IotopError).
+    Its argument is called with each failure then and later, from any thread.
     """
 
     def __init__(self, begin: Callable[[Callable[[str], None]], RunningAlerts | None], app: MessageReceiver) -> None:

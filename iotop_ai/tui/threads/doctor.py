@@ -1,4 +1,4 @@
-"""The thread that looks once for what doctor would find: limits, shared memory, links, clocks. It changes nothing."""
+"""The thread that looks once for the problems that doctor would find (limits, links, clocks); it changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class ProblemsFound(Message):
-    """What was found, the worst first."""
+    """The problems, the worst first."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems

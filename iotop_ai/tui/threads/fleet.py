@@ -36,7 +36,7 @@ class HistoryAnswered(Message):
         super().__init__()
 
 
-class _HistoryWish(NamedTuple):
+class _HistoryRequest(NamedTuple):
     """slots: number of values of a graph. end_s: the server's time of the newest."""
 
     machine: FleetMachine
@@ -68,7 +68,7 @@ class FleetThread:
         self._stopping = False
         self._paused = False
         self._due_ns = self._clock.monotonic_ns()
-        self._wish: _HistoryWish | None = None
+        self._request: _HistoryRequest | None = None
         self._thread = threading.Thread(target=self._run, name="fleet", daemon=True)
 
     def start(self) -> None:
@@ -76,20 +76,20 @@ class FleetThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it after the question that it waits for; does not wait for that."""
+        """End the thread after the query that it waits for; returns at once."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
 
     def set_interval(self, seconds: float) -> None:
-        """Ask each so many seconds, from now on."""
+        """Ask every ``seconds``, from now on."""
         with self._changed:
             self._interval_s = seconds
             self._due_ns = min(self._due_ns, self._clock.monotonic_ns() + int(seconds * 1e9))
             self._changed.notify()
 
     def pause(self, *, paused: bool) -> None:
-        """Ask no more, or again."""
+        """Pause the queries, or resume them."""
         with self._changed:
             self._paused = paused
             self._changed.notify()
@@ -101,22 +101,22 @@ class FleetThread:
             self._changed.notify()
 
     def want_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
-        """Ask for the graphs of a machine; a newer wish replaces one that waits."""
+        """Ask for the graphs of a machine; a newer request replaces one that waits."""
         with self._changed:
-            self._wish = _HistoryWish(machine, slots, end_s)
+            self._request = _HistoryRequest(machine, slots, end_s)
             self._changed.notify()
 
     def _run(self) -> None:
         try:
             while (work := self._next()) is not None:
-                if isinstance(work, _HistoryWish):
+                if isinstance(work, _HistoryRequest):
                     self._ask_history(work)
                 else:
                     self._ask()
         finally:
             self._server.close()
 
-    def _next(self) -> _HistoryWish | str | None:
+    def _next(self) -> _HistoryRequest | str | None:
         """Waits for something to do; None for the end."""
         with self._changed:
             while not self._stopping:
@@ -124,9 +124,9 @@ class FleetThread:
                 if not self._paused and now_ns >= self._due_ns:
                     self._due_ns = now_ns + int(self._interval_s * 1e9)
                     return "refresh"
-                if self._wish is not None:
-                    wish, self._wish = self._wish, None
-                    return wish
+                if self._request is not None:
+                    request, self._request = self._request, None
+                    return request
                 self._changed.wait(None if self._paused else (self._due_ns - now_ns) / 1e9)
         return None
 
@@ -142,10 +142,10 @@ class FleetThread:
             message = FleetAnswered(None, str(error))
         self._app.post_message(message)
 
-    def _ask_history(self, wish: _HistoryWish) -> None:
-        step_s = HISTORY_WINDOWS * self._window_s / wish.slots
+    def _ask_history(self, request: _HistoryRequest) -> None:
+        step_s = HISTORY_WINDOWS * self._window_s / request.slots
         values: Mapping[str, Values] = {}
         # The next refresh says why it failed; until then the graphs are unknown.
         with contextlib.suppress(NoAnswerError, BadAnswerError):
-            values = ask_history(self._server, wish.machine, wish.end_s, wish.slots, step_s, self._window_s)
-        self._app.post_message(HistoryAnswered(History(wish.machine.name, wish.end_s, values)))
+            values = ask_history(self._server, request.machine, request.end_s, request.slots, step_s, self._window_s)
+        self._app.post_message(HistoryAnswered(History(request.machine.name, request.end_s, values)))

@@ -125,7 +125,7 @@ class PlaybackThread:
         self._samples: tuple[str, list[Sample]] = ("", [])
         """The boot, and its Samples up to the newest Frame's without a gap, for graphs."""
         self._past_complete = False
-        """Whether they reach back to the start of the session."""
+        """Whether the Samples reach back to the start of the session."""
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
         """(monotonic, wall) of the start of playing, from which the due wall time follows."""

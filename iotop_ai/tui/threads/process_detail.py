@@ -1,4 +1,4 @@
-"""The threads that read one process in full: what they wait for (its memory map, a lock) must not stop the screen."""
+"""The threads that read one process in full: a wait for its memory map or a lock must not stop the screen."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DetailThreads:
         self._code = BackgroundWorker("process-code")
 
     def read(self, key: ProcessKey) -> bool:
-        """Read what changes from second to second; False while the reading before goes on."""
+        """Read what changes from second to second; False while the previous read goes on."""
         return self._moving.submit(lambda: self._post(self._reader.read_moving(key)))
 
     def read_whole(self, key: ProcessKey, uid: int | None) -> bool:
@@ -78,7 +78,7 @@ class DetailThreads:
     def _post(self, detail: ProcessDetail) -> None:
         environ = detail.environ
         if environ.value is not None:
-            # Secrets leave this thread in no form.
+            # Secrets do not leave this thread.
             hidden = tuple((name, variable_redacted(name, value)) for name, value in environ.value)
             detail = detail._replace(environ=environ._replace(value=hidden))
         self._post_message(DetailRead(detail))

@@ -22,7 +22,7 @@ class StalenessWatch:
         self._reading_ns = self._clock.monotonic_ns()
 
     def check(self, interval_s: float) -> int | None:
-        """The whole seconds since the last reading if those are more than 3 intervals, else None.
+        """The whole seconds since the last reading if they are more than 3 intervals, else None.
 
         Time in which the program itself did not run (stopped by Ctrl-Z, or without a CPU) does not count.
         """

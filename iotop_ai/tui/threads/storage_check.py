@@ -1,4 +1,4 @@
-"""The thread of a storage check: what it measures may answer late or never, and must not hold up the screen."""
+"""The thread of a storage check: the storage may answer late or never, and must not hold up the screen."""
 
 from __future__ import annotations
 

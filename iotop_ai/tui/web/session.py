@@ -26,7 +26,7 @@ from iotop_ai.tui.textual_internals.web_packets import (
 LARGEST_MESSAGE = 1 << 16
 """Bytes of a page's longest message, a pasted text."""
 IDLE_S = 8 * 3600.0
-"""A page that sends nothing for so long, not even a mouse movement, was left open by mistake."""
+"""A page that sends nothing for this long, not even a mouse movement, was left open by mistake."""
 HEARTBEAT_S = 15.0
 """A page that vanishes is noticed after one and a half of these."""
 LEAVE_S = 1.0

@@ -56,7 +56,7 @@ class FleetJobsScreen(LiveScreen):
         self.action_move(pages * _PAGE)
 
     def action_pause(self) -> None:
-        """Ask no more, or again."""
+        """Pause the queries, or resume them."""
         self.state.pause()
 
     def action_back(self) -> None:

@@ -1,4 +1,4 @@
-"""The fleet: a row a machine."""
+"""The fleet: one row per machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_PATTERN = 200
 
 
 class FleetScreen(LiveScreen, RootScreen):
-    """open_machine: called with the name of the machine to open. next_theme: paints in the next theme."""
+    """open_machine: opens the machine under the cursor. next_theme: paints in the next theme."""
 
     BINDINGS = FLEET_KEYS
     ACTIONS = SCREENS["fleet"]
@@ -151,7 +151,7 @@ class FleetScreen(LiveScreen, RootScreen):
         self.state.change(reverse=not self.state.shown.view.reverse, scroll=0, cursor="")
 
     def action_pause(self) -> None:
-        """Ask no more, or again."""
+        """Pause the queries, or resume them."""
         self.state.pause()
 
     def action_interval(self, step: int) -> None:

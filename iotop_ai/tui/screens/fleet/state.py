@@ -1,4 +1,4 @@
-"""What the screens of a fleet show and how; they share it."""
+"""The state that the screens of a fleet share."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class FleetState:
         one = self.current
         if one is None or self.fleet is None or self.thread is None:
             return
-        wish = (one.name, max(2, 2 * room(self.width).cells), self.fleet.at_s)
-        if wish != self._asked:
-            self._asked = wish
-            self.thread.want_history(one, wish[1], wish[2])
+        request = (one.name, max(2, 2 * room(self.width).cells), self.fleet.at_s)
+        if request != self._asked:
+            self._asked = request
+            self.thread.want_history(one, request[1], request[2])
 
     def sort(self, step: int) -> None:
         """Sort by the next or previous column."""
@@ -81,7 +81,7 @@ class FleetState:
         self.change(f"done: sorted by {SORTS[key]}", scroll=0, cursor="", reverse=False)
 
     def pause(self) -> None:
-        """Ask no more, or again."""
+        """Pause the queries, or resume them."""
         paused = self.shown.view.mode != "paused"
         if self.thread is not None:
             self.thread.pause(paused=paused)

@@ -59,7 +59,7 @@ class ListActions:
             self._state.update(device=self.device_of_job() or self._state.view.device)
 
     def devices(self) -> None:
-        """List every device, and what else can be followed."""
+        """List every device, and the two choices that follow one."""
         view, frame = self._state.view, self._state.frame
         current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
         entries = [

@@ -1,4 +1,4 @@
-"""What the main screen does with each new Frame, and when none comes."""
+"""Shows each new Frame on the main screen, or for how long none has come."""
 
 from __future__ import annotations
 

@@ -48,13 +48,13 @@ class MachineActions:
         self._post_message = post_message
 
     def look_for_problems(self) -> None:
-        """Let a thread look once for what doctor would find on this machine."""
+        """Let a thread look once for the problems that doctor would find on this machine."""
         root = self.root
         if self._source.live and not self._state.view.remote and root is not None and root.live:
             look_once(root, self._state.newest.snapshot, self._post_message)
 
     def show_problems(self, problems: tuple[Problem, ...]) -> None:
-        """Show those that the user has not dismissed."""
+        """Show the problems that the user has not dismissed."""
         state = self._state
         left = tuple(one for one in problems if one.name not in state.view.dismissed)
         if left:
@@ -142,7 +142,7 @@ class MachineActions:
         return root
 
     def process(self, text: str = "") -> None:
-        """Ask for a command for the tagged processes, else for those under the cursor. text: the begin of it."""
+        """Ask for a command for the tagged processes, else for those under the cursor. text: its beginning."""
         self._ask(TITLE, lambda: self._process_dialog(text))
 
     def _process_dialog(self, text: str) -> DialogScreen | str:

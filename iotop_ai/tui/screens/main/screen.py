@@ -77,8 +77,8 @@ class MainScreen(RootScreen):
         self._source = source
         self._next_theme = next_theme
         self._slots: tuple[Slot, ...] = ()
-        self._unfocusable: frozenset[str] | None = None
-        """The hidden panels when each panel was last allowed the focus, or not."""
+        self._hidden_before: frozenset[str] | None = None
+        """The hidden panels when ``can_focus`` of each panel was last set."""
         self._message_timer: Timer | None = None
         self._dialog: DialogScreen | None = None
         self.state = state = MainState(frame, view, self)
@@ -191,9 +191,9 @@ class MainScreen(RootScreen):
 
     def _let_focus(self) -> None:
         """A panel of which only the title is left cannot have the focus."""
-        if self.view.hidden is self._unfocusable:
+        if self.view.hidden is self._hidden_before:
             return
-        self._unfocusable = self.view.hidden
+        self._hidden_before = self.view.hidden
         for name, panel in self.panels.items():
             panel.can_focus = name not in UNFOCUSABLE and name not in self.view.hidden
             if panel.has_focus and not panel.can_focus:
@@ -307,15 +307,15 @@ class MainScreen(RootScreen):
             self.lists.paste_filter(event.text)
 
     def on_action_result(self, message: ActionResult) -> None:
-        """Show what an action came to."""
+        """Show the result of an action."""
         self.state.change(message.answer)
 
     def on_problems_found(self, message: ProblemsFound) -> None:
-        """Show what doctor would find."""
+        """Show the problems that doctor would find."""
         self.machine.show_problems(message.problems)
 
     def on_recording_result(self, message: RecordingResult) -> None:
-        """Show what starting or stopping a recording came to."""
+        """Show the result of starting or stopping a recording."""
         self.recording.show_result(message)
 
     def _osc52(self, text: str) -> None:
@@ -420,7 +420,7 @@ class MainScreen(RootScreen):
             self.lists.clear_filter()
 
     def action_zoom(self) -> None:
-        """Give the focused panel the whole window, or show all; of a panel without more to show, the processes."""
+        """Give the focused panel the whole window, or the processes if it has no more to show; or show all panels."""
         if not self.view.zoom and self.view.focus not in ZOOMABLE:
             self._focus_processes()
         self.lists.zoom(self.view.focus if self.view.focus in ZOOMABLE else "process")

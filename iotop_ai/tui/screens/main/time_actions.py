@@ -47,7 +47,7 @@ class TimeActions:
 
     @property
     def _moving(self) -> PlaybackThread | None:
-        """What decides about the shown Frame; None at now."""
+        """The thread that decides which Frame is shown; None at now."""
         return self.playback if self._state.in_past else None
 
     def show_playback(self, message: PlaybackFrame) -> None:
@@ -100,14 +100,14 @@ class TimeActions:
         if (moving := self._moving) is not None:
             moving.step(step)
         elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
-            self._begin_to_look_back()
+            self._begin_to_look_back(self._state.frame.snapshot.wall_ns - 1)
 
-    def _begin_to_look_back(self) -> None:
+    def _begin_to_look_back(self, wall_ns: int) -> None:
         playback = self._look_back()
         if playback is None:
             self._state.change(NOTHING_YET)
         else:
-            self._look_back_at(playback, self._state.frame.snapshot.wall_ns - 1)
+            self._look_back_at(playback, wall_ns)
 
     def _look_back_at(self, playback: PlaybackThread, wall_ns: int) -> None:
         state, begin = self._state, playback.span()[0]
@@ -174,24 +174,20 @@ class TimeActions:
             state.change("done: rates per second", base=None)
 
     def skip(self, step: int, seconds: float = SKIP_S) -> bool:
-        """Move by 10 s, or by so many seconds, where there is a time line; whether there is."""
+        """Move by ``seconds``, where there is a time line; whether there is."""
         if self.playback is None:
             return False
         self.playback.skip(step * seconds)
         return True
 
     def leap(self, step: int) -> None:
-        """Move by ten minutes; from now, a step back begins to look back so far."""
+        """Move by ten minutes; from now, a step back begins to look back by as much."""
         if self.skip(step, LEAP_S) or step > 0 or self._state.view.mode not in ("live", "paused", "ended"):
             return
-        playback = self._look_back()
-        if playback is None:
-            self._state.change(NOTHING_YET)
-        else:
-            self._look_back_at(playback, self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
+        self._begin_to_look_back(self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
 
     def seek_end(self, step: int) -> bool:
-        """Go to the begin (-1) or end (+1), where there is a time line; whether there is."""
+        """Go to the beginning (-1) or end (+1), where there is a time line; whether there is."""
         if self.playback is None:
             return False
         self.playback.seek(self.playback.span()[step > 0])
