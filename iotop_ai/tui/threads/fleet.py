@@ -66,7 +66,7 @@ class FleetThread:
         self._clock = Clock()
         self._changed = threading.Condition()
         self._stopping = False
-        self._paused = False
+        self._paused = self._due_at_once = False
         self._due_ns = self._clock.monotonic_ns()
         self._request: _HistoryRequest | None = None
         self._thread = threading.Thread(target=self._run, name="fleet", daemon=True)
@@ -95,9 +95,9 @@ class FleetThread:
             self._changed.notify()
 
     def refresh(self) -> None:
-        """Ask now."""
+        """Ask now, also while paused."""
         with self._changed:
-            self._due_ns = self._clock.monotonic_ns()
+            self._due_at_once = True
             self._changed.notify()
 
     def want_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
@@ -121,7 +121,8 @@ class FleetThread:
         with self._changed:
             while not self._stopping:
                 now_ns = self._clock.monotonic_ns()
-                if not self._paused and now_ns >= self._due_ns:
+                if self._due_at_once or (not self._paused and now_ns >= self._due_ns):
+                    self._due_at_once = False
                     self._due_ns = now_ns + int(self._interval_s * 1e9)
                     return "refresh"
                 if self._request is not None:

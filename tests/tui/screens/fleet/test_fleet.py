@@ -200,3 +200,13 @@ async def test_each_message_stays_for_its_whole_time() -> None:
         await shown.press("greater_than_sign")
         assert shown.app.state.shown.view.message
         assert shown.app._message_timer not in (None, first)
+
+
+async def test_r_asks_once_while_paused() -> None:
+    async with showing() as shown:
+        await shown.press("space")
+        assert shown.app.state.shown.view.mode == "paused"
+        before = shown.app.state.fleet
+        await shown.press("R")
+        await shown.until(lambda: shown.app.state.fleet is not before)
+        assert shown.app.state.shown.view.mode == "paused"
