@@ -132,7 +132,7 @@ async def test_a_page_scrolls_and_a_new_frame_is_shown() -> None:
         assert shown.health.health.scroll > 10
         assert "UNC at LBA" not in await shown.press("home")
         assert shown.health.health.scroll == 0
-        assert "60 % done" in await shown.frame(ill(running=40))
+        assert "60 % done" in await shown.frame(ill(self_test_left=40))
 
 
 async def test_the_mouse_opens_a_disk() -> None:
