@@ -45,7 +45,7 @@ class Blocks(Protocol):
     """Bytes after the last whole block, of a file that does not grow."""
 
     def refresh(self) -> bool:
-        """Index what was appended; True when there was anything."""
+        """Index what was appended; True when there was anything. Raises InputError where no keyframe is left."""
         ...
 
     def data(self, block: Block) -> bytes:
@@ -201,11 +201,20 @@ class PlainBlocks:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Index what was appended; True when there was anything. A file that became shorter is indexed anew."""
+        """Index what was appended; True when there was anything. A file that became shorter is indexed anew.
+
+        Raises InputError where it has no whole keyframe any more.
+        """
         size = os.fstat(self._fd).st_size
-        if size < self._end:
-            self.index, self._end, self._session, self._lead_end = [], 0, 0, -1
-        end = whole_length(self._fd, size)
+        if size >= self._end:
+            return self._index_up_to(whole_length(self._fd, size))
+        self.index, self._end, self._session, self._lead_end = [], 0, 0, -1
+        self._index_up_to(whole_length(self._fd, size))
+        if not self.index:
+            raise InputError("no whole keyframe is left in it")
+        return True
+
+    def _index_up_to(self, end: int) -> bool:
         if end <= self._end:
             return False
         offset, starts = block_starts(self._fd, end) if self._end == 0 else (end, [])

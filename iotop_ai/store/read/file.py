@@ -83,8 +83,11 @@ class FileRecording:
         return self._blocks.lines(block)
 
     def refresh(self) -> bool:
-        """Index what was appended; True when there was anything."""
-        return self._blocks.refresh()
+        """Index what was appended; True when there was anything. Raises InputError where no keyframe is left."""
+        try:
+            return self._blocks.refresh()
+        except InputError as error:
+            raise InputError(f"{self.path}: {error}") from None
 
     def first(self) -> Block:
         """The first block after the pre-roll; the first of all where there is only pre-roll."""

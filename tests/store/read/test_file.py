@@ -168,6 +168,19 @@ def test_append_begins_an_independent_session(tmp_path: Path) -> None:
         FileSink(str(path))
 
 
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_file_that_lost_its_keyframes_while_it_is_open_is_an_error(tmp_path: Path, left: int) -> None:
+    path = tmp_path / "a"
+    recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0)
+    recorder.put(lived(1, 1)[0])
+    assert recorder.close()
+    recording = FileRecording(str(path))
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:left]))
+    with pytest.raises(InputError, match=f"{path}: no whole keyframe is left in it"):
+        recording.refresh()
+    recording.close()
+
+
 def test_a_reboot_begins_a_session(tmp_path: Path) -> None:
     live = rebooted()
     record(tmp_path / "a", live)
