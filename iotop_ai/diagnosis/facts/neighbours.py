@@ -56,7 +56,7 @@ def disk_neighbour(
     own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0)
     on = facts.on("noisy_neighbour", job.subject)
     ease = facts.limits.leave_level if on else 1.0
-    sync = _resync(facts, device, own)
+    sync = _resync(facts, job, device, own)
     if sync is not None and sync.share >= ease * facts.limits.other_share:
         return sync
     whole = _moved(device)
@@ -81,7 +81,7 @@ def _moved(one: TaskFacts | DeviceFacts) -> float:
     return (one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0)
 
 
-def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
+def _resync(facts: Facts, job: JobFacts, device: DeviceFacts, own: float) -> Neighbour | None:
     """An md array below the job's files that checks or rebuilds itself: its members have more traffic than the job."""
     infos = facts.snapshot.disks.value or {}
     arrays = [device.info, *(infos[name] for name in (*device.info.slaves, *device.info.holders) if name in infos)]
@@ -89,8 +89,11 @@ def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
     if array is None:
         return None
     members = {infos[name].parent or name for name in array.slaves if name in infos}
-    moved = sum(_moved(d) for d in facts.devices if d.name in members)
-    return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", moved - own, own) if moved > own else None
+    disks = [d for d in facts.devices if d.name in members]
+    # Every mirror counts what the job writes; it reads from one.
+    written = sum(min(job.write_bytes_per_s or 0.0, d.write_bytes_per_s or 0.0) for d in disks)
+    theirs = sum(map(_moved, disks)) - (job.read_bytes_per_s or 0.0) - written
+    return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", theirs, own) if theirs > 0 else None
 
 
 class CoreUse(NamedTuple):

@@ -91,6 +91,20 @@ def test_a_raid_check_is_a_neighbour() -> None:
     assert found.theirs == pytest.approx(148 * MB)
 
 
+def test_each_mirror_counts_the_writes_of_the_job_beside_a_raid_check() -> None:
+    from iotop_ai.diagnosis.facts.gather import gather
+    from iotop_ai.diagnosis.facts.neighbours import disk_neighbour
+
+    array, *mirrors = resyncing(4 * MB).disks
+    written = [replace(disk, write_bytes_per_s=60 * MB) for disk in mirrors]
+    checked = replace(array, read_bytes_per_s=2 * MB, write_bytes_per_s=60 * MB, md_sync="check", major=9)
+    newest = play((replace(resyncing(4 * MB), disks=(checked, *written)), 14))[-1]
+    facts = gather(newest.snapshot, newest.history)
+    device = next(d for d in facts.devices if d.name == "md0")
+    job = facts.jobs[0]._replace(read_bytes_per_s=2.0 * MB, write_bytes_per_s=60.0 * MB)
+    assert disk_neighbour(facts, job, device) is None
+
+
 def test_somebody_who_is_not_seen_is_guessed_at() -> None:
     hidden = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(t, denied=True) for t in FIO)))
     first = verdict_of(hidden).primary
