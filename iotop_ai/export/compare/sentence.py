@@ -121,7 +121,7 @@ def _cause(found: Comparison, share: Change) -> str:
         (one for one in parts.values() if one is not None), key=lambda one: abs(one.difference or 0.0), default=None
     )
     of_disk = _disk_cause(found, better) if largest is not None and largest.name == "data_disk" else ""
-    return of_disk or _worker_cause(found) or _cpu_cause(found, better)
+    return of_disk or _worker_cause(found, better) or _cpu_cause(found, better)
 
 
 def _disk_cause(found: Comparison, better: bool) -> str:
@@ -179,11 +179,12 @@ def _still_read(found: Comparison, disk: str, before: float | None) -> bool:
     return read is not None and (read.after or 0.0) >= _HARDLY * (before or 0.0)
 
 
-def _worker_cause(found: Comparison) -> str:
+def _worker_cause(found: Comparison, better: bool) -> str:
+    """The run that waits less has more workers."""
     first, second = found.before.main_job, found.after.main_job
-    if first is None or second is None or first.workers == second.workers:
+    if first is None or second is None or first.workers is None or second.workers is None:
         return ""
-    if first.workers is None or second.workers is None:
+    if first.workers == second.workers or (second.workers > first.workers) != better:
         return ""
     verb = "loads" if second.workers == 1 else "load"
     return f"{plural(second.workers, 'worker')} {verb} instead of {first.workers}"

@@ -63,6 +63,17 @@ def test_the_sentence(before: str, after: str, begin: str, reason: str) -> None:
     assert reason in text.split(", because ")[1]
 
 
+@pytest.mark.parametrize(("before", "after"), [("slow", "two_workers"), ("two_workers", "slow")])
+def test_fewer_workers_are_not_why_a_run_is_faster(before: str, after: str) -> None:
+    found = comparison(before, after, True)
+    assert " instead of " in sentence(found)
+    swapped = [
+        one._replace(jobs=tuple(job._replace(workers=3 - (job.workers or 0)) for job in one.jobs))
+        for one in (found.before, found.after)
+    ]
+    assert " instead of " not in sentence(found._replace(before=swapped[0], after=swapped[1]))
+
+
 @pytest.mark.parametrize("steps", [True, False])
 @pytest.mark.parametrize(("one", "other"), [("slow", "again"), ("slow", "threads"), ("memory", "two_workers")])
 def test_equal_runs_have_no_clear_difference(one: str, other: str, steps: bool) -> None:
