@@ -78,8 +78,13 @@ def hold(
 def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pending: dict[Key, int]) -> bool:
     """Whether a finding stays although its condition does not hold; it keeps the figures of when it last held."""
     now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
-    if key[0] == "failing_disk" and any(e.metric.startswith("smart.") for e in old.finding.evidence):
-        return _silent(facts.snapshot, key[1])
+    if key[0] == "failing_disk":
+        metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]
+        if metrics and _silent(facts.snapshot, key[1]):
+            return True
+        if f"smart.{key[1]}.critical" in metrics:
+            # The disk's own report is not measured and does not hover: an answer that is not critical ends it.
+            return False
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
         # A GPU that the driver no longer lists is not repaired; nor is any while the driver does not answer.
         return True

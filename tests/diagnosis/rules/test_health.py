@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.health.rules import judged
 from iotop_ai.model.health.smart import HealthPoint, SmartState
@@ -72,6 +73,15 @@ def test_the_banner_tells_it() -> None:
 )
 def test_near_misses(machine: Machine) -> None:
     assert "failing_disk" not in classes(verdict_of(machine))
+
+
+def test_the_finding_stays_for_its_time_when_the_disk_is_fast_again() -> None:
+    slow = Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5)
+    fast = replace(slow, disks=(replace(SLOW, await_ms=0.4, busy=0.2),))
+    key = ("failing_disk", "sda")
+    last = [frame for frame in play((slow, 15), (fast, 30)) if key in frame.carry.held][-1]
+    assert (last.snapshot.at_ns - last.carry.held[key].last_true_ns) / S == LIMITS.keep_s - 1
+    assert last.snapshot.at_ns < 40 * S
 
 
 def erring(lines: int, what: str, at_s: float, name: str = "sda", kind: str = "disk") -> Machine:
