@@ -96,7 +96,7 @@ def _evict(args: argparse.Namespace) -> int:
         print("\n".join([caches.evicted_text(done), *caches.gaps_text(done.unreadable, done.first_unreadable, 0, 0)]))
     if done.files:
         mark_everywhere(caches.evicted_text(done))
-    if done.unreadable and not done.files:
+    if (done.files or done.unreadable) and done.unknown_files == done.files:
         return NO_ANSWER
     return PROBLEM if done.after_bytes or done.unreadable else FINE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.commands.dataset import cache
 from iotop_ai.cli.config.common import READ_ONLY
+from iotop_ai.collectors.machine.page_cache import PageCache
 from tests.cli.program import PLAIN, TOP, command, iotop
 from tests.rigs.nobody import as_nobody, why_not_nobody
 
@@ -32,6 +35,18 @@ def test_status_evict_status(disk_folder: Path, tmp_path: Path) -> None:
     after = iotop("cache", "status", str(data))
     assert "in memory: 0 % (0 B)" in after.stdout
     assert "fits: " in after.stdout
+
+
+def test_an_eviction_whose_effect_is_unknown_has_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    monkeypatch.setattr(PageCache, "resident", lambda *_: None)
+    monkeypatch.setattr(cache, "mark_everywhere", lambda _: None)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    args = argparse.Namespace(cache="evict", path=str(tmp_path / "a"), json=False)
+    assert cache.run(args) == 2
+    assert "visible only to their owner" in capsys.readouterr().out
 
 
 def test_a_dataset_larger_than_memory_does_not_fit(tmp_path: Path) -> None:
