@@ -16,7 +16,8 @@ from iotop_ai.export.text.loader import loader_text
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.parse import parse_duration_s
-from iotop_ai.model.preflight.loader.run import Run
+from iotop_ai.model.preflight.loader.report import Report
+from iotop_ai.model.preflight.report import NO_ANSWER
 from iotop_ai.preflight.environment.python import child_environment
 from iotop_ai.preflight.loader.session import Request
 from iotop_ai.preflight.loader.sweep import Grid, sweep
@@ -89,16 +90,16 @@ def run(args: argparse.Namespace) -> int:
         plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
         width, _ = bounded(*shutil.get_terminal_size((_WIDTH, 24)))
         print(loader_text(report, min(width, _WIDTH), plain))
-    if args.patch or report.exit_code == 2:
-        _explain(report.runs)
+    if args.patch or report.exit_code == NO_ANSWER:
+        _explain(report)
     return report.exit_code
 
 
-def _explain(runs: tuple[Run, ...]) -> None:
+def _explain(report: Report) -> None:
     """The first failure on standard error."""
-    failed = next((one.failure for one in runs if one.failure is not None), None)
+    failed = next((one.failure for one in report.runs if one.failure is not None), None)
     if failed is not None:
-        print(f"unknown: {failed.text}", file=sys.stderr)
+        print(f"{'unknown' if report.exit_code == NO_ANSWER else 'loader'}: {failed.text}", file=sys.stderr)
 
 
 def _numbers(text: str, least: int, most: int) -> list[int]:
