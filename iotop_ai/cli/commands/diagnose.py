@@ -22,7 +22,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
 from iotop_ai.present.job.time_words import NOT_RECORDED, table_of
-from iotop_ai.present.text.units import clock, percent
+from iotop_ai.present.text.units import clock, percent, plural
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict.class_names import CLASS_NAMES
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
@@ -116,10 +116,10 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     if (more := len(diagnosis.missing) - _MOST_CHANGES) > 0:
         yield _line("missing", f"... {more} more")
     lasting = [span for span in diagnosis.stretches if diagnosis.lasts(span.state, span.stood_ns)]
-    spans = (lasting or diagnosis.stretches)[-_MOST_CHANGES:]
-    if len(spans) < len(lasting):
-        yield _line("time", f"... {len(lasting) - len(spans)} earlier changes")
-    for span in spans:
+    spans = lasting or diagnosis.stretches
+    if (earlier := len(spans) - _MOST_CHANGES) > 0:
+        yield _line("time", f"... {plural(earlier, 'earlier change')}")
+    for span in spans[-_MOST_CHANGES:]:
         name = CLASS_NAMES.get(span.class_id, span.class_id)
         text = f"{clock(span.wall_ns)} {span.state.value:<8} {name} for {length(span.seconds)}"
         yield _line("time", text)

@@ -7,7 +7,12 @@ import re
 
 import pytest
 
+from iotop_ai.cli.commands.diagnose import _text
 from iotop_ai.cli.main import main
+from iotop_ai.export.json.diagnosis import Diagnosis
+from iotop_ai.model.verdict_class import State
+from iotop_ai.model.verdict_totals import VerdictSpan
+from tests.diagnosis.build import IDLE, S, play
 from tests.job_times import SLOW_DISK
 
 OLD = SLOW_DISK.parents[1] / "verdicts" / "storage_read_nw0.iotop.jsonl.gz"
@@ -26,6 +31,15 @@ def test_a_table_that_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
     seconds = [float(value) for *_, value in rows]
     assert seconds == sorted(seconds, reverse=True)
     assert 41 < sum(seconds) < 45
+
+
+def test_changes_that_are_left_out_are_counted() -> None:
+    diagnosis = Diagnosis()
+    diagnosis.stretches = [VerdictSpan(second * S, "idle", State.CALM, S) for second in range(30)]
+    frame = play((IDLE, 1))[-1]
+    assert not any(diagnosis.lasts(span.state, span.stood_ns) for span in diagnosis.stretches)
+    lines = [line for line in _text(diagnosis, frame, 0) if line.startswith("time ")]
+    assert (lines[0].split(maxsplit=1)[1], len(lines)) == ("... 10 earlier changes", 21)
 
 
 def test_one_job_by_its_pid(capsys: pytest.CaptureFixture[str]) -> None:
