@@ -123,9 +123,11 @@ class Health:
         return table
 
     def _print(self, table: Table, code: int) -> None:
+        if self._args.quiet_unsupported and none_has_smart(table.values()):
+            return
         if self._args.json:
             print_lines([render_health_json(self._clock.wall_ns(), table, code)])
-        elif table and not (self._args.quiet_unsupported and none_has_smart(table.values())):
+        elif table:
             print_lines(health_lines(table))
         if code == UNKNOWN:
             sys.stderr.write(f"unknown: {clean(why_unknown(table))}\n")

@@ -129,8 +129,9 @@ def test_a_machine_without_any_smart_is_quiet_for_cron(
     (smartctl.tree / "sys/block/vda").mkdir(parents=True)
     assert run() == 2
     assert "unknown: vda: a virtio disk" in capsys.readouterr().err
-    assert run("--quiet-unsupported") == 0
-    assert capsys.readouterr() == ("", "")
+    for more in ((), ("--json",)):
+        assert run("--quiet-unsupported", *more) == 0
+        assert capsys.readouterr() == ("", "")
     assert run("nope", "--quiet-unsupported") == 2
     assert "no such disk" in capsys.readouterr().err
 
