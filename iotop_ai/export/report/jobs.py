@@ -49,7 +49,7 @@ class _Job:
 
     def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo]) -> None:
         """Where its data lies: the mount from which it reads most, and the whole disk below that."""
-        if place is None or not place.mounts or place.mounts[0] == self.mount:
+        if place is None or not place.mounts or (self.disk and place.mounts[0] == self.mount):
             return
         self.mount = place.mounts[0]
         numbers = self.mount.device

@@ -11,11 +11,13 @@ from iotop_ai.export.compare.comparison import Window, points_of
 from iotop_ai.export.report.jobs import JobFold
 from iotop_ai.export.report.series import Grid
 from iotop_ai.export.report.story import Steps
-from iotop_ai.model.job.records import Job, JobTable, Rank
+from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.sample import between
 from iotop_ai.pipeline import samples
-from tests.export.make import WALL_NS, S, ok, snapshot
+from tests.export.make import INFOS, WALL_NS, S, ok, snapshot
 
 RUN_S = 600
 Messages = Sequence[tuple[ProcessKey, float, int]]
@@ -51,6 +53,22 @@ def reported(*ranks: Messages, numbers: Sequence[int | None] = (None, None)) -> 
     (story,) = fold.stories({})
     assert story.steps is not None
     return story.steps
+
+
+def test_the_disk_of_a_job_may_be_known_later_than_its_mount() -> None:
+    job = Job(ProcessKey(1, 1), "train.py", "alice", 1000, ())
+    mount = JobMount("/my data", "ext4", "/dev/sda1", "8:1")
+    jobs = JobTable({job.key: job}, places={job.key: JobPlace(mounts=(mount,))})
+    grid = Grid(WALL_NS, None, 1.0)
+    fold = JobFold(grid)
+    for second, infos in ((1, None), (2, INFOS), (3, None)):
+        disks: Reading[object] = Reading() if infos is None else ok(infos, second * S)
+        one = snapshot(second, second * S, jobs=ok(jobs, second * S), disks=disks)
+        at = grid.interval(WALL_NS + second * S, 1.0)
+        assert at is not None
+        fold.add(at, one, between(None, one, None))
+    (story,) = fold.stories({})
+    assert (story.mount, story.disk) == ("/my data", "sda")
 
 
 @pytest.mark.parametrize("steps_s", [(10.0,), (4.0,), (0.5,), (1.0,) * 10 + (10.0,), (0.3, 2.9)])
