@@ -158,10 +158,13 @@ class _Assembly:
                 self._set(name, gpus=len(values), gpu_busy=busy, no_gpu=False)
 
     def _add_smartctl(self) -> None:
-        warned = {name: one for name, one in self._named("smartctl's warning") if (one.value or 0) > 0}
+        warning = "smartctl's warning"
+        warned = {name: one for name, one in self._named(warning) if (one.value or 0) > 0}
         for name, one in self._named("smartctl"):
             self._change(name, one.label("instance"), SMARTCTL)
-            if self._machines[name].health is None and one.value is not None:
+            # A disk that passed may still have a warning, unknown without that answer.
+            known = one.value is not None and (not one.value or warning in self._answers)
+            if self._machines[name].health is None and known:
                 ill = warned.get(name) if one.value else one
                 severity = OK if ill is None else CRITICAL
                 self._set(name, health=FleetHealth((ill or one).label("device"), severity), no_smart=False)

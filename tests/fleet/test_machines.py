@@ -8,7 +8,7 @@ from iotop_ai.fleet.answer import Answer, Series
 from iotop_ai.fleet.machines import dcgm_percent, fleet_of
 from iotop_ai.fleet.names import MachineNames, host_of
 from iotop_ai.fleet.queries import READING, queries
-from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetHealth, FleetMachine
+from iotop_ai.model.fleet.records import CRITICAL, OK, Fleet, FleetAlert, FleetHealth, FleetMachine
 from tests.rigs.fleet.small import JOB, WINDOW_S, kept_answers
 
 ANSWERS = kept_answers()
@@ -102,6 +102,20 @@ def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:
     assert late.finding is not None
     assert late.finding.class_id == "storage_read"
     assert {job.straggler for job in fleet().jobs if len(job.parts) == 1} == {None}
+
+
+def test_a_disk_is_not_well_while_its_warnings_are_unknown() -> None:
+    own: dict[str, str] = {"instance": "node01:9633", "device": "sda"}
+
+    def health(passed: float, **more: Answer) -> FleetHealth | None:
+        answers = {"reading": vector(), "smartctl": vector((own, passed)), **more}
+        return machines(fleet_of(answers, WINDOW_S))["node01"].health
+
+    warning = "smartctl's warning"
+    assert health(1.0) is None
+    assert health(0.0) == FleetHealth("sda", CRITICAL)
+    assert health(1.0, **{warning: vector()}) == FleetHealth("sda", OK)
+    assert health(1.0, **{warning: vector((own, 4.0))}) == FleetHealth("sda", CRITICAL)
 
 
 def test_a_machine_with_other_exporters_alone() -> None:
