@@ -93,7 +93,8 @@ _PEAKS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("read", lambda v: " ".join(rate(v))),
     ("write", lambda v: " ".join(rate(v))),
     ("await", lambda v: f"{v:.1f} ms"),
-    ("util", _percent),
+    # The kernel counts busy time in jiffies: a short interval may hold less than it.
+    ("util", lambda v: _percent(min(1.0, v))),
     ("gpu", _percent),
     ("gpu memory", size),
 )

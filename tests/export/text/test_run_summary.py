@@ -38,5 +38,14 @@ def test_shares_bytes_and_peaks() -> None:
     assert all(word in lines["peaks"] for word in ("read", "await", "util", "gpu ", "gpu memory 70G"))
 
 
+def test_a_disk_is_not_busy_for_longer_than_the_time() -> None:
+    summary = RunSummary()
+    frame = played(None, "gpu_bound")[-1]
+    rates = {key: one._replace(busy_ratio=1.04) for key, one in frame.sample.block.value.items()}
+    block = frame.sample.block._replace(value=rates)
+    summary.add(frame._replace(sample=frame.sample._replace(block=block)))
+    assert "util 100 % (" in "\n".join(summary.lines())
+
+
 def test_without_an_interval_there_is_no_summary() -> None:
     assert RunSummary().lines() == ["recorded less than one interval: no summary"]
