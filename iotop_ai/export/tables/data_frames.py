@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from iotop_ai.export.tables.columns import Column, Row
+from iotop_ai.export.tables.columns import Cell, Column, Row
 from iotop_ai.model.errors import UsageError
 
 _PANDAS = {"text": "string", "real": "Float64", "int": "Int64", "bool": "boolean"}
 _PANDAS_TIME = "datetime64[ns, UTC]"
+_LARGEST = 2**63
 
 
 def pandas_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
@@ -42,7 +43,13 @@ def polars_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
 
 
 def _by_column(columns: Sequence[Column], rows: Sequence[Row]) -> list[tuple[Column, list[Any]]]:
-    return [(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
+    """Each column with its cells; an integer beyond 64 bits with sign is None."""
+    return [(column, [_value(row[i], column) for row in rows]) for i, column in enumerate(columns)]
+
+
+def _value(cell: Cell, column: Column) -> Cell:
+    fits = column.kind != "int" or not isinstance(cell, int) or -_LARGEST <= cell < _LARGEST
+    return cell if fits else None
 
 
 def _library(name: str) -> Any:

@@ -9,6 +9,7 @@ import json
 import sqlite3
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.tables.columns import Column, Row, Table
 from iotop_ai.export.tables.csv import CsvOut, guarded
+from iotop_ai.export.tables.data_frames import pandas_frame
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.export.tables.jsonl import JsonlOut
 from iotop_ai.export.tables.parquet import ParquetOut
@@ -117,6 +119,13 @@ def test_parquet(tmp_path: Path) -> None:
     with open(tmp_path / "b.parquet", "wb") as stream:
         ParquetOut(stream, TABLE).finish({})
     assert parquet.read_table(str(tmp_path / "b.parquet")).num_rows == 0
+
+
+def test_an_integer_beyond_64_bits_is_unknown_to_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = SimpleNamespace(DataFrame=dict, array=lambda cells, dtype: (dtype, cells))
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    found = pandas_frame([Column("pid", "int"), Column("x", "real")], [(7, 0.5), (2**63, 1.5), (None, None)])
+    assert found == {"pid": ("Int64", [7, None, None]), "x": ("Float64", [0.5, 1.5, None])}
 
 
 def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
