@@ -62,18 +62,20 @@ def samples(
     last: Sample | None = None,
     *,
     spaced: bool = False,
+    recorded: bool = False,
 ) -> Iterator[tuple[Snapshot, Sample]]:
     """Each Snapshot with its Sample, without the rules; for figures of a time whose verdict is known already.
 
     before, last: the Snapshot before the first, and its Sample. spaced: Snapshots between them were left out, so that
-    only a Keyframe's own mark is a gap.
+    only a Keyframe's own mark is a gap. recorded: a Keyframe's own Sample replaces the pair that cannot be formed.
     """
     for item in snapshots:
         key = item if isinstance(item, Keyframe) else None
         snapshot = item.snapshot if isinstance(item, Keyframe) else item
         if key is not None and (key.session or key.gap):
             before, last = None, None
-        sample = between(before, snapshot, last)
+        own = key.last if key is not None and recorded and before is None else None
+        sample = between(before, snapshot, last) if own is None else own
         if spaced and sample.gap:
             sample = sample._replace(gap=False)
         yield snapshot, sample

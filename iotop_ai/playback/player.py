@@ -14,7 +14,7 @@ from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.reading import Rated
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.pipeline import frames
+from iotop_ai.pipeline import frames, samples
 from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
@@ -308,15 +308,18 @@ class FrameCursor:
         part = self._parts[place.part]
         from_ns = frame.snapshot.at_ns - int(slots * frame.snapshot.interval_s * 1e9)
         start = place.block
-        while start > 0 and part.blocks[start - 1].session == block.session and part.blocks[start].at_ns > from_ns:
+        while start > 0 and part.blocks[start].at_ns > from_ns:
+            before = part.blocks[start - 1]
+            if before.session != block.session or before.pre:
+                break
             start -= 1
         out: list[Sample] = []
-        for item in frames(part.items(start)):
+        for snapshot, sample in samples(part.items(start), recorded=True):
             if cancelled():
                 raise Cancelled
-            if item.snapshot.host.boot_id != frame.snapshot.host.boot_id or item.snapshot.at_ns >= first_ns:
+            if snapshot.host.boot_id != frame.snapshot.host.boot_id or snapshot.at_ns >= first_ns:
                 break
-            out.append(item.sample._replace(processes=Rated()))
+            out.append(sample._replace(processes=Rated()))
         return tuple(out[-slots:])
 
 

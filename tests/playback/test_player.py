@@ -229,6 +229,14 @@ def test_graphs_reach_back_behind_the_history(tmp_path: Path) -> None:
     assert list(cursor.past(frame, 10_000)) == wanted
 
 
+def test_no_rule_runs_for_the_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = lived(8, 150)
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    frame = cursor.seek(live[140].snapshot.wall_ns)
+    monkeypatch.setattr("iotop_ai.diagnosis.engine.fold", lambda *_, **__: pytest.fail("judged"))
+    assert cursor.past(frame, 60)
+
+
 def test_a_recording_of_a_pre_roll_alone_is_refused(tmp_path: Path) -> None:
     live = lived(9, 10)
     ring = Ring()
