@@ -309,7 +309,7 @@ def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     elif computes is not None and computes >= limits.worker_busy:
         why, share = "computes", computes
     elif slow_clock:
-        why, share = "clock", clock
+        why = "clock"
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
     peer_watts = mean(other.watts for other in late.others)
