@@ -34,7 +34,7 @@ attribute whose name shows another meaning (`Host_Writes_GiB`, `Unknown_SSD_Attr
 reading, once that is {forecast:g} days old.
 
 `iotop-ai health` exits 1 when any disk has a warning or worse, else 2 when a disk could not be queried or judged or
-there is none, else 0; a sleeping disk or one without SMART changes nothing.
+none answers, else 0; beside others, a sleeping disk or one without SMART changes nothing.
 
 Sources: {sources}.
 """

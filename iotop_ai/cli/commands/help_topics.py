@@ -14,7 +14,7 @@ from iotop_ai.present.screen.bounds import bounded
 _INDENT = 22
 _STATES = (
     ("STARVED", "a job waits for data: storage, network, CPU, one thread, its loader"),
-    ("BLOCKED", "a job does not go on: a checkpoint, another rank, a GPU fault, a full filesystem, an end"),
+    ("BLOCKED", "a job stands still or has died: a checkpoint, another rank, a GPU fault, a full filesystem"),
     ("SLOWED", "a job goes on more slowly: memory pressure, throttled GPUs, PCIe, ranks of different speed"),
     ("FAILING", "a disk or the hardware fails; data is in danger"),
     ("WASTED", "a GPU is there or held, and is not used"),
@@ -37,7 +37,7 @@ _FILTER = (
 _TIMES = (
     ("14:32, 14:32:05", "the last such time of the recording"),
     ("2026-11-21T14:32:05Z", "a moment; without Z in this machine's time zone"),
-    ("-3m", "before the end; of the live screen before now; 90s, 10m, 1h30m, 7d"),
+    ("-3m", "before the end; on the live screen before now; 90s, 10m, 1h30m, 7d"),
     ("+3m", "after the start"),
     ("45%", "of the whole"),
 )

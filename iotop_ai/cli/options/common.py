@@ -65,7 +65,10 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
 
     flag("-d", "--delay", metavar="SEC", type=interval, help="seconds between readings, 0.1 to 3600 (default 1)")
     flag(
-        "--device", metavar="NAMES", action="append", help="only these disks: names, /dev paths or ALL, comma-separated"
+        "--device",
+        metavar="NAMES",
+        action="append",
+        help="only these disks: names, labels, /dev paths, patterns or ALL, comma-separated",
     )
     flag("--path", metavar="DIR", help="only the disks that hold this folder")
     flag("--exact", action="store_true", help="read every process at every interval, even with thousands")

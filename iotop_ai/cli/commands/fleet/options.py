@@ -37,7 +37,9 @@ class FleetOptions(NamedTuple):
 def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of ``fleet``."""
     absent = argparse.SUPPRESS
-    parser.add_argument("--prometheus", metavar="URL", required=True, help="its address: http://prometheus:9090")
+    parser.add_argument(
+        "--prometheus", metavar="URL", required=True, help="address of the server: http://prometheus:9090"
+    )
     parser.add_argument("--window", metavar="T", default="5m", help="shares and rates are over this time (default 5m)")
     parser.add_argument("--once", action="store_true", default=absent, help="print the machines as text, and end")
     parser.add_argument("--json", action="store_true", default=absent, help="the same as one JSON object")

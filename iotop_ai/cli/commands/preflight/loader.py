@@ -34,7 +34,9 @@ _WIDTH = 80
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``loader``."""
     parser.add_argument(
-        "target", metavar="MODULE:FACTORY", help="a function or class that gives a Dataset, a DataLoader, a tf.data one"
+        "target",
+        metavar="MODULE:FACTORY",
+        help="a function or class that returns a Dataset, a DataLoader or other batches",
     )
     parser.add_argument("--workers", metavar="LIST", type=_workers, default=[0, 2, 4, 8], help="default 0,2,4,8")
     parser.add_argument("--batch-size", metavar="LIST", type=_positive, default=[32], help="default 32")

@@ -60,8 +60,8 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--control",
         action="store_true",
-        help="for a program that starts this one: JSON requests on stdin, answers on stdout, the end with stdin's; "
-        "a new file where FILE exists",
+        help="for a program that starts this one: JSON requests on stdin, answers on stdout; ends when "
+        "stdin does; a new file where FILE exists",
     )
     add_alerts_flag(parser)
     add_source_flags(parser, sub=True)

@@ -36,7 +36,9 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of ``serve``."""
     parser.add_argument("--listen", metavar="ADDR:PORT", help=f"address of the HTTP server (default {LISTEN})")
     parser.add_argument(
-        "--textfile", metavar="FILE", help="write FILE.prom for node_exporter; without --listen no server is started"
+        "--textfile",
+        metavar="FILE",
+        help="write the metrics to FILE, named *.prom, for node_exporter; without --listen no server is started",
     )
     parser.add_argument("--token-file", metavar="FILE", help="ask for the bearer token in this file")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate for HTTPS, in PEM; needs --tls-key")
