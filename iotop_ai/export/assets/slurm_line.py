@@ -33,11 +33,12 @@ def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
 
 
 def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
-    """The line. GPU-hours where every job had GPUs."""
+    """The line. GPU-hours where every job had GPUs; one whose GPUs are unknown counts only beside no other."""
     seen = [(report["machine"]["host"], one) for report in reports for one in jobs_of(report, job)]
     found = [(host, one) for host, one in seen if one["time_s"]]
     if not found:
         return f"job {job}: {'where its time went is not known' if seen else 'no training was seen'}"
+    found = [(host, one) for host, one in found if one["gpus"] is not None] or found
     on_gpus = all(one["gpus"] for _, one in found)
     whole, parts = 0.0, defaultdict[tuple[str, str, str], float](float)
     for host, one in found:

@@ -159,6 +159,14 @@ def test_nodes_are_added_and_the_largest_loss_is_named() -> None:
     )
 
 
+def test_a_job_of_unknown_gpus_leaves_the_figure_in_gpu_hours() -> None:
+    """``report`` of a long run does not know the GPUs of a job that lived between two of its readings."""
+    one, short = (node("gpu07", gpus, label="", compute=1.0, data_disk=1.0) for gpus in (8, 0))
+    short["jobs"][0]["gpus"] = None
+    assert line(JOB, [one, short]) == f"job {JOB} lost 8 of 16 GPU-h: 100 % disk sda on gpu07"
+    assert line(JOB, [short]) == f"job {JOB} lost 1 of 2 h: 100 % disk sda on gpu07"
+
+
 def test_other_jobs_do_not_count() -> None:
     other = node("gpu07", 4, label="slurm 4821", data_disk=9.0)
     assert line(JOB, [other]) == f"job {JOB}: no training was seen"
