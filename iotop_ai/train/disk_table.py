@@ -35,30 +35,31 @@ def monitor_disk(
     if not 0 < interval <= duration:
         raise UsageError("the interval must be above 0 and at most the duration")
     import subprocess
+    import tempfile
 
     argv = [*program(program_path, os.environ), "record", "--csv", "-", "-d", f"{interval:g}"]
     argv += ["--duration", f"{duration:g}", "--no-smart"]
     if devices:
         argv += ["--device", ",".join(devices)]
     out = sys.stdout if file is None else file
-    try:
-        child = start(argv, env=program_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    except OSError as error:
-        raise UnknownError(f"{argv[0]} cannot be started: {error.strerror}") from None
-    assert child.stdout is not None
-    assert child.stderr is not None
-    try:
-        text = (line.decode("utf-8", "replace") for line in child.stdout)
-        for block in _blocks(csv.DictReader(text), interval):
-            out.write("\n".join((*block, "", "")))
-            out.flush()
-        words = child.stderr.read().decode("utf-8", "replace").strip()
-        code = child.wait()
-    finally:
-        child.terminate()
-        child.wait()
-        child.stdout.close()
-        child.stderr.close()
+    with tempfile.TemporaryFile() as messages:  # a pipe that fills would hold the program up
+        try:
+            child = start(argv, env=program_environment(), stdout=subprocess.PIPE, stderr=messages)
+        except OSError as error:
+            raise UnknownError(f"{argv[0]} cannot be started: {error.strerror}") from None
+        assert child.stdout is not None
+        try:
+            text = (line.decode("utf-8", "replace") for line in child.stdout)
+            for block in _blocks(csv.DictReader(text), interval):
+                out.write("\n".join((*block, "", "")))
+                out.flush()
+            code = child.wait()
+        finally:
+            child.terminate()
+            child.wait()
+            child.stdout.close()
+        messages.seek(0)
+        words = messages.read().decode("utf-8", "replace").strip()
     if code:
         raise UnknownError(clean(words.rpartition("\n")[2]) or f"iotop-ai ended with exit code {code}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,11 @@ def test_what_cannot_be_measured_is_refused() -> None:
         iotop_ai.monitor_disk(interval=5, duration=2)
     with pytest.raises(UnknownError, match="no device"):
         iotop_ai.monitor_disk(0.2, 0.4, devices=["no-such-disk"])
+
+
+def test_a_program_that_writes_many_messages_ends(tmp_path: Path) -> None:
+    program = tmp_path / "iotop-ai"
+    program.write_text("#!/bin/sh\nyes some words | head -n 20000 >&2\necho the last line >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(UnknownError, match=r"^the last line$"):
+        iotop_ai.monitor_disk(0.2, 0.4, program_path=str(program), file=io.StringIO())
