@@ -58,6 +58,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._rest = b""
         self._last_words = b""
+        self._messages_ended = False
         self._asked = 0
         self._answered = 0
         self.status: dict[str, Any] = _NO_STATUS
@@ -139,13 +140,16 @@ class Recorder:
             return
         waiting = select.poll()
         waiting.register(self._out, select.POLLIN)
-        waiting.register(self._messages, select.POLLIN)
+        if not self._messages_ended:
+            waiting.register(self._messages, select.POLLIN)
         ready = dict(waiting.poll(max(0, int(min(seconds, _LOOK_S) * 1000))))
         with self._lock:
             if self.ended:
                 return
             if self._messages in ready:
-                self._last_words = (self._last_words + (_read(self._messages) or b""))[-4096:]
+                words = _read(self._messages)
+                self._messages_ended = words == b""
+                self._last_words = (self._last_words + (words or b""))[-4096:]
             read = _read(self._out) if self._out in ready else None
             if read is None:
                 return

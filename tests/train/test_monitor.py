@@ -373,6 +373,18 @@ for line in sys.stdin:
 """
 
 
+def test_waiting_takes_no_cpu_where_standard_error_is_closed() -> None:
+    recorder = Recorder([sys.executable, "-c", "import os, time; os.close(2); time.sleep(60)"])
+    try:
+        before = time.thread_time()
+        recorder.ask(1.0)
+        assert time.thread_time() - before < 0.3
+        assert not recorder.ended
+    finally:
+        os.kill(recorder.pid, signal.SIGKILL)
+        recorder.end(5)
+
+
 def test_a_question_that_found_the_pipe_full_is_asked_again() -> None:
     recorder = Recorder([sys.executable, "-c", ANSWERS])
 
