@@ -68,6 +68,7 @@ class TrainingSession:
         self._look_ns, self._metrics_ns = now + LOOK_NS, now + METRICS_NS
         self._batches = steps.COUNTER.batches
         self._before = _totals(now)
+        self._written_verdict = None
 
     def waiting(self) -> None:
         """From now on the loop waits for its next batch: a step, or other work between two steps, has ended."""

@@ -129,6 +129,18 @@ def test_each_verdict_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines == ["iotop-ai: STARVED: waits 38 %", "iotop-ai: OK: x", "iotop-ai: STARVED: waits 40 %"]
 
 
+def test_a_second_training_writes_its_first_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    one = TrainingSession(record=False, log=lines.append)
+    for _ in range(2):
+        one.begin()
+        monkeypatch.setattr(one, "_look_ns", 0)
+        one.monitor = Answers(verdict("OK", "gpu_bound"))  # type: ignore[assignment]
+        one.step(0)
+        one.monitor = None
+    assert lines == ["iotop-ai: OK: x"] * 2
+
+
 def test_only_the_first_rank_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "LOOK_NS", 0)
     monkeypatch.setenv("RANK", "1")
