@@ -151,7 +151,7 @@ class Monitor:
 
     def _fail(self, why: str) -> None:
         self.error = clean(why)
-        with contextlib.suppress(ValueError):  # standard error is closed
+        with contextlib.suppress(ValueError, MonitorWarning):  # standard error is closed; warnings are errors
             warnings.warn(f"iotop-ai does not record: {self.error}", MonitorWarning, stacklevel=3)
 
 

@@ -335,6 +335,13 @@ def test_a_training_goes_on_without_its_recorder(tmp_path: Path) -> None:
     assert m.error.startswith("input: ")
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_training_goes_on_where_warnings_are_errors() -> None:
+    with Monitor(program="/no-such-program") as m:
+        m.step()
+    assert "no-such-program" in m.error
+
+
 def test_an_unusable_flag_is_told(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
