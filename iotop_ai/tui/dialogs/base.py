@@ -90,4 +90,5 @@ class DialogScreen(LiveScreen):
         event.stop()
         if self.takes_paste:
             self.text = (self.text + clean(event.text.partition("\n")[0], LONGEST))[:LONGEST]
+            self.changed()
             self.draw()

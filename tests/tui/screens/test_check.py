@@ -84,6 +84,13 @@ async def test_a_pasted_path_and_a_dot_replace_the_proposed_one_too(tmp_path: Pa
         assert dialog.text == "/scratch"
         await pilot.press("escape")
         dialog = opened(app, tmp_path, [], 2.0)
+        await pilot.press("d", "enter")
+        assert "type a full path" in text(app)
+        dialog.post_message(Paste("/scratch"))
+        await pilot.pause()
+        assert "type a full path" not in text(app)
+        await pilot.press("escape")
+        dialog = opened(app, tmp_path, [], 2.0)
         await pilot.press("full_stop", "d")
         assert dialog.text == ".d"
         await pilot.press("escape")
