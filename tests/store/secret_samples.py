@@ -76,6 +76,8 @@ WITH_SECRET: tuple[tuple[str, tuple[str, ...]], ...] = (
     (S, ("aws", "configure", "set", "aws_secret_access_key", S)),
     (S, ("az", "login", "-u", "alice", "-p", S)),
     (S, ("wandb", "login", S)),
+    (S, ("vault", "login", "-no-print", S)),
+    (S, ("vault", "login", "-method=userpass", "username=alice", f"password={S}")),
     (S, ("vault", "kv", "put", "secret/x", f"password={S}")),
     (S, ("python", "train.py", "--wandb_api_key", S)),
     (S, ("python", "train.py", "--hub_token=" + S)),
@@ -114,6 +116,7 @@ WITH_SECRET: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 WITHOUT_SECRET: tuple[tuple[str, ...], ...] = (
+    ("vault", "login", "-method=oidc", "-no-print"),
     ("python", "train.py", "--lr", "3e-4", "--data", "/data/imagenet"),
     ("python", "train.py", "--tokenizer", "gpt2", "--max_new_tokens", "512"),
     ("python", "train.py", "--pad_token_id", "0", "--eos-token-id", "2"),

@@ -166,7 +166,8 @@ class _Words:
             self._letters, self._plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_WORDS
             return word
         if program == "login" and self._login:
-            self._flags, self._plain_words = self._login, self._login == ("*",)
+            self._plain_words = self._login == ("*",)
+            self._flags = () if self._plain_words else self._login
             return word
         for flag in self._flags:
             if flag.startswith("/") and word.startswith(flag):
