@@ -58,6 +58,8 @@ def members(fd: int) -> Iterator[Member]:
     offset = 0
     while offset + HEADER_BYTES <= size:
         head = os.pread(fd, HEADER_BYTES, offset)
+        if len(head) < HEADER_BYTES:  # cut meanwhile
+            return
         magic, _, _, _, extra_length = _HEAD.unpack_from(head)
         name, inner, length, at_ns, wall_ns, flags = _EXTRA.unpack_from(head, _HEAD.size)
         if magic != _MAGIC or extra_length != _EXTRA.size or name != b"IO" or inner != _EXTRA.size - 4:

@@ -46,6 +46,16 @@ def test_a_torn_last_member_is_left_out(tmp_path: Path) -> None:
         os.close(fd)
 
 
+def test_a_file_that_is_cut_while_it_is_indexed_ends_there(tmp_path: Path) -> None:
+    whole = pack(b"one", 1, 1, 1)
+    fd = opened(tmp_path / "a.gz", whole * 3)
+    found = members(fd)
+    assert next(found).offset == 0
+    os.truncate(tmp_path / "a.gz", len(whole) + HEADER_BYTES - 1)
+    assert list(found) == []
+    os.close(fd)
+
+
 def test_damage_is_an_error(tmp_path: Path) -> None:
     whole = bytearray(pack(b"some text " * 99, 1, 1, 1))
     whole[-6] ^= 1
