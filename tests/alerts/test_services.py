@@ -80,6 +80,8 @@ def test_a_server_without_tls_gets_no_password(password: str) -> None:
         ({"smtp": "h", "user": "x"}, "a login has both user and password_file"),
         ({"smtp": "h", "user": "x", "password_file": "/f", "tls": "no"}, "only over an encrypted connection"),
         ({"smtp": "h", "user": "x", "password_file": "/nonexistent"}, "/nonexistent: No such file"),
+        ({"smtp": "h", "user": "x", "password_file": "password"}, "name the password_file by its absolute path"),
+        ({"smtp": "h", "user": "x", "password_file": "~/password"}, "name the password_file by its absolute path"),
     ],
 )
 def test_a_login_that_cannot_be_used(table: dict[str, object], error: str) -> None:
