@@ -311,7 +311,8 @@ class PlaybackThread:
             self._rebase()
             self._waiting = self._state.follows
             if not self._state.follows:
-                self._state = self._state._replace(playing=False)
+                with self._ready:
+                    self._state = self._state._replace(playing=False)
                 self._post()
             return CHECK_S if self._state.follows else None
         wait_s = (after.snapshot.wall_ns - due_ns) / _SECOND / self._state.speed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.message import Message
@@ -21,7 +23,7 @@ from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.sink import FileSink
 from iotop_ai.tui.messages import SourceEnded
-from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackThread, TimelineUpdate
+from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackState, PlaybackThread, TimelineUpdate
 from tests.store.scenario import clock_set_back, lived
 from tests.tui.recorded import record, recorder_of, stalling, written
 
@@ -266,6 +268,29 @@ class HandClock(Clock):
 
     def monotonic_ns(self) -> int:
         return self.now_ns
+
+
+def test_a_key_at_the_very_end_is_kept(tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = lived(11, 4)
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    cursor.seek(0)
+    playback = PlaybackThread(cursor, box, Clock(), playing=True, speed=32)
+    whole = PlaybackState._replace
+
+    def replace(state: PlaybackState, **changes: Any) -> PlaybackState:
+        made = whole(state, **changes)
+        if changes == {"playing": False}:
+            key = threading.Thread(target=playback.faster, args=(1,))
+            key.start()
+            key.join(0.2)
+        return made
+
+    monkeypatch.setattr(PlaybackState, "_replace", replace)
+    playback.start()
+    found = box.until(lambda m: isinstance(m, PlaybackFrame) and not m.state.playing and m.state.speed == 64)
+    assert isinstance(found, PlaybackFrame)
+    assert found.frame == live[-1]
+    assert playback.close()
 
 
 def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float = 1.0) -> list[int]:
