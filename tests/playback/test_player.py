@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,14 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Rated
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.player import Cancelled, FrameCursor
+from iotop_ai.playback.timeline_reader import TimelineReader
+from iotop_ai.store.format.codec import verdict_key
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
+from iotop_ai.store.write.recorder import Rotation, Sink
 from iotop_ai.store.write.sink import FileSink
-from tests.scenarios.keep import VERDICTS
+from tests.scenarios.keep import VERDICTS, snapshots
 from tests.store.scenario import Machine, clock_set_back, lived
 from tests.tui.recorded import record, recorder_of, written
 
@@ -141,6 +145,39 @@ def test_a_rotated_chain_is_played_as_one(tmp_path: Path) -> None:
     assert chain[1].blocks[0].pre
     assert walk(FrameCursor(chain)) == live
     assert walk_back(FrameCursor(chain)) == live
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_leap_in_a_rotated_recording_with_gaps_is_the_frame_of_a_replay(tmp_path: Path, seed: int) -> None:
+    pick = random.Random(seed)
+    kept = snapshots(VERDICTS / "cache_thrash.iotop.jsonl.gz")
+    for _ in range(3):
+        begin = pick.randrange(5, len(kept) - 5)
+        del kept[begin : begin + pick.choice([1, 5, 20])]
+    live = list(frames(kept))
+    paths = [str(tmp_path / "0")]
+
+    def rotate(full: Sink) -> Sink:
+        full.close()
+        paths.append(str(tmp_path / str(len(paths))))
+        return FileSink(paths[-1])
+
+    record(tmp_path / "0", live, rotation=Rotation(60_000), rotate=rotate)
+    assert len(paths) > 1
+    cursor = FrameCursor([FileRecording(path) for path in paths])
+    for _ in range(30):
+        at = pick.randrange(len(live))
+        assert cursor.seek(live[at].snapshot.wall_ns) == live[at]
+    reader = TimelineReader(cursor.parts, cursor.begin_wall_ns)
+    while reader.step():
+        pass
+    judged = [live[0]] + [b for a, b in pairwise(live) if verdict_key(a.verdict) != verdict_key(b.verdict)]
+    assert len(judged) > 2
+    cursor.seek(0)
+    for here, there in pairwise(judged):
+        wall_ns = reader.next_change(here.snapshot.wall_ns, 1)
+        assert wall_ns is not None
+        assert cursor.seek(wall_ns) == there
 
 
 def test_a_later_part_continues_the_last(tmp_path: Path) -> None:
