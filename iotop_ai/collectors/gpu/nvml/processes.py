@@ -58,7 +58,10 @@ class GpuProcessReader:
         return percent if self._calls.clock.monotonic_ns() - at_ns <= FRESH_NS else 0
 
     def _note_shares(self, uuid: str) -> bool:
-        """Read the new samples; whether this GPU has samples at all (NOT_FOUND: none is new)."""
+        """Read the new samples; whether the shares are known (NOT_FOUND: no sample is new).
+
+        The first call returns minutes of buffered samples, which only show where the new ones begin.
+        """
         calls, api = self._calls, self._calls.api
         shares = self._shares.setdefault(uuid, {})
         if calls.never(uuid, _UTILIZATION):
@@ -85,8 +88,8 @@ class GpuProcessReader:
             if sample.timeStamp > self._newest[uuid] and 0 <= sample.smUtil <= 100:
                 latest[sample.pid] = max(latest.get(sample.pid, (0, 0)), (sample.timeStamp, sample.smUtil))
         for pid, (stamp, percent) in latest.items():
-            shares[pid] = percent, now_ns
+            if not first:
+                shares[pid] = percent, now_ns
             self._newest[uuid] = max(self._newest[uuid], stamp)
         self._shares[uuid] = {pid: one for pid, one in shares.items() if now_ns - one[1] <= FRESH_NS}
-        # The first call returns minutes of buffered samples of unknown age; later ones are new.
-        return not first or bool(samples)
+        return not first

@@ -41,8 +41,20 @@ def test_ended_processes_are_forgotten() -> None:
     api = calls.api = Api()
     calls.handles[GPU] = 1
     reader = GpuProcessReader(calls)
+    api.pid = 6
+    reader.read(GPU)
     for api.pid in range(1, 6):
         clock.now_ns += FRESH_NS + 1
         (one,) = reader.read(GPU) or ()
         assert one.sm_percent == 50
     assert len(reader._shares[GPU]) == 1
+
+
+def test_the_buffered_samples_of_the_first_call_are_not_shares_of_now() -> None:
+    calls = NvmlCalls(Still())
+    api = calls.api = Api()
+    api.pid = 7
+    calls.handles[GPU] = 1
+    reader = GpuProcessReader(calls)
+    shares = [one.sm_percent for _ in range(2) for one in reader.read(GPU) or ()]
+    assert shares == [None, 50]
