@@ -55,7 +55,10 @@ class Temperatures:
         if not names:
             self.celsius = {}
         elif self._busy.acquire(blocking=False):
-            self._start(lambda: self._round(names))
+            try:
+                self._start(lambda: self._round(names))
+            except RuntimeError:  # this user has too many threads; the next round may start
+                self._busy.release()
 
     def _round(self, names: list[str]) -> None:
         try:

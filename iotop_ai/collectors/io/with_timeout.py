@@ -86,12 +86,17 @@ class BackgroundWorker:
         self._closed = False
 
     def submit(self, job: Callable[[], None]) -> bool:
-        """Start a job; False while the previous job runs and after ``close``."""
+        """Start a job; False while the previous job runs, while no thread can start, and after ``close``."""
         if self._closed or not self._running.acquire(blocking=False):
             return False
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # this user has too many threads; the next job may start one
+                self._running.release()
+                return False
+            self._thread = thread
         self._job = job
         self._submitted.release()
         return True

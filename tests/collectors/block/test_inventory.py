@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -266,6 +267,22 @@ def test_a_hung_sensor_does_not_block(tmp_path: Path) -> None:
     assert len(waiting) == 1, "no second round while the first hangs"
     waiting[0]()  # type: ignore[operator]
     assert watched.read(1)["nvme0n1"].temperature_celsius == 44.85
+
+
+def test_temperatures_come_later_where_no_thread_can_start(tmp_path: Path) -> None:
+    tries: list[object] = []
+
+    def start(work: Callable[[], None]) -> None:
+        tries.append(work)
+        if len(tries) == 1:
+            raise RuntimeError("can't start new thread")
+        work()
+
+    temperatures = Temperatures(machine("made-laptop", tmp_path), start=start)
+    disk = BlockInfo("nvme0n1", 259, 0, "disk", "nvme0n1", transport="nvme")
+    for celsius in ({}, {"nvme0n1": 44.85}):
+        temperatures.ask({"nvme0n1": disk}, moved=())
+        assert temperatures.celsius == celsius
 
 
 @pytest.mark.parametrize(("milli", "celsius"), [("-273150", None), ("-273000", None), ("-5000", -5), ("0", 0)])

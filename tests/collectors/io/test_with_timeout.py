@@ -48,3 +48,16 @@ def test_one_call_at_a_time_and_none_while_it_hangs() -> None:
     while any(thread.name == "test-aside" for thread in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.01)
     assert not any(thread.name == "test-aside" for thread in threading.enumerate())
+
+
+def test_a_job_runs_later_where_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    aside, done = BackgroundWorker("test-aside"), threading.Event()
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", fail)
+        assert not aside.submit(done.set)
+    assert aside.submit(done.set)
+    assert done.wait(5)
+    aside.close()
