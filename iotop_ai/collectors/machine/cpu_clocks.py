@@ -33,6 +33,7 @@ class ClocksCollector:
         self._next = 0
         self._cores: dict[str, _Core] = {}
         self._packages: dict[str, str] = {}
+        self._counting: set[str] = set()
         self._base: tuple[int | None, int | None] = (None, None)
 
     def read(self) -> ClockState:
@@ -48,7 +49,7 @@ class ClocksCollector:
             here = f"{CPUS}/{cpu}"
             self._cores[cpu] = _Core(
                 self._number(f"{here}/cpufreq/scaling_cur_freq"),
-                self._number(f"{here}/thermal_throttle/core_throttle_count"),
+                self._number(f"{here}/thermal_throttle/core_throttle_count") if cpu in self._counting else None,
             )
         khz = [core.khz for core in self._cores.values() if core.khz is not None]
         # The sum is complete only after each core was read once.
@@ -68,15 +69,19 @@ class ClocksCollector:
         )
 
     def _find(self) -> None:
-        """Find the cores with clocks or throttle counts, the first core of each package, and constant clocks."""
+        """Find the CPUs with clocks or throttle counts, the first one of each package and core, and constant clocks."""
         names = [name for name in self._root.names(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
         found = [
             name
             for name in sorted(names, key=lambda name: int(name[3:]))
             if self._root.exists(f"{CPUS}/{name}/cpufreq") or self._root.exists(f"{CPUS}/{name}/thermal_throttle")
         ]
+        first: dict[str, str] = {}
         for name in found:
             self._packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
+            # The threads of a core all count its throttles.
+            first.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/thread_siblings_list", name), name)
+        self._counting = set(first.values())
         if found:
             here = f"{CPUS}/{found[0]}"
             base = self._number(f"{here}/cpufreq/base_frequency")

@@ -119,6 +119,14 @@ def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
     assert (rates.core_throttles_per_s, rates.package_throttles_per_s) == (number * 2 / 10, 4.0)
 
 
+def test_the_threads_of_a_core_count_its_throttles_once(tmp_path: Path) -> None:
+    root = Root(str(tmp_path))
+    cores(tmp_path, 4, 1_000_000, 5)
+    for cpu in range(4):
+        put(tmp_path, {f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}"})
+    assert ClocksCollector(root, Clock()).read().core_throttles == 10
+
+
 @pytest.mark.parametrize("collector", [TcpCollector, RdmaCollector, ClocksCollector])
 def test_a_machine_without_them_says_so(collector: type, tmp_path: Path) -> None:
     reading = take_reading(collector(Root(str(tmp_path)), Clock()), Clock())
