@@ -153,11 +153,14 @@ def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | Non
 
 
 def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
-    """(NVLinks, active ones); None without NVLink."""
+    """(NVLinks, active ones); None without NVLink, or where a call failed this time."""
     states = []
     for link in range(_MOST_LINKS):
         # The first missing link gives an error, which ends the list; without NVLink it is link 0.
-        state = calls.get(uuid, "nvmlDeviceGetNvLinkState", link, label=f"nvmlDeviceGetNvLinkState.{link}")
+        label = f"nvmlDeviceGetNvLinkState.{link}"
+        state = calls.get(uuid, "nvmlDeviceGetNvLinkState", link, label=label)
+        if state is None and not calls.never(uuid, label):
+            return None, None  # errors summed over fewer links would grow by the others' when they answer again
         if state is None:
             break
         states.append(state)
