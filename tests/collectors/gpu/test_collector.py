@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -217,3 +218,15 @@ def test_no_driver_is_a_normal_state_and_costs_no_bindings(asker: Callable[..., 
     reading = asker(None)("first")
     assert (reading["value"], reading["status"], reading["reason"]) == (None, "absent", "no NVIDIA driver")
     assert reading["pynvml"] is False
+
+
+@needs_library
+def test_a_driver_whose_library_needs_a_missing_one_is_not_absent(asker: Callable[..., Asker], tmp_path: Path) -> None:
+    missing, library = tmp_path / "libmissing.so", tmp_path / "libnvidia-ml.so.1"
+    for made in (missing, library):
+        needs = [] if made is missing else ["-Wl,--no-as-needed", str(missing)]
+        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-x", "none", *needs, "-o", made], check=True)
+    missing.unlink()
+    reading = asker(library)("first")
+    assert reading["status"] == "failed"
+    assert "libmissing.so" in reading["reason"]
