@@ -118,12 +118,14 @@ def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
         return Meaning("fair", f"{text}: the SMs have room", "text")
     if share is None:
         return Meaning("busy", f"{text}; cannot tell if productive: neither power nor SM activity is known", "unsure")
+    if share < FEW_WATTS and tensor is None:
+        return Meaning("busy", f"{text}; cannot tell if productive: few watts, SM activity is unknown", "unsure")
     return Meaning("by_watts", f"{text}: computing (judging by power)", "ok")
 
 
 def _idle(state: GpuState, rates: GpuRates, context: GpuContext) -> Meaning:
     held = _share(rates.memory_used_bytes, rates.memory_total_bytes)
-    span = "" if context.idle_s is None else f" for {duration(context.idle_s)}"
+    span = "" if context.idle_s is None or context.idle_s < 1 else f" for {duration(context.idle_s)}"
     watts = "" if rates.power_watts is None else f", {rates.power_watts:.0f} W"
     if held is not None and held >= HELD_SHARE and context.idle_s is not None and context.idle_s >= HELD_S:
         owner = context.owner or "an unseen process"

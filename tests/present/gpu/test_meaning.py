@@ -69,6 +69,12 @@ def test_watts_stand_beside_utilisation() -> None:
             "95 % busy; cannot tell if productive: neither power nor SM activity is known",
         ),
         (
+            {"power_watts": 210.0},
+            ALONE,
+            "busy",
+            "95 % busy, 210 of 700 W; cannot tell if productive: few watts, SM activity is unknown",
+        ),
+        (
             {"busy_ratio": 0.6, "gap_ratio": 0.35},
             ALONE,
             "gaps",
@@ -86,6 +92,7 @@ def test_memory_held_by_an_idle_process_names_its_owner() -> None:
     held = of(idle, context=GpuContext(idle_s=245.0, owner="alice python (pid 812)"))
     assert text_of("held", held) == "idle for 4 min with 61G held by alice python (pid 812), 71 W"
     assert text_of("held", of(idle, context=GpuContext(idle_s=20.0, owner="alice python"))) == ""
+    assert text_of("idle", of(idle, context=GpuContext(idle_s=0.0))) == "idle, 71 W"
     empty = idle._replace(memory_used_bytes=0.0)
     assert text_of("held", of(empty, context=GpuContext(idle_s=245.0))) == ""
     assert (

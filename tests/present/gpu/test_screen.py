@@ -74,6 +74,12 @@ def test_at_160_each_gpu_has_a_sentence() -> None:
     assert "alice  python " in lines[1]
 
 
+def test_a_busy_gpu_of_unknown_power_is_not_judged_in_its_row() -> None:
+    made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 95, power_mw=None),)), 6))
+    (row,) = [line.text for line in gpu_rows(made, VIEW, 200, 9) if "productive" in line.text]
+    assert "cannot tell if productive: neither power nor SM activity is known" in row
+
+
 @pytest.mark.parametrize("uuid", [f"GPU-000{n}" for n in range(8)])
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (100, 30), (160, 48), (20, 5), (1, 1)])
 def test_every_line_is_as_wide_as_the_screen(uuid: str, size: tuple[int, int]) -> None:
