@@ -110,7 +110,9 @@ def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list
 
 def fits_in_memory(dataset: Cached, room_bytes: int | None) -> bool | None:
     """Whether the dataset fits into memory; None unknown."""
-    return None if room_bytes is None or dataset.unreadable else dataset.size_bytes <= room_bytes
+    if room_bytes is None or (dataset.unreadable and dataset.size_bytes <= room_bytes):
+        return None
+    return dataset.size_bytes <= room_bytes
 
 
 def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
@@ -124,7 +126,8 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
     elif dataset.size_bytes <= room_bytes:
         left = amount(max(0, dataset.size_bytes - dataset.resident_bytes))
         most = "at most " if dataset.unknown_files else ""
-        out.append(f"fits: {amount(room_bytes)} of memory are available; {most}{left} are still to be read once")
+        fits = "? without the unreadable files it fits" if dataset.unreadable else "fits"
+        out.append(f"{fits}: {amount(room_bytes)} of memory are available; {most}{left} are still to be read once")
     else:
         part = percent(room_bytes / dataset.size_bytes)
         out.append(

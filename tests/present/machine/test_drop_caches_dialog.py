@@ -106,7 +106,10 @@ def test_the_sentences() -> None:
     assert caches.fits_in_memory(found, 20 * GIB) is False
     assert "does not fit: 20 GB of memory are available, 50 % of it" in caches.cached_text(found, 20 * GIB)[2]
     assert caches.fits_in_memory(found, None) is None
-    assert caches.fits_in_memory(found._replace(unreadable=1), 50 * GIB) is None
+    partly = found._replace(unreadable=1)
+    assert caches.fits_in_memory(partly, 50 * GIB) is None
+    assert caches.cached_text(partly, 50 * GIB)[2].startswith("? without the unreadable files it fits: 50 GB of memory")
+    assert caches.fits_in_memory(partly, 20 * GIB) is False
     unknown = Cached("/d", 2, 100, 0, 2, 100)
     assert unknown.resident_ratio is None
     assert any("visible only to their owner" in line for line in caches.cached_text(unknown, GIB))

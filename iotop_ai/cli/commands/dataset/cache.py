@@ -75,9 +75,9 @@ def _status(args: argparse.Namespace) -> int:
         _json({**found._asdict(), "resident_ratio": found.resident_ratio, "room_bytes": room, "fits": fits})
     else:
         print("\n".join(caches.cached_text(found, room)))
-    if fits is None or (found.files and found.unknown_files == found.files):
-        return NO_ANSWER
-    return FINE if fits else PROBLEM
+    if fits is False:
+        return PROBLEM
+    return NO_ANSWER if fits is None or (found.files and found.unknown_files == found.files) else FINE
 
 
 def _evict(args: argparse.Namespace) -> int:
