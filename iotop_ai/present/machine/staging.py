@@ -20,7 +20,7 @@ def plan_text(plan: Plan) -> list[str]:
     if plan.fits is None:
         out.append(f"? unknown whether it fits: {where} does not report its free space")
     elif plan.fits is False and plan.room_bytes is not None and plan.left_bytes <= plan.room_bytes:
-        out.append(f"does not fit: {plan.inodes} more files can be created there")
+        out.append(f"does not fit: {plural(plan.inodes or 0, 'more file')} can be created there")
     elif plan.fits is False:
         out.append(f"does not fit: {room}")
     else:
@@ -28,10 +28,14 @@ def plan_text(plan: Plan) -> list[str]:
     if plan.swap:
         out.append("this memory can be swapped out to a disk when it gets short")
     if plan.links:
-        back = f", {plan.back_links} of them lead back into the source" if plan.back_links else ""
-        out.append(f"{plural(plan.links, 'symbolic link')} copied as they are{back}")
+        verb = "leads" if plan.back_links == 1 else "lead"
+        back = f", {plan.back_links} {verb} back into the source" if plan.back_links else ""
+        out.append(
+            f"{plural(plan.links, 'symbolic link')} copied as {'it is' if plan.links == 1 else 'they are'}{back}"
+        )
     if plan.others:
-        out.append(f"{plan.others} pipes, sockets or devices left out")
+        kind = "pipe, socket or device" if plan.others == 1 else "pipes, sockets or devices"
+        out.append(f"{plan.others} {kind} left out")
     return out + gaps_text(plan.unreadable, plan.first_unreadable, plan.elsewhere, 0)
 
 

@@ -35,7 +35,9 @@ def dataset_text(report: Report) -> list[str]:
         most = amount(MOST_OF_A_FILE)
         out.append(f"files above {most} are read up to there: their rows count parts, the forecast whole files")
     if found.past:
-        out.append("its files are in memory, so they were read past the page cache")
+        verb = "is" if found.cold == 1 else "are"
+        few = f"only {plural(found.cold, 'sampled file')} {verb} not in memory, so the others" if found.cold else ""
+        out.append(f"{few or 'its files are in memory, so they'} were read past the page cache")
     return out + _decoding_text(report.decoding, any(one.name == DATASET for one in report.results))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.preflight.dataset import Demand, Supply, forecast
+from iotop_ai.model.preflight.dataset import Dataset, Demand, Supply, forecast
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.present.preflight.dataset import forecast_text
+from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,16 @@ def test_the_cores_that_decode(workers: int, cores: float, words: str) -> None:
     found = forecast(demand, Supply(500, 5000, decode_s=0.01, cached=1.0), fits=False)
     (line, *_) = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=found))
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("cold", "words"),
+    [
+        (0, "its files are in memory, so they were read past the page cache"),
+        (1, "only 1 sampled file is not in memory, so the others were read past the page cache"),
+        (15, "only 15 sampled files are not in memory, so the others were read past the page cache"),
+    ],
+)
+def test_files_in_memory(cold: int, words: str) -> None:
+    dataset = Dataset(40, 40 << 20, complete=True, sampled=40, cold=cold, past=True)
+    assert words in dataset_text(Report(Place("/data"), 0, dataset=dataset))
