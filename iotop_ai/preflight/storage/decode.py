@@ -13,6 +13,7 @@ from pathlib import Path
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
+from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.preflight.dataset import Decoding
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
@@ -55,6 +56,8 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, going: Callable[[]
                     with suppress(subprocess.TimeoutExpired):
                         child.communicate(timeout=_KILLED_S)
                     return Decoding(why=f"decoding took more than {_TIMEOUT_S:g} s")
+        if child.returncode < 0:
+            return Decoding(why=f"decoding was ended by {how_it_ended(child.returncode)}")
         found = Decoding(**json.loads(out))
     except (OSError, ValueError, TypeError):
         return Decoding(why=f"{clean(python)} does not run")

@@ -348,6 +348,10 @@ def in_process(path: Path, **more: object) -> tuple[Session, list[News]]:
     return Session(request, emit, Stop(), Clock()), news
 
 
+def test_a_decoder_that_crashes_names_the_signal(tmp_path: Path) -> None:
+    assert decoded(stand_in(tmp_path, "kill -KILL $$")) == Decoding(why="decoding was ended by SIGKILL")
+
+
 def test_a_slow_decoder_is_waited_for_with_a_sign_of_life(tmp_path: Path) -> None:
     data, began, go, got = (tmp_path / name for name in ("data", "began", "go", "got"))
     data.mkdir()
