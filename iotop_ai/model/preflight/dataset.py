@@ -29,6 +29,11 @@ class Decoding(NamedTuple):
         """CPU seconds a file; None unknown."""
         return self.cpu_s / self.files if self.files else None
 
+    @property
+    def unmeasured(self) -> bool:
+        """Whether there are pictures whose decoding takes an unknown time."""
+        return not self.files and bool(self.failed or self.why)
+
 
 class Dataset(NamedTuple):
     """The files of a dataset.

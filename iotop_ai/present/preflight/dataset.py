@@ -73,7 +73,8 @@ def forecast_text(report: Report) -> list[str]:
     text = f"forecast: {workers} at {count(demand.samples_per_s)} samples/s {_needs(demand)} {needed}"
     if found is None:
         return [f"{text}; ? what the storage gives was not measured"]
-    out = [f"{text}; {_given(demand, found)}: expect {percent(found.first)} % of the GPU"]
+    most = "at most " if report.decoding.unmeasured else ""
+    out = [f"{text}; {_given(demand, found)}: expect {most}{percent(found.first)} % of the GPU"]
     if found.later is not None and percent(found.later) != percent(found.first):
         out[0] += f" in the first epoch, then {percent(found.later)} % from memory"
     if found.workers is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.preflight.dataset import Dataset, Demand, Supply, forecast
+from iotop_ai.model.preflight.dataset import Dataset, Decoding, Demand, Supply, forecast
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
@@ -37,3 +37,19 @@ def test_the_cores_that_decode(workers: int, cores: float, words: str) -> None:
 def test_files_in_memory(cold: int, words: str) -> None:
     dataset = Dataset(40, 40 << 20, complete=True, sampled=40, cold=cold, past=True)
     assert words in dataset_text(Report(Place("/data"), 0, dataset=dataset))
+
+
+@pytest.mark.parametrize(
+    ("decoding", "words"),
+    [
+        (Decoding(), "expect 50 % of the GPU"),
+        (Decoding("Pillow 11.0.0", files=3, failed=1, cpu_s=0.0), "expect 50 % of the GPU"),
+        (Decoding(why="decoding took more than 15 s"), "expect at most 50 % of the GPU"),
+        (Decoding("Pillow 11.0.0", failed=3), "expect at most 50 % of the GPU"),
+    ],
+)
+def test_without_the_time_of_decoding_the_forecast_is_the_most(decoding: Decoding, words: str) -> None:
+    demand = Demand(1000, 8, 1 << 20, 8.0)
+    found = forecast(demand, Supply(500, 500), fits=False)
+    (line, *_) = forecast_text(Report(Place("/data"), 0, decoding=decoding, demand=demand, forecast=found))
+    assert words in line
