@@ -122,9 +122,11 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
             text = f"metadata of {' and '.join(versions)} in {folder}: an installation broke off"
             remedy = f"{facts.command} -m pip install --force-reinstall {shlex.quote(found[0].name)}"
             yield Check("python", f"{name} twice", FAIL if name in CORE else WARN, text, remedy)
-    if len(facts.numpies) > 1:
+    # An environment's own numpy hides the system's on purpose (venv --system-site-packages).
+    if len(facts.numpies) > 1 and not (facts.prefix and facts.numpies[0].startswith(f"{facts.prefix}/")):
         text = f"numpy of {facts.numpies[0]} hides that of {', '.join(facts.numpies[1:])}"
-        yield Check("python", "numpy", WARN, text, "unset PYTHONPATH")
+        of_user = "/.local/lib/python" in facts.numpies[0]
+        yield Check("python", "numpy", WARN, text, "export PYTHONNOUSERSITE=1" if of_user else "unset PYTHONPATH")
 
 
 def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
@@ -138,8 +140,14 @@ def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
     if twice:
         stem, majors = next(iter(twice.items()))
         text = f"{stem} is there for CUDA {' and '.join(sorted(majors))}: which one loads depends on the order"
-        old = " ".join(shlex.quote(f"{stem}-cu{min(majors, key=int)}") for stem, majors in twice.items())
-        yield Check("python", "CUDA libraries", WARN, text, f"{facts.command} -m pip uninstall {old}")
+        of_torch = facts.torches[0].cuda.partition(".")[0] if facts.torches else ""
+        others = [
+            shlex.quote(f"{stem}-cu{major}")
+            for stem, majors in twice.items()
+            for major in majors
+            if major != (of_torch if of_torch in majors else max(majors, key=int))
+        ]
+        yield Check("python", "CUDA libraries", WARN, text, f"{facts.command} -m pip uninstall {' '.join(others)}")
 
 
 def _conda(facts: PythonFacts) -> Iterator[Check]:

@@ -8,7 +8,7 @@ from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.machine.memory import MemoryState
 from iotop_ai.model.preflight.environment.check import Check, State, exit_code
 from iotop_ai.model.preflight.environment.host import INFINITE, HostFacts, Terminal
-from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, release
+from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, Torch, release
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 from iotop_ai.preflight.environment.judge_gpu import judge_gpu
@@ -147,6 +147,36 @@ def test_a_wheel_fits_this_python(tags: tuple[str, ...], fits: bool) -> None:
         packages=(Package("numpy", "1.26", tags=tags),),
     )  # fmt: skip
     assert faults(list(judge_packages(facts))) == ([] if fits else ["wheels"])
+
+
+@pytest.mark.parametrize(
+    ("cuda", "others"),
+    [
+        ("11.8", "nvidia-cublas-cu12 nvidia-cudnn-cu12"),
+        ("12.4", "nvidia-cublas-cu11 nvidia-cudnn-cu11"),
+        ("13.0", "nvidia-cublas-cu11 nvidia-cudnn-cu11"),
+        ("", "nvidia-cublas-cu11 nvidia-cudnn-cu11"),
+    ],
+)
+def test_the_cuda_libraries_of_torch_stay(cuda: str, others: str) -> None:
+    names = (f"nvidia-{name}-cu{major}" for name in ("cublas", "cudnn") for major in (11, 12))
+    facts = PythonFacts("/p", packages=tuple(Package(name, "1") for name in names), torches=(Torch("/t", "2", cuda),))
+    (check,) = (check for check in judge_packages(facts) if check.name == "CUDA libraries")
+    assert check.remedy == f"/p -m pip uninstall {others}"
+
+
+@pytest.mark.parametrize(
+    ("first", "remedy"),
+    [
+        ("/env/lib/python3.11/site-packages/numpy", None),
+        ("/home/me/.local/lib/python3.11/site-packages/numpy", "export PYTHONNOUSERSITE=1"),
+        ("/opt/mine/numpy", "unset PYTHONPATH"),
+    ],
+)
+def test_the_numpy_that_hides_another(first: str, remedy: str | None) -> None:
+    facts = PythonFacts("/p", prefix="/env", numpies=(first, "/usr/lib/python3/dist-packages/numpy"))
+    remedies = [check.remedy for check in judge_packages(facts) if check.name == "numpy"]
+    assert remedies == ([] if remedy is None else [remedy])
 
 
 def test_a_remedy_has_condas_own_names() -> None:
