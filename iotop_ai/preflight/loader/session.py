@@ -91,6 +91,7 @@ class Session:
 
     def _run(self, show: Callable[[int], None]) -> Run:
         while True:
+            ended = self._child.poll()  # before the read, so that this reads its last news
             for news in self._receive(LOOK_MS):
                 kind = news["news"]
                 if kind == "done":
@@ -100,11 +101,7 @@ class Session:
                 if kind in ("error", "refused"):
                     return self._failed(news)
                 self._take(kind, news)
-            ended = self._child.poll()
             if ended is not None:
-                for news in self._receive(0):
-                    if news["news"] in ("error", "refused"):
-                        return self._failed(news)
                 return self._failed({}, returncode=ended)
             self._watch.look()
             self._watch.sample_memory(self._batches if self._started else 0)

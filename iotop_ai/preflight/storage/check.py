@@ -80,8 +80,9 @@ class StorageCheck:
             start_new_session=True,
         )
         assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(request._asdict()).encode() + b"\n")
-        self._child.stdin.close()
+        with suppress(BrokenPipeError):  # a child that ended at once has no news
+            self._child.stdin.write(json.dumps(request._asdict()).encode() + b"\n")
+            self._child.stdin.close()
 
     @property
     def pid(self) -> int:

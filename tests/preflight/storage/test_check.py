@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,7 @@ from iotop_ai.model.preflight.storage import (
     Target,
     plan,
 )
+from iotop_ai.preflight.storage import check as parent
 from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.own_file import own_name
@@ -55,6 +57,16 @@ def running(
 def news_of(path: Path, phases: tuple[Phase, ...] = SHORT, engine: str = "own", **more: object) -> list[News]:
     with running(path, phases, engine, **more) as check:
         return list(check.news())
+
+
+def test_a_child_that_ends_at_once_is_an_early_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(_command: list[str], **more: Any) -> subprocess.Popen[bytes]:
+        child = subprocess.Popen(["true"], **more)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        return child
+
+    monkeypatch.setattr(parent, "start", ended)
+    assert news_of(tmp_path) == [End(error="the reading process ended early")]
 
 
 def results(news: list[News]) -> list[Measured]:

@@ -1,0 +1,37 @@
+"""The caller's end of a configuration's process."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.preflight.loader.run import Configuration, Steady
+from iotop_ai.preflight.loader.session import Request, Session
+
+DONE = {"news": "done", "batches": 8, "samples": 64, "seconds": 1.0, "first_batch_s": 0.5}
+
+
+def test_the_result_of_a_process_that_has_ended_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho '{json.dumps(DONE)}'\n")
+    python.chmod(0o755)
+    request = Request(str(python), "mine", "make", str(tmp_path), os.environ, 1.0, 10.0)
+    session = Session(request, Configuration(0, 8), Root(), Clock())
+    receive = session._receive
+
+    def too_early(wait_ms: int) -> list[dict[str, Any]]:
+        """Reads nothing, and the process ends meanwhile."""
+        monkeypatch.setattr(session, "_receive", receive)
+        session._child.wait(10)
+        return []
+
+    monkeypatch.setattr(session, "_receive", too_early)
+    run = session.run(lambda batches: None)
+    assert run.failure is None
+    assert run.steady == Steady(8, 64, 1.0, 0.5)
