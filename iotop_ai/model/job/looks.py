@@ -117,6 +117,8 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
     if main == NET:
         return "main_net", None
     if main == HIDDEN:
+        if look.autograd:
+            return "backward", None
         found = split_look(look, threads=loading is not Loading.NAMED)
         return ("hidden", None) if found is None else ("waits", found)
     if main == OTHER:

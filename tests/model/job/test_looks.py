@@ -70,6 +70,8 @@ DISKS, NETWORK, CPU, OTHER_WAIT = Split(disk=1.0), Split(network=1.0), Split(cpu
         (look(HIDDEN, READER), NAMED, "waits", DISKS),
         (look(HIDDEN, IDLE, threads=(RUNNING,)), NAMED, "hidden", None),
         (look(HIDDEN, threads=(RUNNING,)), ITSELF, "waits", CPU),
+        (look(HIDDEN, IDLE, autograd=True), NAMED, "backward", None),
+        (look(HIDDEN, READER, autograd=True), NAMED, "backward", None),
         # PyTorch in a futex: blocking synchronisation, unless the pin thread sleeps at an empty result queue.
         (look(FUTEX, READER, DECODER), NAMED, "resting", None),
         (look(FUTEX, READER, DECODER, pin=FUTEX), NAMED, "resting", None),
