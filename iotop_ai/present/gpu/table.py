@@ -199,8 +199,8 @@ def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
     if first is None:
         return UNDEFINED, "none"
     text = first.text
-    if gpu.rates is not None and text.startswith(known := figures(gpu.rates)):
-        rest = text.removeprefix(known)
+    if gpu.rates is not None and text.startswith(start := figures(gpu.rates)):
+        rest = text.removeprefix(start)
         text = rest[2:] if rest.startswith("; ") else rest.partition(": ")[2] or "busy in part"
     return text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(first.token, "dim")
 

@@ -225,7 +225,7 @@ def test_a_driver_whose_library_needs_a_missing_one_is_not_absent(asker: Callabl
     missing, library = tmp_path / "libmissing.so", tmp_path / "libnvidia-ml.so.1"
     for made in (missing, library):
         needs = [] if made is missing else ["-Wl,--no-as-needed", str(missing)]
-        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-x", "none", *needs, "-o", made], check=True)
+        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-x", "none", *needs, "-o", str(made)], check=True)
     missing.unlink()
     reading = asker(library)("first")
     assert reading["status"] == "failed"
