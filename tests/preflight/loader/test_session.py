@@ -19,7 +19,7 @@ DONE = {"news": "done", "batches": 8, "samples": 64, "seconds": 1.0, "first_batc
 
 def test_the_result_of_a_process_that_has_ended_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\necho '{json.dumps(DONE)}'\n")
+    python.write_text(f"#!/bin/sh\nread line\necho '{json.dumps(DONE)}'\n")
     python.chmod(0o755)
     request = Request(str(python), "mine", "make", str(tmp_path), os.environ, 1.0, 10.0)
     session = Session(request, Configuration(0, 8), Root(), Clock())
@@ -28,6 +28,8 @@ def test_the_result_of_a_process_that_has_ended_counts(tmp_path: Path, monkeypat
     def too_early(wait_ms: int) -> list[dict[str, Any]]:
         """Reads nothing, and the process ends meanwhile."""
         monkeypatch.setattr(session, "_receive", receive)
+        assert session._child.stdin is not None
+        session._child.stdin.close()
         session._child.wait(10)
         return []
 
