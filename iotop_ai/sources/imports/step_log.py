@@ -148,15 +148,14 @@ def _from_json(line: str) -> StepPoint | None:
         return None
     if not isinstance(found, dict):
         return None
-    keyword = next((key for key in _STEP_KEYS if type(found.get(key)) is int), "")
-    step: int = found.get(keyword, -1)
-    if not 0 <= step < 1 << 62:
+    keyword = next((key for key in _STEP_KEYS if type(found.get(key)) is int), None)
+    if keyword is None or not 0 <= found[keyword] < 1 << 62:
         return None
     rank = next((str(found[key]) for key in _RANK_KEYS if type(found.get(key)) is int), "")
     phases = [found[key] for key in _PHASE_KEYS if isinstance(found.get(key), str)]
     series = StepSeries(not any(map(_EVALUATION.search, phases)), rank, keyword)
     wall_ns = next((ns for key in _EPOCH_KEYS if (ns := _time_ns(found.get(key))) is not None), None)
-    return StepPoint(step, wall_ns, series=series)
+    return StepPoint(found[keyword], wall_ns, series=series)
 
 
 def _time_ns(value: Any) -> int | None:

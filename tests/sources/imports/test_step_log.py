@@ -33,6 +33,7 @@ def read(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[st
         ("[2026-11-22 20:41:03.120] Epoch 1 | Step: 40/900 | loss 0.5", StepPoint(40, AT)),
         ("2026-11-22T20:41:03.120 INFO iteration 40: lm loss 4.2", StepPoint(40, AT)),
         ("global_step=40, lr=0.1", StepPoint(40, None)),
+        ('{"": "x"}\nstep 40', StepPoint(40, None)),
         ("Epoch: [0][ 40/1563]  batch 40  Time 0.3", StepPoint(40, None)),
         ('{"step": 40, "timestamp": 1795379263.12, "loss": 1}', StepPoint(40, 1795379263120000000)),
         ('{"loss": 1, "global_step": 40, "ts": "2026-11-22 20:41:03.120"}', StepPoint(40, AT)),
