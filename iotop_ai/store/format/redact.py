@@ -21,6 +21,8 @@ _INTERPRETER = re.compile(
 
 _MAY_TAKE_VALUE = re.compile(r"--?\w[\w-]+|-[WXoOrIp]")
 """An option that may take the next argument as its value; that argument is the script only with a script's ending."""
+_CODE_OPTION = re.compile(r"-[A-Za-z]{0,3}c|-e")
+"""An option before code, alone or behind other letters: -c, bash -lc, perl -e."""
 _SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")
 
 
@@ -43,7 +45,7 @@ def command_names(cmdline: tuple[str, ...]) -> tuple[str, ...]:
                 if re.fullmatch(r"[\w.]+", module):
                     out += ["-m", module]
                 break
-            if argument in ("-c", "-e"):
+            if _CODE_OPTION.fullmatch(argument):
                 out.append(argument)
                 break
             if not argument.startswith("-"):
