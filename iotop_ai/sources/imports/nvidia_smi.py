@@ -34,26 +34,26 @@ ORIGIN = "nvidia-smi"
 _NS = 1_000_000_000
 _MIB = 1 << 20
 _MOST_GPUS = 256
-_MOST = 1e12
-"""A larger value is damage, in any of nvidia-smi's units."""
+_MOST, _MOST_MJ = 1e12, 1e15
+"""A larger value is damage, in any of nvidia-smi's units; energy adds up to more: 700 W are 1e12 mJ in 17 days."""
 _SAMPLED = 50
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
 
 
-def number(text: str) -> float | None:
+def number(text: str, most: float = _MOST) -> float | None:
     """A number with or without unit; None for [N/A], [Not Supported] and the like. Raises ValueError."""
     found = _NUMBER.fullmatch(text)
-    if found is not None and abs(value := float(found[1])) < _MOST:
+    if found is not None and abs(value := float(found[1])) < most:
         return value
     if not text or (text[0] == "[" and text[-1] == "]") or text == "N/A" or _LOST.fullmatch(text):
         return None
     raise ValueError
 
 
-def _scaled(scale: int) -> Callable[[str], int | None]:
+def _scaled(scale: int, most: float = _MOST) -> Callable[[str], int | None]:
     def read(text: str) -> int | None:
-        value = number(text)
+        value = number(text, most)
         return None if value is None else round(value * scale)
 
     return read
@@ -84,7 +84,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "power.draw.instant": ("power_mw", _MILLI),
     "power.limit": ("power_limit_mw", _MILLI),
     "enforced.power.limit": ("power_limit_mw", _MILLI),
-    "total_energy_consumption": ("energy_mj", _WHOLE),
+    "total_energy_consumption": ("energy_mj", _scaled(1, _MOST_MJ)),
     "clocks.sm": ("sm_mhz", _WHOLE),
     "clocks.current.sm": ("sm_mhz", _WHOLE),
     "clocks.max.sm": ("sm_max_mhz", _WHOLE),

@@ -66,6 +66,18 @@ def test_a_lost_gpu_is_failed_and_says_why() -> None:
     assert table[SECOND].value is None
 
 
+def test_the_energy_of_months_is_not_damage(tmp_path: Path) -> None:
+    path = tmp_path / "gpus.csv"
+    path.write_text(
+        "timestamp, index, total_energy_consumption [mJ]\n"
+        "2026/11/21 09:32:17.123, 0, 900000000000000 mJ\n"
+        "2026/11/21 09:32:18.123, 0, 900000000500000 mJ\n"
+    )
+    tables = [one.gpu.value or {} for one in nvidia_smi_snapshots(str(path), WANTED)]
+    states = [table["0"].value for table in tables]
+    assert [state and state.energy_mj for state in states] == [900_000_000_000_000, 900_000_000_500_000]
+
+
 def test_rates_are_the_logged_levels() -> None:
     *_, frame = frames(nvidia_smi_snapshots(str(LOG), WANTED))
     rates = frame.sample.gpu.value
