@@ -199,10 +199,12 @@ class LiveSource:
         """Read all that is due. late_ns: how late this tick began."""
         step = step_ns(self._interval_s)
         at_ns, wall_ns = (ns - ns % step for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
+        # Asked before the loop: begin, on another thread, may add collectors after it.
+        slow_read = self._slow is not None
         readings: dict[str, Reading[Any]] = {}
         for paced in self._collectors:
             readings[paced.field] = self._read(paced, at_ns, step)
-        if self._slow is None:
+        if not slow_read:
             for name, reason in _LATER.items():
                 readings[name] = Reading(None, Status.PENDING, reason, "", at_ns)
         if not self._settings.smart:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 from statistics import median
@@ -12,6 +13,7 @@ from statistics import median
 import pytest
 
 from iotop_ai.collectors.io.monitor_sockets import send_mark
+from iotop_ai.collectors.schedule import ScheduledCollector
 from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import MOST_EVENTS, NOT_RECORDED
@@ -88,6 +90,21 @@ def test_the_first_snapshot_does_not_wait_for_slow_collectors(monkeypatch: pytes
         time.sleep(0.02)
     assert descriptors() <= before
     assert threading.active_count() <= threads
+
+
+def test_slow_collectors_that_start_while_the_first_snapshot_is_taken_are_pending_in_it() -> None:
+    source = LiveSource(QUICK, soon=True)
+
+    class Begins(list[ScheduledCollector]):
+        """Another thread begins right after the last collector is read."""
+
+        def __iter__(self) -> Iterator[ScheduledCollector]:
+            yield from super().__iter__()
+            source.begin()
+
+    source._collectors = Begins(source._collectors)
+    assert source.snapshot().gpu.status is Status.PENDING
+    source.close()
 
 
 def test_slow_collectors_start_with_the_second_snapshot() -> None:
