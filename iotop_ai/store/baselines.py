@@ -30,8 +30,6 @@ _LARGEST = 4 << 20
 _MOST_MINUTES = 100_000
 _PART_S = PART_NS // 10**9
 
-Known = Mapping[str, DeviceBaseline]
-
 
 class Baselines:
     """The file in one state folder."""
@@ -53,21 +51,24 @@ class Baselines:
                 out[serial] = DeviceBaseline(sizes=(here[0], here[1], here[2]))
         return out
 
-    def keep(self, learned: Known, infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
-        """Write the baselines of these disks, and keep those of others; False without any. Raises OSError."""
+    def keep(self, own: Mapping[str, DeviceBaseline], infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
+        """Write this session's baselines beside the kept ones of other disks; False without any. Raises OSError.
+
+        own: by serial number.
+        """
         serials = {info.serial for info in infos.values() if info.serial}
-        own = {
+        written = {
             serial: (wall_s, [_kept(size, at_ns // PART_NS, wall_s) for size in one.sizes])
-            for serial, one in learned.items()
+            for serial, one in own.items()
             if serial in serials and any(size.minutes for size in one.sizes)
         }
-        if not own:
+        if not written:
             return False
         try:
             known = self._entries()
         except ValueError:  # a damaged file is replaced
             known = {}
-        whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **own}
+        whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **written}
         newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST]
         self._write({"format": FORMAT, "devices": dict(newest)})
         return True

@@ -76,7 +76,7 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
 
 
 def _ended(spans: Spans) -> Spans:
-    """Cut words without an open bracket, and without a last word that asks for another."""
+    """Cut words without an open bracket, and without a last word that needs another after it."""
     text = _closed(text_of(spans)).rstrip(" ,;:")
     while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
         text = text[:word_at].rstrip(" ,;:")
@@ -212,7 +212,7 @@ def headline_of(finding: Finding) -> Spans:
 
 
 def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: Finding) -> Spans:
-    """A class has words of its own for a job with sampled tasks."""
+    """The words of a finding; of_job: those for a job with sampled tasks, where its class has them."""
     a = dict(finding.args)
     if finding.class_id in plain and not (verdict_words.of_job(a) and finding.class_id in of_job):
         return plain[finding.class_id](a)
@@ -307,7 +307,7 @@ _SIGNALS = {"not root": "other users' I/O", "PSI off": "pressure (PSI is off)", 
 
 
 def _signal(clause: str) -> str:
-    """The name of what a clause about a missing signal group says is missing; the reasons page has the clause."""
+    """The short name of a missing signal group; the reasons page has the whole clause."""
     return _SIGNALS.get(clause) or clause.partition(":")[0].removeprefix("no ")
 
 
@@ -321,7 +321,7 @@ def because(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def second(verdict: Verdict, frame: Frame) -> Spans:
-    """The second finding, with a very slow disk that no finding names before it; [] when there is neither."""
+    """The second finding, after a very slow disk that no finding names; [] without either."""
     other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
     if slow is None or any(_names(finding, slow) for finding in verdict.findings):
@@ -338,7 +338,7 @@ def _names(finding: Finding, slow: SlowDisk) -> bool:
 
 
 def ruled_out(verdict: Verdict, frame: Frame | None = None) -> Spans:
-    """Why it is something else not: "the disk, the CPU: trainer never waits; GPU-bound: GPU 22 % busy"."""
+    """Why other causes are ruled out: "the disk, the CPU: trainer never waits; GPU-bound: GPU 22 % busy"."""
     by_reason: dict[str, list[str]] = {}
     for reason in verdict.primary.ruled_out:
         by_reason.setdefault(why_text(reason), []).append(_CAUSES.get(reason.class_id, reason.class_id))
@@ -389,7 +389,7 @@ def confidence(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def loss(verdict: Verdict, frame: Frame) -> Spans:
-    """The loss of the GPUs: "6.2 GPU-h lost/h"; [] without any."""
+    """The GPU time lost: "6.2 GPU-h lost/h"; [] without any."""
     gpus = number(dict(verdict.primary.args), "gpus")
     lost = (gpus or 0.0) * (verdict.primary.lost_ratio or 0.0)
     return [] if not lost else [_strong(units.figure(lost)), Span(" GPU-h lost/h", "dim")]

@@ -50,7 +50,7 @@ def _nothing_slow(a: Args) -> Spans:
 
 
 def _without_job(a: Args) -> Spans:
-    """CALM and BUSY: what is at its limit, with its name."""
+    """The headline of CALM and BUSY: it names the disk, CPUs or memory at its limit."""
     limit = word(a, "limit")
     if limit == "disk":
         return [plain("disk "), bad(word(a, "device")), plain(" is at its limit: "),
@@ -67,7 +67,7 @@ def _without_job(a: Args) -> Spans:
 
 
 def _because_limit(a: Args) -> Spans:
-    """What loads the thing that is at its limit."""
+    """The load on the disk, the CPUs or the memory at its limit."""
     if word(a, "limit") == "disk":
         out = [plain("it answers in "), *latency(a), COMMA, plain("reads "),
                strong(rate(number(a, "read_bytes_per_s"))), COMMA, plain("writes "),

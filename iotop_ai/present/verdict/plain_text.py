@@ -48,7 +48,7 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
 
 
 def in_plain_ascii(text: str) -> str:
-    """A sentence of the screen without its two signs beyond ASCII."""
+    """A sentence of the screen with its two signs beyond ASCII replaced."""
     return text.replace("›", ">").replace("≤", "<=")
 
 

@@ -28,7 +28,7 @@ KEYS = (
     *("reason.back", "reason.up", "reason.copy", "reason.acknowledge", "reason.job", "detail.next_verdict"),
     *("reason.help", "app.quit"),
 )
-"""The last row; the last ones go first where it is short."""
+"""Keys of the last row; a narrow screen drops the last ones first."""
 TALL, WIDE = 40, 120
 _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
@@ -170,7 +170,7 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
 
 
 def _considered(frame: Frame, width: int, seen: tuple[Considered, ...]) -> list[Line]:
-    """Other classes with a sign of them, and those without any."""
+    """The other classes that show a sign, and the names of the classes that show none."""
     silent = without_a_sign(frame.verdict, seen)
     out = [rule(width, "considered", [Span("sure of it", "dim")])]
     for one in seen:
@@ -209,7 +209,7 @@ def _cures(width: int, first: Finding) -> list[Line]:
 
 
 def _state_at(states: Sequence[tuple[int, str]], at_ns: int) -> str:
-    """The state that stood then; "" when unknown."""
+    """The state at that time; "" when unknown."""
     return next((word for since, word in reversed(states) if since <= at_ns), "")
 
 

@@ -33,9 +33,9 @@ MEANINGS = {
     "time": "14:32:05",
     "colour": "of the state: red, yellow, green, cyan, magenta or default; for tmux #[fg={colour}]",
 }
-"""Fields of --format; an unknown one is "?", one that does not apply is empty."""
+"""Fields of --format; an unknown value is "?", one that does not apply is empty."""
 NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
-"""The fields of a verdict on a job that is not seen."""
+"""The verdict's fields where the job in question is not seen."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
 _FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")
 

@@ -27,9 +27,9 @@ _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if 
 class ImportOptions(NamedTuple):
     """The user's options for a log.
 
-    start_ns: Unix time of its first report, None as logged. interval_s: between two, None as logged. keep_first: the
-    first report is an interval too (``iostat -y``). host: the machine's name where the log has none. zone: of times
-    without an offset, None for this machine's.
+    start_ns: Unix time of its first report, None as logged. interval_s: between two reports, None as logged.
+    keep_first: the first report is an interval too (``iostat -y``). host: the machine's name where the log has none.
+    zone: of times without an offset, None for this machine's.
     """
 
     start_ns: int | None = None
@@ -74,8 +74,8 @@ def read_moment(text: str) -> Moment | None:
 def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
     """Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date.
 
-    before_ns: of the log's time before. At the end of summer time an hour comes twice: it is the second one where the
-    first one would lie before that time.
+    before_ns: the log's previous time. At the end of summer time an hour comes twice: the second one is meant where the
+    first would lie before that time.
     """
     a, b, c = moment.numbers
     year, month, day = (a, b, c) if moment.by_year else (c, b, a) if moment.by_day or day_first else (c, a, b)
@@ -87,7 +87,7 @@ def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: i
             zone = timezone(timedelta(seconds=away))
         ns = _unix_ns(when, moment.microseconds, zone)
         if before_ns is not None and ns < before_ns - _SET_BACK_NS:
-            # Of a time that does not come twice, this is the same or an earlier one.
+            # For a time that does not come twice, fold=1 gives the same or an earlier one.
             ns = max(ns, _unix_ns(when.replace(fold=1), moment.microseconds, zone))
         return ns
     except (ValueError, OverflowError):

@@ -20,14 +20,14 @@ class DateOrder(NamedTuple):
 
 
 class DateOrderFinder:
-    """Sees the dates of a log one by one."""
+    """Finds the order from the dates of a log, which it gets one by one."""
 
     def __init__(self) -> None:
         self._last: Moment | None = None
         self._known: bool | None = None
         self._differs = False
         self._days = {True: 0, False: 0}
-        """Days between dates that follow each other, summed, if the day is first and if it is not."""
+        """Sum of the days between successive dates, if the day is first and if it is not."""
 
     def see(self, moment: Moment | None) -> None:
         """Take the next date."""
@@ -35,7 +35,7 @@ class DateOrderFinder:
             return
         first, second, _ = moment.numbers
         if first > _MONTHS or second > _MONTHS:
-            # A day first counts more: the other one may be damage.
+            # A number that shows the day first counts more: the contrary one may be damage.
             self._known = self._known or first > _MONTHS
         self._differs = self._differs or first != second
         last, self._last = self._last, moment
@@ -57,7 +57,7 @@ class DateOrderFinder:
         return DateOrder(False, "nothing in it shows the order")
 
     def _is_of(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
-        """Whether the last date, read so, is about that of the file."""
+        """Whether the last date, in this order, is about that of the file."""
         assert self._last is not None  # the caller has checked
         try:
             day_ns = moment_ns(self._last._replace(seconds=0), day_first, zone)

@@ -30,7 +30,7 @@ class StepEvent(NamedTuple):
 
 
 def is_event_file(begin: bytes) -> bool:
-    """Whether a file that begins so is one: its first record is a short "brain.Event:2"."""
+    """Whether a file that begins with these bytes is an event file: its first record is a short "brain.Event:2"."""
     return b"brain.Event:" in begin[:64]
 
 

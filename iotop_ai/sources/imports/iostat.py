@@ -108,7 +108,7 @@ class CounterBuilder:
         if amount is None:
             return None
         # In millionths, in which floats printed with two decimals add up exactly. Rounded, since iostat prints some
-        # 1 as 0.99; the rest may so be negative, but never makes a counter fall.
+        # 1 as 0.99; the rest may thus be negative, but never makes a counter fall.
         due = self._rest.get(name, 0) + round(amount * _MICRO)
         grown = (due + _MICRO // 2) // _MICRO
         self._rest[name] = due - grown * _MICRO
@@ -154,8 +154,8 @@ def _times(rate: float | None, by: float | None) -> float | None:
 def assumed_start(
     summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None, day_first: bool
 ) -> tuple[int, str]:
-    """(start of a log without times, how it was found): its last report is as old as the file, if the date agrees with
-    that of its banner; else it begins with that day.
+    """(start of a log without times, how it was found). The last report is as old as the file, if the banner's date
+    agrees; else the log begins with that date.
     """
     start_ns = written_ns - round((summary.reports - 1) * interval_s * _NS)
     if summary.day is None:
@@ -210,8 +210,9 @@ class _Import:
         self._seq = 0
         self._at_ns = 0
         self._wall_ns = 0
-        self._meters: dict[BlockKey, CounterBuilder] = {}
-        self._seen: dict[str, int] = {}
+        self._builders: dict[BlockKey, CounterBuilder] = {}
+        self._generations: dict[str, int] = {}
+        """How often each device went missing."""
         self._columns: frozenset[str] = frozenset()
 
     def snapshots(self) -> Iterator[Snapshot]:
@@ -248,8 +249,8 @@ class _Import:
         self._at_ns = self._wall_ns = start_ns
         self._columns = self._summary.columns[report.run]
         names = self._summary.names[report.run] if self._summary.sparse else report.devices
-        self._seen = {}
-        self._meters = {self._key(name): CounterBuilder() for name in names}
+        self._generations = {}
+        self._builders = {self._key(name): CounterBuilder() for name in names}
         return self._snapshot(report)
 
     def _step(self, logged_ns: int | None) -> float:
@@ -261,20 +262,20 @@ class _Import:
 
     def _key(self, name: str) -> BlockKey:
         """A device's key, a new one after a report without the device."""
-        return BlockKey(name, self._seen.setdefault(name, 0))
+        return BlockKey(name, self._generations.setdefault(name, 0))
 
     def _interval(self, report: Report, seconds: float) -> Snapshot:
         if not self._summary.sparse:
-            for key in [k for k in self._meters if k.name not in report.devices]:
-                del self._meters[key]
-                self._seen[key.name] += 1
+            for key in [k for k in self._builders if k.name not in report.devices]:
+                del self._builders[key]
+                self._generations[key.name] += 1
         for name, rates in report.devices.items():
-            self._meters.setdefault(self._key(name), CounterBuilder()).add_interval(rates, seconds)
+            self._builders.setdefault(self._key(name), CounterBuilder()).add_interval(rates, seconds)
         return self._snapshot(report)
 
     def _snapshot(self, report: Report) -> Snapshot:
         self._seq += 1
-        table = {key: meter.counters(self._columns) for key, meter in self._meters.items()}
+        table = {key: builder.counters(self._columns) for key, builder in self._builders.items()}
         infos = {key.name: device_info(key.name) for key in table}
         return snapshot(
             ORIGIN,

@@ -156,7 +156,7 @@ class _Text:
             raise InputError(f"{self._path}: line {number}: {error}") from None
 
     def end(self) -> Iterator[Report]:
-        """The open report, if it has no torn line, behind which devices may be missing."""
+        """The open report, unless it has a torn line, after which devices may be missing."""
         if self._report is not None and not self._torn:
             yield self._report
         self._report = None
@@ -164,7 +164,7 @@ class _Text:
 
 
 def _json_reports(path: str) -> Iterator[Report]:
-    """Reports of ``iostat -x -o JSON``; of a killed iostat, whose JSON has no end, those that are whole."""
+    """Reports of ``iostat -x -o JSON``; only the whole ones of a killed iostat, whose JSON has no end."""
     with open(open_log(path), "rb") as file:
         if os.fstat(file.fileno()).st_size > LARGEST_JSON:
             raise InputError(f"{path}: more than 128 MiB of JSON; log as text instead")

@@ -101,7 +101,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pcie.link.width.max": ("pcie_max_width", _WHOLE),
     "mig.mode.current": ("mig", _enabled),
 }
-"""nvidia-smi's field names to ours. Where several are for one of ours, the first with a value counts."""
+"""nvidia-smi's field names to ours. Where several map to one of ours, the first with a value counts."""
 _IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
 
 

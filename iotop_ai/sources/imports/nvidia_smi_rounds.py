@@ -13,9 +13,9 @@ from iotop_ai.model.gpu.state import GpuState
 _SAMPLED_ROWS = 4096
 _MS = 1_000_000
 _FACTOR = 3
-"""Two queries are at least so many times farther apart than two rows of one."""
+"""Two queries are at least this many times farther apart than two rows of one query."""
 _QUERY_NS = 500 * _MS
-"""Two rows of one query are mostly less than this apart; more needs more rounds as evidence."""
+"""Two rows of one query are mostly less than this apart; a larger distance needs more rounds as evidence."""
 _SHORTEST_LOOP_NS = 100 * _MS
 """Rows that follow each other faster than this may be GPUs of one query."""
 _MOST_PAUSES = 0.05
@@ -42,7 +42,7 @@ class _Spacing(NamedTuple):
 
 
 def rounds(path: str, rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """The rows of each query. Raises InputError where they do not show which GPU each row is of."""
+    """The rows of each query. Raises InputError where they do not show the GPU of each row."""
     sample = list(islice(rows, _SAMPLED_ROWS))
     rows = chain(sample, rows)
     if not sample or sample[0].identity:
@@ -93,7 +93,7 @@ def _step(before: Row, row: Row) -> int | None:
 
 
 def _spacing(sample: list[Row]) -> _Spacing | None:
-    """How the rounds of a log without names are told apart; None where they cannot be."""
+    """How to separate the rounds of a log without names; None where it is impossible."""
     if any(row.logged_ns is None for row in sample):
         return None
     found = (_step(*pair) for pair in pairwise(sample))

@@ -39,7 +39,7 @@ _FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
 
 
 class StepSeries(NamedTuple):
-    """What a log counts under one name. trains: not in an evaluation. rank: "" where the log has none."""
+    """A count that a log keeps under one name. trains: not in an evaluation. rank: "" where the log has none."""
 
     trains: bool = True
     rank: str = ""

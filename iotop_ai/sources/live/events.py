@@ -25,7 +25,8 @@ def derive_events(
     oom_kill: vmstat's oom_kill grew; with the names of processes that SIGKILL ended. drop_caches: vmstat's
     drop_pagecache or drop_slab grew. process_ended: a trainer or worker of a job ended, in whatever way, or a process
     of ``watched`` ended with a known code other than 0. child_codes: exit code, or minus the signal, by pid of our own
-    children. unlogged: how many of so many kills are not events of the kernel's log.
+    children. unlogged: takes a number of kills and returns how many of them the kernel's
+    log does not have.
     """
     if before is None or before.host.boot_id != after.host.boot_id:
         return []

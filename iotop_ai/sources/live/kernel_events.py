@@ -24,7 +24,7 @@ def bus(address: str) -> str:
 
 
 class KernelEvents:
-    """Joins the two. on_xid: called with each Xid of a known GPU that is in the log first."""
+    """Joins the two sources. on_xid: called with each Xid of a known GPU that the log has first."""
 
     def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
         self._on_xid = on_xid
@@ -40,7 +40,7 @@ class KernelEvents:
         at_ns: int,
         wall_ns: int,
     ) -> list[Event]:
-        """The events of one tick. Those of the log get the tick's time, as the log's clock drifts."""
+        """The events of one tick. Events of the log get the tick's time, as the log's clock drifts."""
         # Kept for a GPU that fell off the bus: the log has its address, and NVML no longer lists it.
         if gpus:
             self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}

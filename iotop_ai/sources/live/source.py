@@ -266,7 +266,7 @@ class LiveSource:
         return self._rounder.reading(paced.field, reading, step)
 
     def _suspended(self) -> int | None:
-        """How long the machine has slept, without the small difference between the readings of two clocks."""
+        """How long the machine has slept; a step below SLEPT_NS is ignored."""
         now_ns, last_ns = self._clock.suspended_ns(), self._suspended_ns
         if last_ns is None or abs(now_ns - last_ns) >= SLEPT_NS:
             self._suspended_ns = now_ns
@@ -338,7 +338,7 @@ class LiveSource:
         self.add_event("mark", text)
 
     def take_steps(self, pid: int, counts: StepCounts) -> None:
-        """Take the totals of a training process that did not come through the socket."""
+        """Take a training process's totals that did not come through the socket."""
         if self._steps is not None:
             self._steps.take(pid, counts)
 
@@ -358,7 +358,7 @@ class LiveSource:
         self._descendants = DescendantTracker(pid)
 
     def child_ended(self, pid: int, code: int) -> None:
-        """Take the exit code of a child process of the monitor, or minus the signal; those of others need root."""
+        """Take the exit code, or minus the signal, of a child of the monitor; those of other processes need root."""
         self._child_codes = {pid: code}
 
     def close(self) -> None:

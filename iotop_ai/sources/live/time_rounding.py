@@ -20,11 +20,9 @@ LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
 """Readings without rates, whose time only shows their age."""
 EXACT = ("processes",)
 """Readings whose value has their time too."""
-
-
 _GRAINS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
 _LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
-"""The other limit is the field behind it."""
+"""The background limit is the next field."""
 
 
 def step_ns(interval_s: float) -> int:
@@ -39,7 +37,7 @@ def _taken(reading: Reading[Any], step: int, value: Any) -> Reading[Any]:
 
 
 def _limits(state: MemoryState) -> MemoryState:
-    """The state with its two dirty limits rounded to 1024 pages, as the kernel computes them from free memory."""
+    """The state with its two dirty limits rounded down to 1024 pages, as the kernel computes them from free memory."""
     threshold, background = state.dirty_threshold_pages, state.dirty_background_pages
     limits = _rounded(threshold), _rounded(background)
     return MemoryState._make((*state[:_LIMIT_AT], *limits, *state[_LIMIT_AT + 2 :]))

@@ -63,7 +63,7 @@ AS_RECORDED = RisingTimes()
 
 
 class RisingClock:
-    """Takes times in, in order. times: of the files that they are of; empty: they are found out."""
+    """Gives the times to use for recorded ones, taken in order. times: of a recording's files; empty: not known yet."""
 
     def __init__(self, times: RisingTimes = AS_RECORDED) -> None:
         self._times = times
@@ -124,7 +124,7 @@ class RisingClock:
 
 
 def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = None) -> Iterator[Snapshot | Keyframe]:
-    """The items with the wall times to use. times: of the files that they are of; None: of a stream.
+    """The items with the wall times to use. times: of the recording's files; None for a stream.
 
     Pre-roll before the first known keyframe stays as it is.
     """

@@ -15,7 +15,7 @@ from iotop_ai.store.read.file import FileRecording
 
 LOOK_S = 0.25
 GRACE_S = 2.0
-"""How long behind an end line the next file of a rotation is waited for."""
+"""How long a reader waits after an end line for the next file of a rotation."""
 _CHUNK = 1 << 20
 _NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)(?:\.gz)?")
 _PART = r"\.(\d{8}T\d{6})(?:[.-](\d+))?"
@@ -50,7 +50,7 @@ def _owner(path: str) -> int | None:
 
 
 def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
-    """A recording behind the older parts that it continues; alone when it begins a session.
+    """A recording after the older parts that it continues; alone when it begins a session.
 
     allow_root: as of ``open_blocks``, for all of them. Raises InputError.
     """
@@ -69,7 +69,7 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 
 
 def _open_live(path: str, allow_root: bool) -> FileRecording:
-    """The newest file, awaited for a moment where older parts show that it may be being rotated."""
+    """The newest file; waits a moment for it where older parts show that a rotation may be under way."""
     for _ in range(round(GRACE_S / LOOK_S)):
         try:
             return FileRecording(path, allow_root=allow_root)
@@ -90,8 +90,8 @@ def _has_parts(path: str) -> bool:
 def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
     """The part after ``done``: the oldest that begins later, the live file last. None if missing.
 
-    wait: sleeps so many seconds while the live file has no keyframe yet; returns True to stop. None: it counts as
-    missing.
+    wait: sleeps for some seconds while the live file has no keyframe yet; returns True to stop. None: such a file
+    counts as missing.
     """
     while True:
         names = parts_of(path)
@@ -140,7 +140,7 @@ def may_grow(part: FileRecording) -> bool:
 class Tail:
     """The lines of an open file from an offset on, also appended ones, until it is closed, replaced or removed.
 
-    path: its name, to see that it was replaced. wait: sleeps so many seconds; returns True to stop.
+    path: its name, to see that it was replaced. wait: sleeps for some seconds; returns True to stop.
     """
 
     def __init__(self, fd: int, path: str, offset: int, wait: Callable[[float], bool]) -> None:

@@ -58,7 +58,7 @@ def blocks_or_totals(
     """The blocks of the wall time from begin to end (both included, None: all), in order: summed, or Items to fold.
 
     Call it where ``same_rules``. Items reach beyond both times; the last yielded are always Items. depth: of the blocks
-    that are not folded. each: of KEYFRAME, of so many blocks one has its keyframe, the others their events only. The
+    that are not folded. each: at depth KEYFRAME, one of this many blocks has its keyframe, the others only events. The
     first and the last block of what was recorded without a gap always have it, and blocks with a job that the keyframe
     before lacks. times: of the parts.
     """

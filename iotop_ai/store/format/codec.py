@@ -4,7 +4,7 @@ hdr      the writer and the machine: first in a file, and again after a reboot o
 ev       an event, before the snap that it belongs to
 snap     a Snapshot: whole in a keyframe ("key"), else the changes since the line before
 verdict  the verdict, where it changed: a cache that holds for the header's stamp
-tally    the verdicts since the last keyframe, summed, right before the next keyframe: such a cache too
+tally    the verdicts since the last keyframe, summed, right before the next keyframe: also a cache
 end      the last line of a file that was closed properly
 """
 
@@ -248,8 +248,8 @@ class Decoder:
     """Reads lines in order, from a header or a keyframe on.
 
     Changes before the first keyframe are skipped; unknown kinds and fields are ignored. budget: shared by the
-    decoders of files that follow each other. states: also a keyframe's state of the fold and its Sample, which take
-    most of its time.
+    decoders of files that follow each other. states: also decode a keyframe's fold state and Sample, which
+    take most of its time.
     """
 
     def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True) -> None:

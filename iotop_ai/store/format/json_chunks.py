@@ -1,6 +1,6 @@
 """JSON text of a record in chunks.
 
-The whole of 10,000 processes is 3 MB of text, and several times that as a tree of lists.
+10,000 processes are 3 MB of text, and several times that as a tree of lists.
 """
 
 from __future__ import annotations

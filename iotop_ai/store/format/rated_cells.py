@@ -1,4 +1,4 @@
-"""How much memory the rates of a Snapshot take: a small line may renew a large table, of which each makes a new one."""
+"""How much memory the rates of a Snapshot take: a small line may renew a large table, whose rates are a new table."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
 
 
 def rated_cells(snapshot: Snapshot, before: Snapshot | None) -> int:
-    """Figures in the tables that are rated anew for a Snapshot, without those of processes. before: the one before."""
+    """Figures in the tables that are rated anew for a Snapshot, processes excluded. before: the last Snapshot."""
     cells = 0
     for name, count in _COUNTS:
         reading = getattr(snapshot, name)
