@@ -31,6 +31,10 @@ _WORDS = {
     "read_bytes_per_s": "read",
     "write_bytes_per_s": "written",
     "received_bytes_per_s": "received",
+    "bytes_per_s": "data moved",
+    "others_bytes_per_s": "data moved by others",
+    "others_ratio": "share of others",
+    "others_cores": "cores used by others",
     "swap_in_bytes_per_s": "swapped in",
     "grown_bytes_per_s": "memory grows",
     "shm_used_ratio": "/dev/shm used",
@@ -60,8 +64,8 @@ _WORDS = {
     "pcie_rx_bytes_per_s": "received by PCIe",
     "pcie_tx_bytes_per_s": "sent by PCIe",
     "critical": "its own report is critical",
-    "read_bytes": "read, of its limit",
-    "read_ios": "reads, of their limit",
+    "read_bytes": "read",
+    "read_ios": "reads",
 }
 _TIME = {
     "compute": "time computing",
@@ -79,6 +83,9 @@ _BELOW = (
 """Ends of metrics that support a finding below their threshold, whatever its class."""
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
 """Metrics that support a loss or an idle class below their threshold, and an OK class above it."""
+
+_AT_LIMIT = (".read_bytes", ".read_ios")
+"""Rates that are evidence only near a cgroup's limit, mostly just below it."""
 
 
 class Fact(NamedTuple):
@@ -101,6 +108,8 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
     sign = "<" if below else ">="
     if one.threshold is not None and round(one.threshold, 3) == _normal(finding):
         sign = "typical"
+    elif finding.class_id == "io_limit" and one.metric.endswith(_AT_LIMIT):
+        sign = "limit"
     elif one.unit == "bool" or one.metric.endswith(".exit_code"):
         sign = "should be"
     elif _any_counts(one):
@@ -110,6 +119,8 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
         standing = UNKNOWN
     elif one.threshold is None:
         standing = PLAIN
+    elif sign == "limit":
+        standing = MET
     elif sign in (">", "should be"):
         standing = MET if one.value != one.threshold else UNMET
     else:

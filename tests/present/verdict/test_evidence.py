@@ -30,6 +30,13 @@ def test_the_standing_of_a_figure() -> None:
     ]
 
 
+def test_a_rate_just_below_its_limit_supports_the_limit() -> None:
+    assert of("io_limit", Evidence("jobs.50.read_bytes", 97 * 2**20 / 10, "B/s", 10 * 2**20)) == [
+        ("9.7 MB/s", "limit 10 MB/s", MET)
+    ]
+    assert of("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [("310 1/s", "limit 300 1/s", MET)]
+
+
 def test_a_time_is_compared_with_the_normal_one() -> None:
     assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3)) == [
         ("87 ms", "typical 1.3 ms", MET)
@@ -49,6 +56,9 @@ def test_a_time_is_compared_with_the_normal_one() -> None:
         ("processes.python.cpu_ratio", "python: on a CPU"),
         ("smart.sda.media_errors", "sda: media errors"),
         ("network.received_bytes_per_s", "received"),
+        ("jobs.50.bytes_per_s", "data moved"),
+        ("disks.sda.others_bytes_per_s", "sda: data moved by others"),
+        ("cpu.others_cores", "cores used by others"),
     ],
 )
 def test_metrics_in_words(metric: str, words: str) -> None:
