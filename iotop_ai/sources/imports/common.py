@@ -139,7 +139,10 @@ def host_of(origin: str, run: int, name: str, kernel: str = "") -> Host:
 _LETTERED = r"(sd|hd|vd|xvd|ub)[a-z]+"
 _KINDS = (
     (
-        re.compile(rf"(?P<disk>{_LETTERED})\d+|(?P<other>(nvme\d+n\d+|mmcblk\d+|nbd\d+|loop\d+|md\d+|ublkb\d+))p\d+"),
+        re.compile(
+            rf"(?P<disk>{_LETTERED}|dasd[a-z]+)\d+|"
+            r"(?P<other>nvme\d+n\d+|(mmcblk|nbd|rbd|pmem|drbd|bcache|loop|md|ublkb|zd)\d+)p\d+"
+        ),
         "partition",
     ),
     (re.compile(r"nvme\d+c\d+n\d+"), "nvme-path"),
