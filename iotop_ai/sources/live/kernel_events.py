@@ -69,9 +69,11 @@ class KernelEvents:
         return out
 
     def _first(self, gpu: str, number: int, at_ns: int) -> bool:
-        new = (gpu, number) not in self._xids
+        if (gpu, number) in self._xids:
+            return False
+        # Repeats do not renew it: a fault that goes on is reported again.
         self._xids[gpu, number] = at_ns
-        return new
+        return True
 
     def unlogged(self, kills: int) -> int:
         """How many of the kills that the kernel counted since the last call are not in its log."""

@@ -33,6 +33,11 @@ def test_an_xid_of_both_is_reported_once_with_the_gpus_uuid_and_the_text_of_the_
     assert [(x.uuid, x.number, x.at_ns) for x in reported] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
 
 
+def test_an_xid_that_goes_on_is_reported_each_5_s() -> None:
+    events = KernelEvents([].append)
+    assert [at for at in range(14) if texts(events, [LOG], [], at)] == [0, 5, 10]
+
+
 def test_a_lost_gpu_is_known_by_its_address() -> None:
     reported: list[XidEvent] = []
     events = KernelEvents(reported.append)
