@@ -125,7 +125,11 @@ def _on_one_scale(pair: list[Graph]) -> list[Graph]:
     if len(pair) == 1:
         return pair
     most = max(pair, key=lambda graph: graph.top)
-    return [one._replace(top=most.top, scale=most.scale, unit=most.unit, text=most.text, of=len(pair)) for one in pair]
+    out = []
+    for one in pair:
+        text = one.text if one.scale == most.scale else most.text  # of an await: "-" depends on its own direction
+        out.append(one._replace(top=most.top, scale=most.scale, unit=most.unit, text=text, of=len(pair)))
+    return out
 
 
 def _of(sample: Sample, key: BlockKey) -> BlockRates | None:

@@ -195,3 +195,12 @@ def test_an_await_of_zero_looks_in_the_graph_as_in_the_table() -> None:
     quick = Disk(disk("sda"), writes=2, write_bytes=8192, write_await=0.0)
     shown = [line.text for line in graph_rows(made(Machine((quick,))), UTC, 80, 4)]
     assert shown[3].startswith(" w_await    <1 ms")
+
+
+def test_on_a_tall_screen_the_direction_without_requests_has_no_await() -> None:
+    both = Disk(disk("sda"), reads=100, read_bytes=MIB, read_await=9.0, writes=9, write_bytes=MIB, write_await=2.0)
+    only_reads = both._replace(writes=0, write_bytes=0)
+    shown = frame(snapshots(lambda i: Machine((only_reads if i > 7 else both,)), 9))
+    lines = [line.text for line in graph_rows(shown, UTC, 80, 13)]
+    assert next(line for line in lines if line.startswith(" r_await")).split()[1] == "9.0"
+    assert next(line for line in lines if line.startswith(" w_await")).split()[1] == "-"
