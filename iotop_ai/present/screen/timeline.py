@@ -24,6 +24,7 @@ _LOOK = {
 }  # fmt: skip
 _WORDY = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
 _GAP, _MARK, _END, _ALERT = " ", "'", "×", "!"
+_SEVERITIES = ("strong", "warn", "bad")
 _DAY_NS = 86_400_000_000_000
 _LEAST = 10
 
@@ -66,12 +67,12 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
         for x in range(column(begin) + 1, column(stop)):
             row_cells[x], ranks[x] = _Cell(_GAP, "dim"), -1
     position = column(frame.snapshot.wall_ns)
+    events = [(wall_ns, _Cell(_MARK, "strong")) for wall_ns, _ in line.marks]
+    events += [(wall_ns, _Cell(_ALERT, "bad" if critical else "warn")) for wall_ns, _, critical in line.alerts]
+    events += [(wall_ns, _Cell(_END, "bad" if bad else "strong")) for wall_ns, _, bad in line.ends]
     # Of two events in one cell the more severe one is drawn.
-    signs = {column(wall_ns): _Cell(_MARK, "strong") for wall_ns, _ in line.marks}
-    for wall_ns, _, critical in sorted(line.alerts, key=lambda alert: alert[2]):
-        signs[column(wall_ns)] = _Cell(_ALERT, "bad" if critical else "warn")
-    for wall_ns, _, bad in sorted(line.ends, key=lambda end: end[2]):
-        signs[column(wall_ns)] = _Cell(_END, "bad" if bad else "strong")
+    events.sort(key=lambda event: _SEVERITIES.index(event[1].token))
+    signs = {column(wall_ns): sign for wall_ns, sign in events}
     for x in (position, *signs):
         ranks[x] = -1
     _put_words(row_cells, ranks, span_ns / room / 1e9)

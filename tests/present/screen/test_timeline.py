@@ -86,6 +86,12 @@ def test_ends_are_drawn_and_a_bad_one_wins_its_cell() -> None:
     assert (text.count("×"), tokens["bad"], "'" in text) == (1, "×", False)
 
 
+def test_a_critical_alert_wins_the_cell_of_a_good_end() -> None:
+    at = BEGIN + 500 * SECOND
+    text, tokens = drawn(LINE._replace(changes=((BEGIN, "OK"),), alerts=((at, "a", True),), ends=((at, "t", False),)))
+    assert (tokens["bad"], "×" in text) == ("!", False)
+
+
 def test_looking_back_it_ends_with_now() -> None:
     assert drawn(LINE, mode="back")[0].endswith(" now ")
 
