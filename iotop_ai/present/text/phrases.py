@@ -32,5 +32,6 @@ def whole_clauses(text: str, room: int) -> str:
     """The sentence without its last clauses, so that it fits; as it is where the first clause does not fit either."""
     if cells(text) <= room:
         return text
-    ends = [end.start() for end in _CLAUSE_END.finditer(text, 1)]
-    return next((text[:i] for i in reversed(ends) if cells(text[:i]) <= room), text)
+    heads = [text[: end.start()] for end in _CLAUSE_END.finditer(text, 1)]
+    whole = (head for head in reversed(heads) if head.count("(") <= head.count(")"))
+    return next((head for head in whole if cells(head) <= room), text)

@@ -26,3 +26,7 @@ def test_a_sentence_loses_its_last_clauses_where_it_does_not_fit(room: int, left
 
 def test_a_sign_at_the_begin_ends_no_clause() -> None:
     assert whole_clauses(", and more", 5) == ", and more"
+
+
+def test_a_clause_does_not_end_within_brackets() -> None:
+    assert whole_clauses("PSI is off (boot with psi=1, or ask the administrator)", 40) == "PSI is off"
