@@ -11,13 +11,16 @@ DEEPEST = 6
 
 
 def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:
-    """The parent of each process whose parent is in the table, too."""
+    """The parent of each process whose parent is in the table, too.
+
+    A stat is read in turns, so its ppid may name an ended parent, whose pid a younger process has by now.
+    """
     by_pid = {key.pid: key for key in table.info}
     out = {}
     for key in table.info:
         stat = table.stat.get(key)
         parent = None if stat is None else by_pid.get(stat.ppid)
-        if parent is not None and parent != key:
+        if parent is not None and parent != key and parent.start_ticks <= key.start_ticks:
             out[key] = parent
     return out
 

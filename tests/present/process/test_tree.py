@@ -73,3 +73,8 @@ def test_every_process_has_one_row_after_its_parent(ppids: dict[int, int]) -> No
 def test_ancestors_are_kept_once() -> None:
     a, b, c = (ProcessKey(n, 0) for n in (1, 2, 3))
     assert with_parents([c, b], {c: b, b: a}) == {a, b, c}
+
+
+def test_a_pid_that_a_younger_process_has_by_now_names_no_parent() -> None:
+    stale = made(Proc(1, "init", ppid=0), Proc(11, "train", ppid=12), Proc(12, "worker", ppid=11))
+    assert [g.mark + g.name for g in groups(stale, TREE)] == ["init", "train", "└ worker"]
