@@ -84,7 +84,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     table = frame.snapshot.processes.value
     every = groups(frame, view)
     if height == 1:
-        return [_sentence(frame, width, every)]
+        return [_sentence(frame, view, width, every)]
     without = _left_out(table, view.no_columns)
     at = _columns(width, without)
     out = [_head(frame, view, width, at)]
@@ -361,7 +361,7 @@ def _footer(
             match = [Span("query ", "dim"), Span(trouble, "unsure")]
         clauses.append(_Clause(match, match))
     elif more > 0:
-        most = _at_most(hidden, view.tree)
+        most = "" if rates_of(frame, view)[0] is None else _at_most(hidden, view.tree)
         clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
     if table.denied:
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
@@ -406,14 +406,16 @@ def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
     return ""
 
 
-def _sentence(frame: Frame, width: int, every: tuple[Group, ...]) -> Line:
+def _sentence(frame: Frame, view: View, width: int, every: tuple[Group, ...]) -> Line:
     """The busiest process in one row: name, bytes, IO-wait, state."""
     table = frame.snapshot.processes.value
     if table is None:
         return reason_row(width, frame.snapshot.processes)
     busy = [g for g in every if g.io]
     if not busy:
-        return row(width, [Span(f" {len(table.info)} processes, none with I/O", "dim")])
+        number = f"{len(table.info)} process{'' if len(table.info) == 1 else 'es'}"
+        none = "" if rates_of(frame, view)[0] is None else ", none with I/O"
+        return row(width, [Span(f" {number}{none}", "dim")])
     group = max(busy, key=lambda g: g.io or 0.0)
     out = [Span(" " + group.label)]
     for word, value in (("read", group.rates.read_bytes_per_s), ("write", group.rates.write_bytes_per_s)):

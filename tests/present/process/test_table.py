@@ -104,6 +104,13 @@ def test_the_footer_counts_the_rest() -> None:
     assert process_rows(made(), UTC._replace(pattern="bob"), 80, 4)[-1].text.startswith(" 2 of 10 match bob")
 
 
+def test_before_the_first_rate_no_row_says_that_there_is_no_io() -> None:
+    first = made(count=1)
+    assert process_rows(first, UTC, 80, 1)[0].text.strip() == "10 processes"
+    footer = process_rows(first, UTC._replace(only_active=True), 80, 6)[-1].text
+    assert footer.startswith(" 10 more; ")
+
+
 def test_sums_since_the_base() -> None:
     machine = Machine(procs=PROCS)
     taken = snapshots(lambda i: machine, 11)
@@ -138,7 +145,7 @@ def test_one_row_names_the_busiest_process() -> None:
     (line,) = process_rows(made(), UTC, 60, 1)
     assert line.text.rstrip() == " worker x4  read 8.0 M/s  IO-wait 75 %  state D"
     (quiet,) = process_rows(made(Proc(1, "bash")), UTC, 60, 1)
-    assert quiet.text.strip() == "1 processes, none with I/O"
+    assert quiet.text.strip() == "1 process, none with I/O"
 
 
 def test_a_new_process_has_an_exact_rate_and_the_first_reading_none() -> None:
