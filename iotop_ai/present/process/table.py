@@ -315,7 +315,7 @@ def _fact(facts: _Facts, id_: str) -> str:
     if facts.known is None:
         return UNKNOWN
     threads, pages = facts.known
-    return {"threads": str(threads), "rss": size(pages * facts.page_bytes)}[id_]
+    return {"threads": count(threads), "rss": size(pages * facts.page_bytes)}[id_]
 
 
 def _wchan(group: Group, table: ProcessTable) -> str:

@@ -111,6 +111,13 @@ def test_before_the_first_rate_no_row_says_that_there_is_no_io() -> None:
     assert footer.startswith(" 10 more; ")
 
 
+def test_a_large_number_of_threads_is_whole() -> None:
+    many = made(*(Proc(100 + n, "worker", read=MIB, threads=200) for n in range(64)))
+    head, row = (line.text for line in process_rows(many, UTC, 240, 5)[:2])
+    end = head.index(" thr ") + 4
+    assert row[:end].split()[-1] == "13k"
+
+
 def test_sums_since_the_base() -> None:
     machine = Machine(procs=PROCS)
     taken = snapshots(lambda i: machine, 11)
