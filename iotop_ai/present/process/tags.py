@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.text.line import cells
 
 Tags = frozenset[ProcessKey]
 
@@ -48,4 +49,4 @@ def tagged_note(tagged: Tags, note: str, room: int) -> str:
     if not tagged:
         return note
     number = f"{len(tagged)} tagged"
-    return next((text for text in (f"{number}, {note}", number) if len(text) <= room), f"{len(tagged)}{ALL}")
+    return next((text for text in (f"{number}, {note}", number) if cells(text) <= room), f"{len(tagged)}{ALL}")

@@ -44,6 +44,7 @@ def test_tagged_rows_show_without_colour_and_are_counted(width: int, ascii_only:
 def test_the_count_is_cut_last() -> None:
     assert tagged_note(frozenset(), "by io", 5) == "by io"
     assert [tagged_note(SOME, "by io", room) for room in (20, 15, 9, 3)] == ["2 tagged, by io"] * 2 + ["2 tagged", "2*"]
+    assert tagged_note(SOME, "/\u8a13\u7df4", 14) == "2 tagged"
 
 
 @pytest.mark.parametrize("changes", [{"sort": "name"}, {"pattern": "spin"}, {"tree": True}, {"reverse": True}])
