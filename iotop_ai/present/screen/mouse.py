@@ -53,7 +53,9 @@ def _key_in(printed: str, x: int) -> str | None:
 
 def sort_at(line: Line, x: int) -> str:
     """The sort key of the title at this column of the process panel's rule; "" without one."""
-    word = next((match for match in _WORD.finditer(line.text) if match.start() <= x < match.end()), None)
+    text = line.text
+    words = ((match[0], cells(text[: match.start()])) for match in _WORD.finditer(text))
+    word = next((word for word, start in words if start <= x < start + cells(word)), None)
     if word is None:
         return ""
-    return "name" if word[0] == "process" else _TITLES.get(word[0].removesuffix("/s"), "")
+    return "name" if word == "process" else _TITLES.get(word.removesuffix("/s"), "")

@@ -6,7 +6,7 @@ from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.key_row import keys_of, keys_rows
 from iotop_ai.present.screen.mouse import key_at, sort_at
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.line import Line, Span
+from iotop_ai.present.text.line import Line, Span, cells
 from tests.present.make import Machine, frame, snapshots
 
 FRAME = frame(snapshots(lambda i: Machine(), 3))
@@ -50,6 +50,12 @@ def test_while_a_filter_is_typed() -> None:
     assert found[line.text.index("keep")] == "enter"
     assert line.text.index("q ?") not in found
     assert line.text.index("x") not in found
+
+
+def test_wide_letters_before_a_title_do_not_shift_it() -> None:
+    line = process_rows(FRAME, View(pattern="\u8a13"), 160, 6)[0]
+    assert "\u8a13" in line.text
+    assert sort_at(line, cells(line.text[: line.text.index("cpu%")]) + 3) == "cpu"
 
 
 def test_text_of_a_key_is_not_trusted() -> None:
