@@ -38,9 +38,9 @@ _OPEN, _ZOOM = ("row.open",), ("panels.zoom",)
 _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
 """What Enter opens on a panel without rows."""
-_CHANGING = ("act.", "health.test", "process.act_")
+_CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
 """Prefixes of the names of actions that change the machine."""
-_LOCAL_ONLY = ("time.record", "interval.longer")
+_LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
 """Actions that a remote source does not have."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
 """The look of an answer's first word."""

@@ -12,7 +12,7 @@ from iotop_ai.present.machine import caches
 from iotop_ai.present.machine.drop_caches_dialog import EVICT, DropView, drop_body
 from iotop_ai.present.screen.dialog import dialog_rows, inner_width
 from iotop_ai.present.screen.help import help_rows
-from iotop_ai.present.screen.key_row import keys_rows
+from iotop_ai.present.screen.key_row import keys_of, keys_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from tests.present.make import frame
@@ -124,5 +124,8 @@ def test_read_only_dims_the_key_and_a_remote_screen_has_none() -> None:
     assert {span.token for span in line.spans if "drop-cache" in span.text} == {"dim"}
     helped = [s for line in help_rows(FRAME, View(readonly=True), 160, 48) for s in line.spans]
     assert {span.token for span in helped if "drop caches" in span.text} == {"mute"}
+    # A read-only check works: it writes nothing.
+    assert {span.token for span in helped if "measure storage" in span.text} == {"dim"}
+    assert not [key for key in keys_of(View(remote=True)) if key.actions == ("act.check",)]
     assert "drop-cache" not in keys_rows(FRAME, View(remote=True), wide, 1)[0].text
     assert "drop-cache" not in keys_rows(FRAME, View(mode="replay"), wide, 1)[0].text
