@@ -118,7 +118,8 @@ def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int]
         return frozenset(key.pid for key in members), "cpu"
     cell = {"gpu_memory": "", "mem_pressure": "rss", "hung": "state"}.get(first.class_id, "")
     if first.class_id == "noisy_neighbour":
-        return _alike(frame, args.get("other_pid")), "cpu" if args.get("what") == "cpu" else "read"
+        others = _alike(frame, args.get("other_pid"))
+        return others, "cpu" if args.get("what") == "cpu" else _larger_rate(frame, others)
     if first.class_id == "gpu_memory":
         return _alike(frame, args.get("other_pid")), cell
     if first.class_id == "hung":
@@ -128,6 +129,14 @@ def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int]
     if first.class_id == "no_gpu":
         return _alike(frame, args.get("pid")), cell
     return frozenset(), ""
+
+
+def _larger_rate(frame: Frame, pids: frozenset[int]) -> str:
+    """The column, "read" or "write", of the larger rate of these processes."""
+    table = frame.sample.processes.value
+    rates = [] if table is None else [rate for key, rate in table.rates.items() if key.pid in pids]
+    read = sum(rate.read_bytes_per_s or 0.0 for rate in rates)
+    return "write" if sum(rate.write_bytes_per_s or 0.0 for rate in rates) > read else "read"
 
 
 def _alike(frame: Frame, pid: str | float | None) -> frozenset[int]:

@@ -59,6 +59,17 @@ def test_another_program_is_red_beside_the_disk(size: tuple[int, int]) -> None:
     assert {"sda", "fio x3"} <= words
 
 
+def test_a_neighbour_is_named_by_the_direction_that_is_larger() -> None:
+    shared = last(SHARED)
+    assert culprit_of(shared, View()).process_cell == "read"
+    table = shared.sample.processes.value
+    assert table is not None
+    turned = {k: r._replace(read_bytes_per_s=0.0, write_bytes_per_s=r.read_bytes_per_s) for k, r in table.rates.items()}
+    rated = shared.sample.processes._replace(value=table._replace(rates=turned))
+    writing = shared._replace(sample=shared.sample._replace(processes=rated))
+    assert culprit_of(writing, View()).process_cell == "write"
+
+
 @pytest.mark.parametrize(
     ("name", "cell"),
     [
