@@ -99,7 +99,9 @@ _WHY: dict[str, Callable[[Args], str]] = {
     "no_wait": lambda a: f"trainer waits {percent(a, 'stall')}" if number(a, "stall") else "trainer never waits",
     "clocks_free": lambda a: f"heat and power hold its clocks back {percent(a, 'share')} of the time",
     "gpus_draw": lambda a: f"the GPUs draw {percent(a, 'power')} of their limit",
-    "smart_fine": lambda a: f"SMART of {whole(a, 'disks')} disks is not critical",
+    "smart_fine": lambda a: (
+        f"SMART of {whole(a, 'disks')} disk{'' if number(a, 'disks') == 1 else 's'} is not critical"
+    ),
 }
 
 

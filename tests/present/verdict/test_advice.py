@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.present.verdict.advice import limit_text
+from iotop_ai.model.finding import RuledOut
+from iotop_ai.present.verdict.advice import limit_text, why_text
 
 
 @pytest.mark.parametrize(
@@ -16,3 +17,8 @@ from iotop_ai.present.verdict.advice import limit_text
 )
 def test_a_limit_says_what_it_limits(what: str, value: float, text: str) -> None:
     assert limit_text({"what": what, "limit": float(value)}) == text
+
+
+@pytest.mark.parametrize(("disks", "text"), [(1.0, "SMART of 1 disk is"), (2.0, "SMART of 2 disks is")])
+def test_one_disk_is_not_plural(disks: float, text: str) -> None:
+    assert why_text(RuledOut("failing_disk", "smart_fine", (("disks", disks),))).startswith(text)
