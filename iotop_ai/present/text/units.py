@@ -86,12 +86,13 @@ def _figure(value: float | None, whole_from: float) -> str:
 def _whole(value: float) -> str:
     if value < 9999.5:
         return f"{value:.0f}"
+    part = value
     for letter in "kMGTP":
-        value /= 1000
-        if value < 9.95:
-            return f"{value:.1f}{letter}"
-        if value < 999.5:
-            return f"{value:.0f}{letter}"
+        part /= 1000
+        if part < 9.95:
+            return f"{part:.1f}{letter}"
+        if part < 999.5:
+            return f"{part:.0f}{letter}"
     return f"{value:.0e}"
 
 
