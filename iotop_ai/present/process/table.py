@@ -150,7 +150,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
 
 
 def _order_note(view: View, room: int) -> str:
-    """What the user chose for the list: the order with its direction, the tree, active processes only, the filter."""
+    """The user's choices for the list: the order with its direction, the tree, active processes only, the filter."""
     order = f"{view.sort} {'▲' if view.reverse else '▼'}"
     first = f"{'tree ' if view.tree else ''}by {order}"
     more = [*(["active only"] if view.only_active else []), *([f"/{view.pattern}"] if view.pattern else [])]
@@ -168,14 +168,14 @@ def _head(frame: Frame, view: View, width: int, at: tuple[ColumnSlot, ...]) -> L
         note = f"sum of {duration(seconds)}"
     marked = _SORTED.get(view.sort, (view.sort,))
     if table is not None and table.adaptive:
-        # "adaptive" comes before the sort order, which the marked title shows as well.
+        # "adaptive" is kept rather than the sort order, which the marked title shows as well.
         note = f"adaptive, {note}" if len(f"adaptive, {note}") <= room else "adaptive"
     note = tagged_note(view.tagged, note, room)
     return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
 
 
 class _Facts(NamedTuple):
-    """What a row shows beside its rates. members: number of processes; state, in_state, known: see GroupStats."""
+    """The content of a row besides its rates. members: number of processes; state, in_state, known: see GroupStats."""
 
     members: int
     state: str
@@ -192,11 +192,11 @@ class _Facts(NamedTuple):
     hue: str = ""
     """The verdict's colour where it names the process."""
     named: str = ""
-    """The column that shows why it does."""
+    """The column that shows why the verdict names it."""
     disk: str = ""
     disk_hue: str = ""
     units: str = ""
-    """Of the view, so that a row in other units is another row."""
+    """The view's units of rates, so that a cached row is not used for other units."""
 
 
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
@@ -217,7 +217,7 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
     """Age in seconds of the oldest reading of a member; 0 while it is from the last ticks, or for an idle group.
 
-    Idle processes are read in turns: their rows would change for nothing but their age.
+    Idle processes are read in turns: only the age in their rows would change.
     """
     if group.idle or not table.stat_at:
         return 0
@@ -237,7 +237,7 @@ def _row(
     without: frozenset[str],
     tag: str = "",
 ) -> Line:
-    """One row; most equal those of the tick before. group: a headed one, so that the cache compares a single key."""
+    """One row, cached, as most rows are equal from tick to tick. group: ``headed``, so that one key is compared."""
     at = _columns(width, without)
     room = at[0].first - 2 if at else width - 1
     tail = "" if facts.members == 1 else f" x{facts.members}"
@@ -392,7 +392,7 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
 
 
 def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
-    """The most that a hidden group does; "" when unknown. The idle groups come last."""
+    """A limit on the I/O of each hidden group; "" when unknown. The idle groups come last."""
     if hidden and all(g.io is None for g in hidden):
         return ""
     # In a tree idle groups are between the others.

@@ -26,7 +26,7 @@ def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:
 
 
 def with_parents(keys: Iterable[ProcessKey], parent_of: Mapping[ProcessKey, ProcessKey]) -> set[ProcessKey]:
-    """The processes with all their ancestors."""
+    """These processes and all their ancestors."""
     out: set[ProcessKey] = set()
     for key in keys:
         process: ProcessKey | None = key
@@ -41,7 +41,7 @@ def branches(
 ) -> list[tuple[ProcessKey, str]]:
     """(process, the lines before its name) from top to bottom; a branch is sorted by its largest member.
 
-    measures: of each process with a row; larger ones come first, equal ones by pid.
+    measures: the sort values of each process with a row; larger ones come first, equal ones by pid.
     """
     below: dict[ProcessKey | None, list[ProcessKey]] = {}
     for key in measures:

@@ -10,9 +10,9 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class Hint(NamedTuple):
-    """How an action stands in the row of keys and in the help.
+    """The words of an action in the row of keys and in the help.
 
-    word: in the row, "" for none. help: in the help. drop: the row leaves the largest out first where it is short.
+    word: in the row, "" for none. help: in the help. drop: a short row leaves out the largest first.
     pair: the id of another action, whose key is printed beside this one's.
     """
 
@@ -101,7 +101,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark", Hint("", "mark; next mark")),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""Keys of time on the screens above the main one: they move the main screen, which these follow."""
+"""Keys of time on the screens above the main one: they move the main screen, which the screens above follow."""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),

@@ -49,7 +49,7 @@ PROCESSES: Entries = (
     ("majflt/s", "page faults that needed a disk"),
     ("IO-wait%", "blocked on disk, the worst of xN"),
     ("cpu%", "100 is one core, the most of xN"),
-    ("state", "D waits for I/O, R runs, S sleeps; (4 s): that and cpu% are 4 s old"),
+    ("state", "D waits for I/O, R runs, S sleeps; (4 s): it and cpu% are 4 s old"),
     ("disk", "of a job's files, or the only busy one; ? not known"),
     ("thr mem", "threads, resident memory"),
     ("wait channel", "kernel function in which the main thread sleeps"),

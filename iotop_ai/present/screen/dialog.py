@@ -75,7 +75,7 @@ def _fitted(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
 
 
 def labelled(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
-    """A labelled sentence, wrapped under itself."""
+    """A labelled sentence; its further lines are indented to its first word."""
     lines = wrap(text, max(10, width - LABEL - 2)) or [""]
     first = [Span(f"   {label}".ljust(LABEL), token), Span(lines[0], text_token)]
     return [first, *([Span(" " * LABEL), Span(line, text_token)] for line in lines[1:])]
@@ -91,7 +91,7 @@ def choice(key: str, text: str, note: str, width: int, *, selected: bool, enable
 
 
 SUDOERS = "add with sudo visudo: "
-"""Before a line for /etc/sudoers."""
+"""The words before a line for /etc/sudoers."""
 
 
 def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> list[Row]:
@@ -115,7 +115,7 @@ def typing_word(word: str, typed: str, width: int) -> Row:
 
 
 def typing(before: Row, typed: str, width: int) -> Row:
-    """The input row; of a long text it shows the end."""
+    """The input row; it shows the end of a long text."""
     room = width - spans_cells(before) - 15
     while cells(typed) > max(4, room):
         typed = typed[1:]

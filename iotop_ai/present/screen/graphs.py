@@ -41,8 +41,8 @@ class _PanelSeries:
 class Graph(NamedTuple):
     """One graph. scale: the size of ``unit`` in the value's unit. top: of the scale; limit: above it, the graph is hot.
 
-    strong: whether its figure is highlighted. hue: the verdict's colour, where it names what the graph shows. of: the
-    number of graphs that share the rows of one.
+    strong: whether its figure is highlighted. hue: the verdict's colour, where the verdict names the graph's subject.
+    of: the number of graphs that share the rows of one.
     """
 
     label: str
@@ -76,7 +76,7 @@ def room(width: int) -> Room:
 
 @panel
 def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The axis in the section's rule, then three graphs of one row each, or of two where ``height`` has room."""
+    """The axis in the section's rule, then one or three graphs, which share the other rows."""
     where = room(width)
     if where.cells < 10:
         return []
@@ -94,7 +94,7 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def graph_heights(rows: int, number: int) -> list[int]:
-    """The rows of each graph; the first ones have those that do not divide."""
+    """The rows of each graph, at least one; the first graphs have the remainder."""
     least, more = divmod(rows, number)
     return [max(1, least + (at < more)) for at in range(number)]
 
@@ -121,7 +121,7 @@ def graphs(frame: Frame, view: View, slots: int, *, apart: bool = False) -> list
 
 
 def _on_one_scale(pair: list[Graph]) -> list[Graph]:
-    """Graphs with the largest scale and the unit of that one, sharing the rows of one graph."""
+    """The graphs with the scale and unit of the one with the largest top; they share the rows of one graph."""
     if len(pair) == 1:
         return pair
     most = max(pair, key=lambda graph: graph.top)
@@ -222,7 +222,7 @@ def _done(rates: BlockRates, kind: str) -> float | None:
 
 
 def _limit(frame: Frame, name: str) -> float | None:
-    """The await threshold of a finding about the device; of a very slow disk what is typical; None without one."""
+    """The await threshold of a finding about the device, else the typical await of a very slow disk; None without."""
     about = f"disks.{name}."
     for finding in frame.verdict.findings:
         for evidence in finding.evidence:

@@ -26,7 +26,7 @@ TITLES = {
 }
 """What the help calls a screen above the main one."""
 WITHOUT_MAIN = ("fleet", "fleet_jobs")
-"""Screens that stand above no main screen."""
+"""Screens without a main screen below them."""
 _NOW_ONLY = ("detail.record",)
 """Actions that do not work while the past is shown."""
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
@@ -47,7 +47,7 @@ _Block = list[list[Cell]]
 
 
 class _Page(NamedTuple):
-    """rows: below the title. about: its content, as the page before announces it."""
+    """rows: below the title. about: its content in the words of the hint on the page before."""
 
     rows: list[Line]
     about: str
@@ -91,8 +91,9 @@ def pages(width: int, height: int, view: View, screen: str = "main") -> int:
 
 
 def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
-    """One page where all fits, with columns as wide as possible; else the screen's own keys have the first page, then
-    come the meaning of its columns and the keys of the main screen.
+    """One page where all fits, with columns as wide as possible; else more.
+
+    The screen's own keys then have the first page, before the meaning of its columns and the keys of the main screen.
     """
     most = max(1, (width - 1) // COLUMN)
     room = max(1, height - _FRAME_ROWS)
@@ -124,8 +125,9 @@ def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
 
 
 def _groups(view: View, own: tuple[Key, ...], screen: str, each: int, room: int) -> list[list[_Block]]:
-    """The screen's keys, the meaning of its columns, and above the main screen also that one's keys; each as columns of
-    at most ``room`` rows.
+    """The screen's keys, the meaning of its columns, and for a screen above the main one the main screen's keys.
+
+    Each is a list of columns of at most ``room`` rows.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
     columns = _columns_table("columns", ON[screen], each)

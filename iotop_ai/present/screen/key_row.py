@@ -96,7 +96,7 @@ _REPLAY_ROW = (
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
 _REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING))
-"""The order of the row of the main screen by mode; of two actions that are printed together, the one with the hint."""
+"""The main screen's row in each mode, in order; of two actions that are printed together, the one with the hint."""
 
 
 def keys_of(view: View) -> tuple[Key, ...]:
@@ -111,7 +111,7 @@ def keys_of(view: View) -> tuple[Key, ...]:
 
 
 def keys_above(names: tuple[str, ...], view: View) -> tuple[Key, ...]:
-    """The keys of these actions of a screen above the main one; an action without a hint has none of its own."""
+    """The keys of these actions of a screen above the main one; an action without a hint is left out."""
     return _keys(names, "replay above" if view.mode in ("replay", "back") else "above", view.keymap)
 
 
@@ -196,7 +196,7 @@ def above_rows(
 
 
 def mode_spans(view: View) -> list[Span]:
-    """The mode of such a screen for the right end of its head; [] while it is live."""
+    """The mode, for the right end of the head of a screen above the main one; [] while it is live."""
     if is_silent(view):
         return [Span(f"{silent_for(view)}  ", "warn")]
     word = _MODES.get(view.mode)
@@ -226,7 +226,7 @@ def typing_row(
 ) -> Line:
     """The last row while a text is typed. enter, escape: words of these keys.
 
-    selected: the next character replaces the typed text, which looks so.
+    selected: the next character replaces the typed text, which is drawn as the cursor.
     """
     end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
     room = max(0, width - spans_cells(end) - 5)
@@ -242,7 +242,7 @@ def typing_row(
 def _keys_line(
     keys: tuple[Key, ...], opens: str, zoomed: bool, readonly: bool, right: tuple[Span, ...], width: int
 ) -> Line:
-    """The row of keys, cached, as it changes with the mode and the cursor only. opens: the word of Enter."""
+    """The row of keys, cached, as it rarely changes. opens: the word of Enter."""
     useful = [
         key._replace(word=opens) if key.actions == _OPEN else key for key in keys if key.actions != _OPEN or opens
     ]
@@ -271,7 +271,7 @@ def _entries(keys: Iterable[Key], room: int, readonly: bool) -> tuple[Span, ...]
 def toast_spans(view: View, width: int) -> list[Span]:
     """The answer to the last key, or an alert, for the right end of the row of keys; its first word is the outcome.
 
-    It takes the place of keys and of nothing that is measured. [] without an answer.
+    It covers keys only, never a measured value. [] without an answer.
     """
     if not view.message:
         return []

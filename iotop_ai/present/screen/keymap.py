@@ -1,4 +1,4 @@
-"""The user's own keys: which action has which, and where two actions of a screen want the same one."""
+"""The user's own keys: the keys of each action, and the conflicts between two actions of a screen."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
 
 
 class KeyConflict(NamedTuple):
-    """A key that two actions of one screen want: ``by`` in the user's settings, ``of`` there too when ``both``, else
-    by default.
+    """A key of two actions of one screen: ``by`` has it by the user's settings, ``of`` by default.
+
+    both: ``of`` has it by the user's settings, too.
     """
 
     key: str

@@ -38,7 +38,7 @@ def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Lin
 
 
 def or_title(name: str, rows: Rows) -> Rows:
-    """The rows of a panel; of one that the user has hidden its title, with the key that shows it."""
+    """The rows of a panel; for a hidden one its title, with the key that shows it."""
 
     def panel_or_title(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         if name not in view.hidden:
@@ -109,7 +109,7 @@ class _Heights(NamedTuple):
     gaps: int
 
     def total(self, hidden: frozenset[str]) -> int:
-        """Rows of all panels, of a hidden one its title, with the blank rows between."""
+        """Rows of all panels and the blank rows between them; a hidden panel counts with its title."""
         return sum(self[:-1]) + self.gaps * _gap_count(self, hidden)
 
 
@@ -122,7 +122,7 @@ def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
 
 
 ZOOMABLE = ("graphs", "gpu", "disk", "process", "system")
-"""Panels that say more in a taller window."""
+"""Panels that show more in a taller window."""
 
 
 def zoomed(view: View) -> str:
@@ -145,9 +145,10 @@ def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
 def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     """The panels that fit, top to bottom, over the whole height; a zoomed one alone below the verdict.
 
-    Where the screen is low, these shrink first: the network table, blank rows, the second row of graphs, a row for each
-    of many equal GPUs, process rows down to two, the CPU row, the fullness row, graphs, disks, the GPUs. Banner, path
-    and the guilty disk stay. The layout depends on the machine and the window, not on what is busy: nothing jumps.
+    Where the screen is low, these shrink in this order: the network table, blank rows, the second row of graphs, a row
+    for each of many equal GPUs, process rows down to two, the CPU row, doctor's row, the fullness row, graphs, GPUs
+    down to one row, disks down to one, processes, the time bar, the GPUs. Banner, path and the guilty disk stay. The
+    layout depends on the machine and the window, not on load, so that nothing jumps.
     """
     if panel := zoomed(view):
         return _zoom_slots(panel, height, view)
@@ -231,9 +232,9 @@ def _planned(
 
 
 def listed_rows(frame: Frame, view: View) -> int:
-    """Rows that the list of processes asks for, with its title and last row.
+    """Rows that the list of processes needs, with its title and last row.
 
-    It grows in steps, and shrinks only by two of them: processes that come and go move nothing.
+    The number grows in steps and shrinks by two or more: processes that come and go move nothing.
     """
     needed = len(groups(frame, view)) + 2
     if needed <= view.listed < needed + 2 * _LISTED_STEP:
@@ -252,8 +253,9 @@ def _parts(frame: Frame, view: View) -> int:
 
 
 def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:
-    """Spare rows go to disks without a row, up to a third of the screen, then to processes; on a tall screen those that
-    the list does not need to the graphs.
+    """Give spare rows to disks without a row, up to a third of the screen, then to processes.
+
+    On a tall screen the rows that the list does not need go to the graphs.
     """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
@@ -299,7 +301,7 @@ def _slots(heights: _Heights, height: int, hidden: frozenset[str]) -> tuple[Slot
 def screen_rows(width: int, height: int, frame: Frame, view: View) -> list[Line]:
     """The whole screen: exactly ``height`` lines of ``width`` columns."""
     rows_of = dict(PANELS)
-    if view.cache is None:  # panels of one picture ask for the same
+    if view.cache is None:  # the panels of one picture share results
         view = view._replace(cache=FrameCache())
     out: list[Line] = []
     for slot in plan(width, height, frame, view):

@@ -7,7 +7,7 @@ from iotop_ai.present.text.units import duration, size
 
 
 def recording_text(done: RecordingState) -> str:
-    """ "34 s, 212 kB in PATH", after what is wrong with it and before what it lacks."""
+    """ "34 s, 212K in PATH", between the trouble and the missing part, where there are any."""
     what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
     return "; ".join(filter(None, (done.trouble, what, missing_text(done.lost, done.lost_events))))
 

@@ -1,4 +1,4 @@
-"""The rows under the cursor, in their order."""
+"""The devices and rows that the cursor can select, in the order of the screen."""
 
 from __future__ import annotations
 

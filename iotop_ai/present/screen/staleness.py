@@ -1,4 +1,4 @@
-"""The messages while no reading comes: for how long, which read hangs, and that the verdict is old."""
+"""The messages while no reading comes: since when, which read hangs, and that the values are old."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUBJECTS = {
     "filesystems": "file systems",
     "kernel": "the kernel's log",
 }
-"""Words for fields of the Snapshot, where these are not words."""
+"""Words for fields of the Snapshot whose names are not clear in a sentence."""
 
 
 def is_silent(view: View) -> bool:

@@ -16,7 +16,7 @@ _RANK = (
     *("", "CALM", "OK", "BUSY", "STARTING", "UNSURE"),
     *("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED"),
 )
-"""Of several states in one cell the last of these is drawn: a short stall must not vanish in a long day."""
+"""Of several states in one cell the last in this order is drawn: a short stall must not vanish in a long day."""
 _LOOK = {
     "": ("·", "faint"), "OK": ("─", "ok"), "CALM": ("─", "dim"), "BUSY": ("─", "warn"), "STARTING": ("─", "info"),
     "UNSURE": ("╌", "unsure"), "WASTED": ("━", "warn"), "FAILING": ("━", "bad"), "SLOWED": ("━", "warn"),

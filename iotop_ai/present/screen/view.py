@@ -1,4 +1,4 @@
-"""The viewer's choices: all that decides how a Frame is shown and is not in the Frame."""
+"""The state of the screen: all that a picture depends on besides the Frame."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Timeline(NamedTuple):
 class RecordingState(NamedTuple):
     """A recording in progress. trouble: why writing stopped, "" while it works.
 
-    lost, lost_events: Snapshots that could not be written, and events other than those of written Snapshots.
+    lost: Snapshots that could not be written. lost_events: those of their events that no later Snapshot carries.
     """
 
     path: str
@@ -53,7 +53,7 @@ class FiringAlert(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fault of this machine that doctor finds. name: doctor's, by which it is dismissed."""
+    """A fault of this machine that doctor finds. name: doctor's id for it, by which it is dismissed."""
 
     name: str
     text: str
@@ -99,7 +99,7 @@ class View(NamedTuple):
     utc_offset_s: int | None = None
     """Seconds east of UTC for displayed times; None: this machine's time zone."""
     timeline: Timeline | None = None
-    """Of the recording or the last hour on the screen; None without a time line."""
+    """The time line of the recording or of the last hour; None without one."""
     playing: bool = False
     """Whether a recording plays."""
     speed: float = 1.0
@@ -131,17 +131,17 @@ class View(NamedTuple):
     no_columns: frozenset[str] = frozenset()
     """Hidden columns of the process panel, by id."""
     silent_s: int | None = None
-    """Seconds without a reading, once that is too long; else None."""
+    """Seconds without a reading, once they are too many; else None."""
     silent_in: str = ""
     """The Snapshot's field whose read hangs; "" when unknown."""
     tagged: frozenset[ProcessKey] = frozenset()
     """The tagged processes."""
     for_picture: bool = False
-    """Whether the screen is being drawn for a picture, which is written: without environments."""
+    """Whether the screen is drawn for a picture file, which must not show environment variables."""
     firing: tuple[FiringAlert, ...] = ()
     """The alerts that fire now, oldest first."""
     problems: tuple[Problem, ...] = ()
-    """What doctor finds wrong here and the user has not dismissed, the worst first."""
+    """The problems that doctor finds and the user has not dismissed, the worst first."""
     dismissed: frozenset[str] = frozenset()
     """Names of problems that the user dismissed."""
     units: str = "binary"
@@ -153,7 +153,7 @@ class View(NamedTuple):
 
     @property
     def not_live(self) -> str:
-        """Why what needs this machine at now is not available; "" where it is."""
+        """Why actions that need this machine as it is now are not available; "" where they are."""
         if self.mode == "back":
             return "not available for the past: End returns to now"
         if self.remote or self.mode == "ended":

@@ -14,7 +14,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.present.text.line import Span
 
 GAP = "┄"
-"""Blank in ASCII, where a row of its substitutes would be louder than what is known."""
+"""Its ASCII substitute is a blank, so that a gap is not louder than known values."""
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 
@@ -195,7 +195,7 @@ class SlidingSeries:
         slots: int,
         interval_s: float,
     ) -> Series:
-        """As ``series``. key: what ``value`` depends on besides the sample's block, cpu, gpu and length."""
+        """As ``series``. key: all inputs of ``value`` besides the sample's block, cpu, gpu and length."""
         key = (*key, slots, interval_s)
         current, before = self._made, self._samples
         if key != self._key or not self._follows(samples, interval_s, full=current.known == slots):

@@ -30,7 +30,7 @@ def logarithmic(low: float, top: float, rows: int) -> Level:
 
 
 def curve(values: Sequence[float | None], rows: int, level: Level) -> list[list[int]]:
-    """The dots of each row from top to bottom, a number for each cell of two values. 0 has no dot, as an unknown."""
+    """The dots of each row from top to bottom, a number for each cell of two values. 0 and unknown have no dot."""
     out = [[0] * (len(values) // 2) for _ in range(rows)]
     before: int | None = None
     for i, value in enumerate(values):

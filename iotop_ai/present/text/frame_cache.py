@@ -1,4 +1,4 @@
-"""What the panels of one screen keep from call to call: each result of the newest Frame, and what follows it."""
+"""The cache of a screen's panels: results for the newest Frame, and objects that last from Frame to Frame."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ ItemFunction: TypeAlias = "Callable[[Frame, V, Item], T]"
 
 
 class FrameCache:
-    """Owned by the screen, which hands it to the panels in its View. Without it, or with an empty one, the rows are
-    the same and take longer.
-    """
+    """Owned by the screen, which hands it to the panels in its View. The rows are the same without it, but slower."""
 
     __slots__ = ("parts", "results")
 
@@ -28,7 +26,7 @@ class FrameCache:
 
 
 class Caching(Protocol):
-    """A View, as far as the cache is concerned."""
+    """The part of a View that the cache needs."""
 
     @property
     def cache(self) -> FrameCache | None:

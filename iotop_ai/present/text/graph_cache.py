@@ -1,4 +1,4 @@
-"""Graphs that move on by one value a tick: only the cells at both ends are drawn again."""
+"""Cached graphs: when they move on by one value, only the cells at both ends are drawn again."""
 
 from __future__ import annotations
 

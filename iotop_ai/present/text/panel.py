@@ -67,5 +67,5 @@ def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:
 
 
 def scroll_to(at: int, scroll: int, count: int, visible: int) -> int:
-    """The first of ``visible`` rows of ``count``, as near to ``scroll`` as shows row ``at``."""
+    """The first of ``visible`` rows out of ``count``: the nearest to ``scroll`` at which row ``at`` is visible."""
     return max(0, at - visible + 1, min(scroll, at, count - visible))

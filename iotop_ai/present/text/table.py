@@ -16,7 +16,7 @@ class Column(NamedTuple):
     """A column. width: its slot with the gap before it; wide: the slot where there is room.
 
     drop: columns with the largest number go first when the width shrinks, all of one number together; 0 stays.
-    left: aligned to the left. gap: the blanks at least before it, in its slot.
+    left: aligned to the left. gap: the least number of blanks before it, in its slot.
     """
 
     id: str
@@ -36,7 +36,7 @@ class ColumnSlot(NamedTuple):
     last: int
 
     def cell(self, text: str, token: str = "") -> Cell:
-        """The text in this column; token: by default that of the figure."""
+        """The text in this column. token: "" for ``token_of`` the text."""
         first, last = self.first, self.last
         if len(text) > last - first + 1 or not text.isascii():
             text = cut(text, last - first + 1)

@@ -122,7 +122,7 @@ _ANSI_BLOCKS = {
 
 
 def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, Look]:
-    """A theme of the terminal's 16 colours. console: of the Linux console, where SGR 2 and colour 8 are unreadable."""
+    """A theme of the terminal's 16 colours. console: for the Linux console, where SGR 2 and colour 8 are unreadable."""
     dim = Look(dim=not console)
     faint = dim if console else Look("8")
     out = {"text": Look(), "strong": Look(bold=True), "dim": dim, "faint": faint, "zero": dim, "none": dim, "mute": dim}

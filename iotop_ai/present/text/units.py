@@ -23,7 +23,7 @@ KIB, MIB, GIB = 1024, 1024**2, 1024**3
 UNIT_WORDS = {"binary": "1 MB/s is 1,048,576 B/s", "decimal": "1 MB/s is 1,000,000 B/s"}
 _KILO = {"binary": 1024, "decimal": 1000}
 _rates = ["binary"]
-"""The units of this process's screen, as a locale is: every sentence and table has the same."""
+"""Global, as a locale is: every sentence and table of a process has the same units."""
 _LETTERS = ("", "K", "M", "G", "T", "P")
 
 
@@ -185,7 +185,7 @@ def link_speed(bits_per_s: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A span of time in its two largest units: "41 s", "4 min", "2 h 5 min", "3 d 2 h"."""
+    """A span of time, from 2 h on in two units: "41 s", "4 min", "2 h 5 min", "3 d 2 h"."""
     if seconds is None:
         return UNKNOWN
     whole = round(seconds)

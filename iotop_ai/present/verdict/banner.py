@@ -66,7 +66,7 @@ def verdict_row(frame: Frame, view: View, width: int) -> Line:
 
 
 def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
-    """The verdict as it last stood, without its colours, marked with its age, and why nothing newer is there."""
+    """The newest verdict, without its colours, with its age and the reason why no reading follows."""
     age = Span(f"{duration(view.silent_s or 0)} old ", "warn")
     room = width - _SENTENCE - 2 - cells(age.text)
     words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))

@@ -1,4 +1,4 @@
-"""What a list of verdicts calls each class; class ids are in JSON, in conditions and on the page of reasons."""
+"""The name of each class in a list of verdicts; its id is in JSON, in conditions and on the page of reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verdict names as the cause: it has the state's colour in the path, its row, its chart and its page."""
+"""The cause that the verdict names: it has the state's colour in the path, its row, its chart and its page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iotop_ai.present.text.frame_cache import cached_per_frame
 
 Args = Mapping[str, str | float | None]
 HUES = {State.SLOWED: "warn", State.WASTED: "warn", State.BUSY: "warn"}
-"""Of the loud states; the others are "bad"."""
+"""The colours of loud states that are not "bad"."""
 _GPU_CELLS = {
     "gpu_throttle": "throttle",
     "pcie": "link",
@@ -30,8 +30,9 @@ _WRITES = ("checkpoint_write",)
 class Culprit(NamedTuple):
     """hue: "bad" or "warn", "" when nothing is named. disk_hue: of the disk, which a second finding may name.
 
-    disk: kernel name. mount: of a full or a slow filesystem. gpus: UUIDs. gpu_cell: the column that shows why. pids: of
-    processes; process_cell: likewise. worker_state: "run" where the job's workers compute. cores, memory: of the host.
+    disk: kernel name. mount: of a full or a slow filesystem. gpus: UUIDs. gpu_cell, process_cell: the column that shows
+    why. pids: of processes. worker_state: "run" where the job's workers compute. cores, memory: whether the host's are
+    the cause.
     """
 
     hue: str = ""
@@ -140,7 +141,7 @@ def _larger_rate(frame: Frame, pids: frozenset[int]) -> str:
 
 
 def _alike(frame: Frame, pid: str | float | None) -> frozenset[int]:
-    """The processes of the name and user of one: a finding about several names one of them."""
+    """The processes with the name and user of this pid: a finding about several processes has the pid of one."""
     table = frame.snapshot.processes.value
     if table is None or not isinstance(pid, float):
         return frozenset()
@@ -151,7 +152,7 @@ def _alike(frame: Frame, pid: str | float | None) -> frozenset[int]:
 
 
 def _gpus(frame: Frame, first: Finding, args: Args) -> frozenset[str]:
-    """UUIDs of the GPUs that are named by number, by UUID, or as all of the job."""
+    """UUIDs of the GPUs that the finding names: by number, by UUID, or as all GPUs of the job."""
     readings = frame.snapshot.gpu.value or {}
     if first.subject in readings:
         return frozenset((first.subject,))

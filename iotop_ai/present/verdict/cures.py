@@ -10,7 +10,7 @@ from iotop_ai.present.verdict.advice import Args, amount, idle_cores, limit_text
 
 
 def _source(a: Args) -> str:
-    """Whose size is known no better than that of all that lies there: "/data (at most 1.3 TB, ~4 h)"."""
+    """The dataset's directory, whose whole size is an upper bound: "/data (at most 1.3 TB, ~4 h)"."""
     if number(a, "shared"):
         return f"its dataset on {word(a, 'source')}"
     hours = number(a, "hours")
