@@ -114,7 +114,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
             board.met.wait()
         end = time.monotonic()
         if log:
-            wait = sum(board.waits) / a.ranks
+            wait = max(board.waits)  # the others wait for the slowest
             log.write(json.dumps({"at": ready, "wait": wait, "all": end - start, "save": 0.0}) + "\n")
 
 
