@@ -27,7 +27,7 @@ from tests.scenarios.stacks.install import STACKS, VARIABLE, install, why_no_sta
 from tests.scenarios.stacks.places import SERVER
 from tests.scenarios.stacks.play import CARD, cpu_seconds, truth_of
 from tests.scenarios.stacks.report import document, line, summary
-from tests.scenarios.stacks.run import chosen
+from tests.scenarios.stacks.run import matching_cases
 from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, wilson
 
 HERE = Path(__file__).parent / "scenarios/stacks"
@@ -270,10 +270,10 @@ def test_a_third_of_the_losses_is_small() -> None:
 
 
 def test_a_word_chooses_cases() -> None:
-    assert set(chosen(["tf.data"])) == {name for name in CASES if name.startswith("tf.data")}
-    assert len(chosen(None)) == len(CASES)
+    assert set(matching_cases(["tf.data"])) == {name for name in CASES if name.startswith("tf.data")}
+    assert len(matching_cases(None)) == len(CASES)
     with pytest.raises(ValueError, match="no case has 'nothing such'"):
-        chosen(["nothing such"])
+        matching_cases(["nothing such"])
 
 
 def test_an_environment_is_made_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ def test_a_part_that_cannot_be_closed_leaves_no_other_open(tmp_path: Path) -> No
 
 def test_it_warns_beyond_loopback(tmp_path: Path) -> None:
     with serving(tmp_path, "--listen", "0.0.0.0:0") as (_, log):
-        assert "warning: every machine" in log.read_text()
+        assert "warning: any machine" in log.read_text()
 
 
 def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
