@@ -275,6 +275,9 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, 
         taker = next((n for n in ("process", "disk", "system", "graphs") if n not in hidden), "")
         if taker:
             heights = heights._replace(**{taker: getattr(heights, taker) + spare})
+            # A taller system panel has a rule and so a blank row before it.
+            over = heights.total(hidden) - height
+            heights = heights._replace(**{taker: getattr(heights, taker) - over})
     return heights
 
 

@@ -51,6 +51,15 @@ def test_every_size_is_filled_exactly(name: str) -> None:
             assert re.match(r" q( |:)", lines[-1].text), at
 
 
+@pytest.mark.parametrize(
+    "hidden", [{"disk", "process"}, {"disk", "process", "graphs"}, {"disk", "process", "gpu", "graphs"}]
+)
+def test_the_keys_stay_where_the_system_panel_takes_the_spare_rows(hidden: set[str]) -> None:
+    for height in range(20, 81):
+        lines = screen_rows(120, height, made("eight"), VIEW._replace(hidden=frozenset(hidden)))
+        assert re.match(r" q( |:)", lines[-1].text), height
+
+
 @pytest.mark.parametrize("name", SCENES)
 def test_nothing_essential_is_hidden_at_80x24(name: str) -> None:
     lines = [line.text for line in screen_rows(80, 24, made(name), VIEW)]
