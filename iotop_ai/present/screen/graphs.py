@@ -22,8 +22,9 @@ from iotop_ai.present.text.panel import panel
 from iotop_ai.present.text.units import UNKNOWN, brief, figure, percent, rate_unit, token_of
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
-_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-
+_HOUR = 3600
+_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(_HOUR * hours for hours in (1, 2, 4, 8, 12, 24, 48, 168)))
+"""Seconds between two labels of the axis; whole hours from the first hour on."""
 
 READ, WRITE, BOTH = _WAYS = ("read", "write", "both")
 """The directions of a graph; BOTH is their sum."""
@@ -298,7 +299,7 @@ def _blank(width: int) -> list[Span]:
 
 
 def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
-    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now, over their cells."""
+    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now, over their cells; "-4h" in a long one."""
     return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where)
 
 
@@ -321,11 +322,11 @@ def _axis(interval: float, focus: bool, width: int, where: Room) -> Line:
                 text[column + i], dim[column + i] = char, char != " "
 
     end = where.start + where.cells
-    step = next((s for s in _STEPS if s / interval / 2 >= (14 if width < 120 else 28)), _STEPS[-1])
+    step = next((s for s in _STEPS if s / interval / 2 >= (14 if width < 120 else 28)), int(whole) + 1)
     for ago in range(step, int(whole), step):
         column = end - 1 - round(ago / interval / 2) - 2
         if column > 3 + len(title) + 2:
-            put(column, f"-{ago}")
+            put(column, f"-{ago}" if step < _HOUR else f"-{ago // _HOUR}h")
     put(end - 4, "now")
     put(width - 6, "peak")
     head = dash * 2 + " "

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from iotop_ai.model.finding import Finding, Severity, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
@@ -89,6 +93,14 @@ def test_the_axis_is_above_its_samples() -> None:
     assert axis.startswith("── last 100 s ─")
     assert axis.index("now") == 67
     assert abs(axis.index("-60") + 1 - (69 - 30)) <= 1
+
+
+@pytest.mark.parametrize("interval_s", [60.0, 300.0, 600.0, 3600.0, 86400.0])
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_labels_of_a_long_axis_do_not_meet(interval_s: float, width: int) -> None:
+    long = STARVED._replace(snapshot=STARVED.snapshot._replace(interval_s=interval_s))
+    axis = graph_rows(long, UTC, width, 4)[0].text
+    assert re.fullmatch(r"── last \S+ (min|h) ─+( -\d+h? ─+)* now ─* ?peak ", axis), axis
 
 
 def test_undefined_awaits_are_blank_and_unknown_ones_are_not() -> None:
