@@ -74,11 +74,12 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
         return dict.fromkeys(("disk", "read", "write", "await", "util"), "")
     rates = device.rates
     took_ms = rates.read_await_ms if rates.reads_per_s else rates.write_await_ms
+    idle = rates.reads_per_s == 0 and rates.writes_per_s == 0
     return {
         "disk": devices.short_name(device),
         "read": " ".join(rate(rates.read_bytes_per_s)),
         "write": " ".join(rate(rates.write_bytes_per_s)),
-        "await": "" if took_ms is None else f"{brief(took_ms)} ms",
+        "await": "" if took_ms is None and idle else f"{brief(took_ms)} ms",
         "util": f"{percent(rates.busy_ratio)}%",
     }
 

@@ -36,6 +36,10 @@ def test_before_the_first_window_no_state_is_claimed() -> None:
     assert default_line(fields).startswith("sda ")
 
 
+def test_an_unknown_time_of_requests_is_not_left_out() -> None:
+    assert status_fields(made_frames(1)[-1])["await"] == "? ms"
+
+
 def test_a_format_takes_fields_and_braces() -> None:
     fields = status_fields(STARVED[-1])
     assert formatted(checked_format("#[fg={colour}]{state}{{x}}"), fields) == "#[fg=red]STARVED{x}"
