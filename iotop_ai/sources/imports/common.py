@@ -91,7 +91,7 @@ def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: i
             ns = max(ns, _unix_ns(when.replace(fold=1), moment.microseconds, zone))
         return ns
     except (ValueError, OverflowError):
-        raise InputError("a date that does not exist; give --start and --interval") from None
+        raise InputError("a date that does not exist") from None
 
 
 def _unix_ns(when: datetime, microseconds: int, zone: tzinfo | None) -> int:

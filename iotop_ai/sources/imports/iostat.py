@@ -186,7 +186,10 @@ def iostat_snapshots(
     if assumed and (summary.timed or options.start_ns is None):
         say(f"its dates are taken as {'day/month' if day_first else 'month/day'}/year: {assumed}")
     if not summary.timed and options.start_ns is None:
-        start_ns, how = assumed_start(summary, summary.interval_s, written_ns, options.zone, day_first)
+        try:
+            start_ns, how = assumed_start(summary, summary.interval_s, written_ns, options.zone, day_first)
+        except InputError as error:
+            raise InputError(f"{path}: its header has {error}; give --start") from None
         options = options._replace(start_ns=start_ns)
         say(f"the log has no times: {how} (--start T names another)")
     return _Import(path, options, summary, summary.interval_s, day_first).snapshots()
@@ -217,8 +220,11 @@ class _Import:
 
     def snapshots(self) -> Iterator[Snapshot]:
         """All Snapshots of the log."""
-        for report in iostat_reports(self._path):
-            logged_ns = self._logged(report)
+        for number, report in enumerate(iostat_reports(self._path), 1):
+            try:
+                logged_ns = self._logged(report)
+            except InputError as error:
+                raise InputError(f"{self._path}: report {number}: {error}") from None
             if report.run != self._run:
                 yield self._begin(report, logged_ns)
                 if not self._options.keep_first:

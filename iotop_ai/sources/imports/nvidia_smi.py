@@ -164,6 +164,8 @@ def _row(
                 raise ValueError
             logged_ns = moment_ns(moment, False, options.zone, before_ns)
         return Row(identity, logged_ns, _state(identity, order[identity], cells), _lost(cells))
+    except InputError as error:
+        raise InputError(f"{path}: line {line}: {error}") from None
     except ValueError:
         raise InputError(f"{path}: line {line}: not a row of nvidia-smi --query-gpu") from None
 

@@ -190,13 +190,22 @@ def test_a_torn_last_report_is_left_out(tmp_path: Path) -> None:
         ('{"sysstat": {"secret": 1}}', "no JSON"),
         ('{"nodename": "n", "statistics": [{"disk": [{"disk_device": "a", "tps": 1}]}', "not the extended"),
         ('{"nodename": "n", "statistics": [{"disk": [{"disk_device": "a", "r/s": NaN}]}', "report 1"),
-        (log(("13/32/26 09:00:00", row("sda", 1)), ("13/32/26 09:00:01", row("sda", 1))), "date that does not exist"),
+        (
+            log(("13/32/26 09:00:00", row("sda", 1)), ("13/32/26 09:00:01", row("sda", 1))),
+            "log.txt: report 1: a date that does not exist$",
+        ),
     ],
 )
 def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
         played(written(tmp_path, text), ImportOptions(zone=UTC))
     assert "secret" not in str(error.value)
+
+
+def test_an_impossible_date_in_the_header_asks_for_a_start(tmp_path: Path) -> None:
+    path = written(tmp_path, HEAD.replace("11/21", "13/32") + TABLE + row("sda", 1))
+    with pytest.raises(InputError, match=r"log\.txt: its header has a date that does not exist; give --start"):
+        played(path, ImportOptions(interval_s=1.0, zone=UTC))
 
 
 def test_missing_times_are_requested(tmp_path: Path) -> None:
