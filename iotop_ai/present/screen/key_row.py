@@ -33,7 +33,7 @@ class Key(NamedTuple):
     actions: tuple[str, ...] = ()
 
 
-_MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}
+_MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK", "ended": "REMOTE ended"}
 _OPEN, _ZOOM = ("row.open",), ("panels.zoom",)
 _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}

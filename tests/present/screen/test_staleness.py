@@ -48,6 +48,7 @@ def test_the_rule_shows_it_instead_of_live_as_do_other_screens() -> None:
     assert " live" in text(path_rows(FRAME, View(), 100, 3)[0])
     assert [span.text for span in mode_spans(silent)] == ["no reading for 12 s  "]
     assert mode_spans(View()) == []
+    assert [span.text for span in mode_spans(View(mode="ended"))] == ["REMOTE ended  "]
 
 
 @pytest.mark.parametrize("mode", ["paused", "replay", "back", "ended"])
