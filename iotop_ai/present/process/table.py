@@ -61,7 +61,7 @@ COLUMNS = (
     Column("pid", "pid", 9, 6, 10, gap=1),
     Column("command", "command", 28, 87, left=True, gap=2),
 )
-"""Of a group: the sum of its bytes, the largest cpu% and IO-wait% of a member."""
+"""For a group: the sum of its members' bytes, and the largest cpu% and IO-wait% among them."""
 
 _NAME = 24
 _ALWAYS = ("read", "write", "pid")
@@ -80,7 +80,7 @@ FRESH = 2
 
 @panel
 def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """Section rule with titles, process groups with their keys, and a footer; one sentence in one row."""
+    """The rule with the titles, a row for each process group, and a footer; a single sentence where height is 1."""
     table = frame.snapshot.processes.value
     every = groups(frame, view)
     if height == 1:
@@ -349,7 +349,7 @@ class _Clause(NamedTuple):
 def _footer(
     frame: Frame, view: View, width: int, part: tuple[Group, ...], hidden: tuple[Group, ...], table: ProcessTable
 ) -> Line:
-    """The number of processes left out, the unreadable ones, and what is off, as far as it fits."""
+    """The number of processes without a row, of unreadable ones, and what is off, as far as it fits."""
     more = len(table.info) - sum(len(g.keys) for g in part)
     clauses: list[_Clause] = []
     if view.pattern:

@@ -11,7 +11,7 @@ DEEPEST = 6
 
 
 def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:
-    """The parent of each process whose parent is in the table, too.
+    """The parent of each process whose parent is in the table too.
 
     A stat is read in turns, so its ppid may name an ended parent, whose pid a younger process has by now.
     """

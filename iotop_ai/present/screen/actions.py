@@ -23,10 +23,11 @@ class Hint(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One action. keys: the defaults, as Textual names keys. command: what the screen runs. text: in the palette.
+    """One action. keys: the defaults, as Textual names keys. command: the screen's method. text: in the palette.
 
-    name: its id, unique over all screens. priority: works whatever has the focus. hint: None where neither the row nor
-    the help lists it. replay: its hint in a recording or while looking back; above: on the screens above the main one.
+    name: its id, unique over all screens. priority: the key works wherever the focus is. hint: None where neither the
+    row nor the help lists it. replay: its hint in a recording or while looking back; above: on the screens above the
+    main one.
     """
 
     keys: tuple[str, ...]
@@ -289,7 +290,7 @@ def _help(screen: str) -> Action:
 
 
 def _time(screen: str) -> tuple[Action, ...]:
-    """Pause, interval, the keys of time and help of a screen that follows the main one."""
+    """Pause, interval, the keys for the time, and help, for a screen that follows the main one."""
     shorter = f"{screen}.shorter"
     longer = Hint("interval", "interval, or speed", pair=shorter)
     return (
@@ -488,7 +489,7 @@ SCREENS: dict[str, tuple[Action, ...]] = {
     "fleet": (*APP_ACTIONS, *FLEET_ACTIONS),
     "fleet_jobs": (*APP_ACTIONS, *FLEET_JOBS_ACTIONS),
 }
-"""Every screen with the actions that its keys can have; a key has one action on a screen."""
+"""The actions of every screen; on one screen a key has one action."""
 
 
 def all_actions() -> dict[str, Action]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 Entries = tuple[tuple[str, str], ...]
-"""(title or titles with blanks between, meaning)."""
+"""(titles separated by blanks, meaning)."""
 
 VERDICT: Entries = (
     ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
@@ -50,7 +50,7 @@ PROCESSES: Entries = (
     ("IO-wait%", "blocked on disk, the worst of xN"),
     ("cpu%", "100 is one core, the most of xN"),
     ("state", "D waits for I/O, R runs, S sleeps; (4 s): it and cpu% are 4 s old"),
-    ("disk", "of a job's files, or the only busy one; ? not known"),
+    ("disk", "of a job's files, or the only busy one; ? unknown"),
     ("thr mem", "threads, resident memory"),
     ("wait channel", "kernel function in which the main thread sleeps"),
     ("user pid command", "of the first of xN"),

@@ -88,7 +88,7 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     for graph in graphs(frame, view, 2 * where.cells, apart=min(heights) > 1):
         begins_pair = graph.of > 1 and not begins_pair
         at += graph.of == 1 or begins_pair
-        # Of a pair that shares an odd number of rows the first has one more.
+        # In a pair that shares an odd number of rows, the first graph has one more.
         rows = heights[at] if graph.of == 1 else (heights[at] + begins_pair) // 2
         out += graph_lines(graph, view, width, where, rows)
     return out
@@ -299,7 +299,7 @@ def _blank(width: int) -> list[Span]:
 
 
 def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
-    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now, over their cells; "-4h" in a long one."""
+    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now, over their cells ("-4h")."""
     return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where)
 
 

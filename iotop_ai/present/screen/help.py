@@ -1,4 +1,4 @@
-"""The help screen: every key, then the meaning of the columns; on one page where there is room, else on more."""
+"""The help screen: every key, then the meaning of the columns, on one page where there is room."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Page(NamedTuple):
 def help_rows(
     frame: Frame | None, view: View, width: int, height: int, page: int = 0, screen: str = "main"
 ) -> list[Line]:
-    """A whole screen: entries flow from column to column. screen: whose help it is; its keys come first."""
+    """A whole screen: entries flow from column to column. screen: the one to explain, whose keys come first."""
     every = _pages(view, width, height, screen)
     page = min(page, len(every) - 1)
     number = f" {page + 1}/{len(every)}" if len(every) > 1 else ""

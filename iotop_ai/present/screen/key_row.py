@@ -43,7 +43,7 @@ _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
 """Actions that a remote source does not have."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
-"""The look of an answer's first word."""
+"""The token of an answer's first word."""
 _TAB, _END = "Tab", "End"
 _FIXED = {
     _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
@@ -169,7 +169,7 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _opens(frame: Frame, view: View) -> str:
-    """The word of what Enter opens now, by focus and cursor; "" for nothing."""
+    """The word for what Enter opens now, by focus and cursor; "" for nothing."""
     if view.focus == "gpu":
         gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
         number = "" if gpu is None or gpu.state is None else f" {gpu.state.number}"

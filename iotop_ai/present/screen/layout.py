@@ -53,7 +53,7 @@ def or_title(name: str, rows: Rows) -> Rows:
 
 
 def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The row about problems of this machine; imported on first use, as most screens do not show it."""
+    """The row about this machine's problems; imported on first use, as most screens do not show it."""
     from iotop_ai.present.preflight import doctor_line
 
     return doctor_line.doctor_rows(frame, view, width, height)
@@ -79,7 +79,7 @@ TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
 _LISTED_STEP, _GRAPHS = 4, 3
 _TITLED_FROM = 20
-"""Rows of a screen from which a hidden panel leaves its title."""
+"""The least height of a screen on which the title of a hidden panel stays."""
 _CLOSE = ("doctor", "keys", "banner", "time", "timeline")
 """Panels that follow without a blank row."""
 
@@ -266,7 +266,7 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, 
         heights = heights._replace(disk=heights.disk + more)
         spare -= more
     if spare > 0 and listed and heights.graphs and "graphs" not in hidden:
-        # Two rows of a graph at least, up to two thirds of the screen for all.
+        # The graphs together have at most two thirds of the screen.
         unneeded = spare if "process" in hidden else spare - max(0, listed - heights.process)
         more = max(0, min(unneeded, 2 * height // 3 - heights.graphs))
         heights = heights._replace(graphs=heights.graphs + more)

@@ -38,8 +38,8 @@ class _Cell(NamedTuple):
 def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """`` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``: the current position is inverse, a gap is blank.
 
-    Only the part that was read is drawn as a line; a bad state has its word where its run has room. ``×`` is the end
-    of a trainer, or of a worker that crashed, ``!`` an alert. While looking back the row ends with now.
+    Only the part that was read is drawn as a line; a bad state's word is printed where its run has room. ``×`` is the
+    end of a trainer, or of a worker that crashed, ``!`` an alert. While looking back, the row ends with "now".
     """
     line = view.timeline
     if line is None:

@@ -182,7 +182,7 @@ class SlidingSeries:
     def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
         self._samples: tuple[Sample, ...] = ()
-        self._made = Series((), 0)
+        self._newest = Series((), 0)
         self._used = 0
         self._even = False
         """Whether each sample takes exactly one slot."""
@@ -197,7 +197,7 @@ class SlidingSeries:
     ) -> Series:
         """As ``series``. key: all inputs of ``value`` besides the sample's block, cpu, gpu and length."""
         key = (*key, slots, interval_s)
-        current, before = self._made, self._samples
+        current, before = self._newest, self._samples
         if key != self._key or not self._follows(samples, interval_s, full=current.known == slots):
             if key != self._key or samples is not before:
                 current, self._used = _series(samples, value, slots, interval_s)
@@ -206,7 +206,7 @@ class SlidingSeries:
             self._used += 1
             newest = None if samples[-1].gap else value(samples[-1])
             current = Series((*current.values[1:], newest), min(slots, current.known + 1))
-        self._key, self._samples, self._made = key, samples, current
+        self._key, self._samples, self._newest = key, samples, current
         return current
 
     def _follows(self, samples: tuple[Sample, ...], interval_s: float, *, full: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Series to a braille line with joins, for graphs of four rows and more: an area of that height is louder than text."""
+"""Series to a continuous braille line, for graphs of four rows and more, where an area would outweigh the text."""
 
 from __future__ import annotations
 

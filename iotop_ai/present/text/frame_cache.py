@@ -53,7 +53,7 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
 
 
 def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V, Item, T]], ItemFunction[V, Item, T]]:
-    """As ``cached_per_frame``, for a function of an item too: one result for each ``key`` of an item."""
+    """As ``cached_per_frame``, for a function that also takes an item: one result for each ``key`` of an item."""
 
     def decorate(function: ItemFunction[V, Item, T]) -> ItemFunction[V, Item, T]:
         @cached_per_frame
@@ -75,7 +75,7 @@ def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V,
 
 
 def cache_part(view: Caching, make: Callable[[], T]) -> T:
-    """The object that ``make`` makes, one for each screen; a new one each time where the View has no cache."""
+    """The object that ``make`` returns, created once for each screen; on each call where the View has no cache."""
     if view.cache is None:
         return make()
     part: T | None = view.cache.parts.get(make)

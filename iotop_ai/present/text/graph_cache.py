@@ -17,8 +17,8 @@ Draw: TypeAlias = "Callable[[Sequence[float | None], float, int], list[str]]"
 class _Picture(NamedTuple):
     """The newest rows of one graph. rest: the values without the first.
 
-    earlier: the rows before these, () without any. A cell holds two values, so the graph's next rows are the earlier
-    ones moved on by a cell.
+    earlier: the rows of the picture before, () without any. A cell holds two values, so the next rows are these earlier
+    ones shifted by one cell.
     """
 
     values: Values
@@ -54,7 +54,7 @@ class GraphCache:
                 at, before = i, known
                 break
         if before is not None and before.earlier and len(values) >= 4:
-            # The last cell of a curve joins the one before it, and the first has nothing to join.
+            # In a curve the last cell joins the one before it, and the first cell has no join.
             firsts, lasts = draw(values[:2], top, rows), draw(values[-4:], top, rows)
             parts = zip(firsts, before.earlier, lasts, strict=True)
             out = [first + text[2:] + last[-1] for first, text, last in parts]

@@ -46,11 +46,11 @@ class ColumnSlot(NamedTuple):
 
 def fit_columns(columns: Sequence[Column], room: int) -> list[Column]:
     """The columns that fit into ``room``, after dropping the others by their ``drop`` number."""
-    return list(_chosen(tuple(columns), room))
+    return list(_fitting(tuple(columns), room))
 
 
 @lru_cache(maxsize=32)
-def _chosen(columns: tuple[Column, ...], room: int) -> list[Column]:
+def _fitting(columns: tuple[Column, ...], room: int) -> list[Column]:
     """``fit_columns``, cached while the window keeps its width."""
     left = list(columns)
     while sum(c.width for c in left) > room:
@@ -65,11 +65,11 @@ def place_columns(columns: Sequence[Column], start: int, width: int) -> list[Col
     """The columns side by side from ``start``, each widened up to its ``wide`` while there is room; a last column that
     is aligned to the left takes the rest.
     """
-    return list(_placed(tuple(columns), start, width))
+    return list(_slots(tuple(columns), start, width))
 
 
 @lru_cache(maxsize=32)
-def _placed(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSlot]:
+def _slots(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSlot]:
     """``place_columns``, cached while the window keeps its width."""
     spare = width - start - sum(c.width for c in columns)
     out, x = [], start
@@ -93,7 +93,7 @@ def layout_row(
 ) -> tuple[Span, ...]:
     """A row of ``width`` columns: ``spans``, which take ``x`` of them, then the word of each column.
 
-    ``place`` in a fifth of its steps, for columns side by side, which cannot overlap.
+    About five times as fast as ``place``: columns side by side cannot overlap.
     """
     for (column, first, last), (text, token, tail) in zip(at, words, strict=True):
         takes = len(text) + len(tail)

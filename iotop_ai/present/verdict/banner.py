@@ -33,7 +33,8 @@ HOUR_NS = 60 * MINUTE_NS
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """State, because, and, do in 4 rows; ``not`` and ``hour`` too in 6.
 
-    In 4 rows without a second finding, its row has the classes ruled out or the states of the last hour.
+    Of 4 rows, the one for a second finding shows the classes ruled out or the states of the last hour where there is
+    none.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]

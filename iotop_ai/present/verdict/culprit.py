@@ -83,7 +83,7 @@ def hue_of(state: State) -> str:
 
 
 def _disk(frame: Frame) -> tuple[str, str]:
-    """(kernel name of the disk that a finding names, its hue); else the very slow disk; ("", "") without one."""
+    """(kernel name, hue) of the disk that a finding names, else of the very slow disk; ("", "") without one."""
     present = {key.name for key in frame.snapshot.block.value or {}}
     for number, finding in enumerate(frame.verdict.findings):
         if finding.state not in LOUD or (number and finding.severity is Severity.INFO):
@@ -117,18 +117,17 @@ def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int]
             return _alike(frame, args.get("pid")), "cpu"
         members = job.workers if first.class_id == "cpu_prep" and job.workers else [rank.key for rank in job.ranks]
         return frozenset(key.pid for key in members), "cpu"
-    cell = {"gpu_memory": "", "mem_pressure": "rss", "hung": "state"}.get(first.class_id, "")
     if first.class_id == "noisy_neighbour":
         others = _alike(frame, args.get("other_pid"))
         return others, "cpu" if args.get("what") == "cpu" else _larger_rate(frame, others)
     if first.class_id == "gpu_memory":
-        return _alike(frame, args.get("other_pid")), cell
+        return _alike(frame, args.get("other_pid")), ""
     if first.class_id == "hung":
-        return _alike(frame, args.get("main")), cell
+        return _alike(frame, args.get("main")), "state"
     if args.get("limit") in ("cpu", "memory"):
         return _alike(frame, args.get("top_pid")), "cpu" if args.get("limit") == "cpu" else "rss"
     if first.class_id == "no_gpu":
-        return _alike(frame, args.get("pid")), cell
+        return _alike(frame, args.get("pid")), ""
     return frozenset(), ""
 
 

@@ -44,7 +44,7 @@ def _faster(a: Args) -> str:
 
 
 def _setting(a: Args) -> str:
-    """The name of the number of loader workers."""
+    """The framework's setting for the number of loader workers."""
     return "worker_count" if word(a, "framework") == "jax" else "num_workers"
 
 

@@ -258,7 +258,7 @@ def _because_idle(a: Args) -> Spans:
 
 
 def _figures_behind(a: Args) -> list[str]:
-    """The reasons with a number, where the first reason, which the headline begins with, has none."""
+    """The reasons with a number, if the first reason, with which the headline begins, has none."""
     first, *more = word(a, "reasons").split(", ")
     if any(letter.isdigit() for letter in first):
         return []

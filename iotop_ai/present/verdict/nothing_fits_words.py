@@ -35,7 +35,7 @@ def headline(a: Args) -> Spans:
 
 
 def _suspect(a: Args) -> Spans:
-    """The cause is not proven; a very slow disk is named where there is one."""
+    """The unproven cause: a very slow disk where there is one."""
     if number(a, "slow"):
         return [plain("suspect: disk "), bad(word(a, "device"))]
     return [plain("cause not seen")]

@@ -16,7 +16,7 @@ from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.headline import text_of
 
 LABEL = 10
-"""Columns before each sentence: the state's word or the line's label, as in the banner."""
+"""Columns before each sentence, for the state's word or the line's label, as in the banner."""
 _PATH_CELLS = 400
 _WAITS_CELLS = 80
 _BAR = "━─"

@@ -24,7 +24,7 @@ MEANINGS = {
     "disk": "the disk that the verdict names, else the busiest",
     "read": "92 MB/s",
     "write": "3.1 MB/s",
-    "await": "ms of its reads, of its writes where it does not read: 87 ms",
+    "await": "ms of its reads, or of its writes where it does not read: 87 ms",
     "util": "100%",
     "gpu": "mean busy of all GPUs, 22%",
     "cpu": "all cores, 45%",

@@ -1,4 +1,4 @@
-"""Shared by all imports: log lines in bounded memory, times in any locale, and Snapshots of a few Readings."""
+"""Shared by all imports: log lines in bounded memory, times of the usual locales, and Snapshots of a few Readings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class ImportOptions(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A date and time as a locale writes it. numbers: of the date, in an order not known yet. offset: "+0100"."""
+    """A date and time as a locale writes it. numbers: of the date, in a yet unknown order. offset: "+0100".
+
+    by_year: the year is first. by_day: the day is first, since the separator is a point.
+    """
 
     numbers: tuple[int, int, int]
     by_year: bool

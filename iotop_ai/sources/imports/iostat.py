@@ -42,8 +42,8 @@ _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 class LogSummary(NamedTuple):
     """Facts of a whole log, needed before the first Snapshot. day: the date of its first banner.
 
-    interval_s: the usual one, None without times. dates: shows the order of day and month. sparse: idle devices are
-    left out (``-z``), so a missing one did nothing. names, columns: of each run.
+    interval_s: the usual one, None without times. timed: every report has a time. dates: finds the order of day and
+    month. sparse: idle devices are left out (``-z``), so a missing one did nothing. names, columns: of each run.
     """
 
     reports: int
@@ -260,7 +260,7 @@ class _Import:
         return self._snapshot(report)
 
     def _step(self, logged_ns: int | None) -> float:
-        """Seconds of the interval that ends now. Logged times are whole seconds, so one second off is rounding."""
+        """Seconds of the interval that ends now. Logged times are whole seconds: a difference of 1 s is rounding."""
         if logged_ns is None:
             return self._interval_s
         apart_s = (logged_ns - self._wall_ns) / _NS

@@ -32,7 +32,7 @@ LARGEST_JSON = 128 << 20
 _MOST_RATE = 1e15
 """A larger value is damage: a petabyte a second is 1e12 kB/s."""
 _TORN = 4096
-"""Bytes at the end of a log that a killed writer may have torn: its buffer."""
+"""Bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
@@ -68,7 +68,7 @@ def iostat_reports(path: str) -> Iterator[Report]:
 
 
 def checked_columns(names: list[str]) -> list[str]:
-    """Column titles as iostat's JSON keys. Raises InputError for those of another program."""
+    """Column titles as iostat's JSON keys. Raises InputError for titles of another program."""
     columns = [_TERMS.get(name, name) for name in names]
     if "tps" in columns:
         raise InputError("not the extended statistics; log with iostat -x, without -s")

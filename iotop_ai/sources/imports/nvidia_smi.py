@@ -214,7 +214,7 @@ def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator
     shift_ns: int | None = None
     run, last_ns = 1, None
     for seq, rows in enumerate(rounds(path, nvidia_smi_rows(path, options)), 1):
-        # Each GPU's row has its own time; the Snapshot has that of the last.
+        # Each GPU's row has its own time; the Snapshot has the latest.
         logged = [row.logged_ns for row in rows if row.logged_ns is not None]
         if shift_ns is None:
             shift_ns = 0 if options.start_ns is None else options.start_ns - (rows[0].logged_ns or 0)

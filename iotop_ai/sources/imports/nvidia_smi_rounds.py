@@ -24,7 +24,7 @@ _MOST_PAUSES = 0.05
 class Row(NamedTuple):
     """One GPU at one time. identity: "" in a log without a column that names GPUs.
 
-    logged_ns: None without a timestamp column. lost: why the GPU gives no values, or "". begins: a header is before it.
+    logged_ns: None without a timestamp column. lost: why the GPU gives no values, or "". begins: a header precedes it.
     """
 
     identity: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class _Spacing(NamedTuple):
-    """gpus: rows in a round. limit_ns: a larger step of time ends it."""
+    """gpus: rows in a round. limit_ns: a larger step of time ends a round."""
 
     gpus: int
     limit_ns: int
@@ -74,7 +74,7 @@ def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:
-    """(whether it may be incomplete, as the last one of a log, rows) of each round, by the steps of time."""
+    """(whether it may be incomplete, as the last of a log is; its rows) for each round, by the steps of time."""
     found: list[Row] = []
     for row in rows:
         if found:

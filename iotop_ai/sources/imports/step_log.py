@@ -50,10 +50,10 @@ _UNNAMED = StepSeries()
 
 
 class StepPoint(NamedTuple):
-    """A step that was logged. wall_ns: when, Unix ns; None where the log has no time.
+    """A logged step. wall_ns: its Unix time; None where the log has no time.
 
-    elapsed_s: since the progress bar began, where it has that instead; total: the bar's steps, "?" if unknown.
-    series: the count that it belongs to.
+    elapsed_s: seconds since its progress bar began. total: the bar's steps, "?" if unknown. series: the count to which
+    the step belongs.
     """
 
     step: int
@@ -64,7 +64,7 @@ class StepPoint(NamedTuple):
 
 
 class StepLog(NamedTuple):
-    """kind: PRINTED, STATE or EVENTS. points: in the log's order. per_s: as the log says; None where it does not."""
+    """kind: PRINTED, STATE or EVENTS. points: in the log's order. per_s: steps per second, None if not in the log."""
 
     kind: str
     points: tuple[StepPoint, ...]
@@ -130,7 +130,7 @@ def _state(data: bytes) -> StepLog:
 
 
 def _printed(data: bytes) -> Iterator[StepPoint]:
-    """The steps of printed lines; a progress bar writes one over the other with carriage returns."""
+    """The steps of printed lines; a progress bar overwrites its line with carriage returns."""
     for found in re.finditer(rb"[^\r\n]+", data):
         if found.end() - found.start() > LONGEST_LINE:
             continue

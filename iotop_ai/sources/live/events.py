@@ -76,7 +76,7 @@ def _grown(old: int | None, new: int | None) -> int:
 
 
 class DescendantTracker:
-    """The descendants of a process, without itself, updated with each Snapshot."""
+    """The descendants of a process, without the process itself, updated with each Snapshot."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -1,4 +1,4 @@
-"""The parts of a Snapshot that answer late, and how long a command that takes one Snapshot waits for them."""
+"""The parts of a Snapshot that arrive late, and how long a command with a single Snapshot waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectors that the first screen does without: GPUs and SMART, on threads or in a process, and rarely read ones."""
+"""Collectors that the first screen does not need: GPUs and SMART, on threads or in a process, and rarely read ones."""
 
 from __future__ import annotations
 

@@ -58,10 +58,10 @@ SLEPT_NS = 100_000_000
 class LiveSource:
     """Yields a Snapshot at once and then one each interval, until ``close``.
 
-    The collectors run on the iterating thread; those that may be slow (GPU, SMART, statvfs) have threads or processes
-    of their own and give their newest answer. The other methods may be called from any thread. marks: listen for marks
-    of other programs. soon: the first Snapshot does without GPUs, SMART and marks, which ``begin`` starts, at the
-    latest before the second one.
+    The collectors run on the iterating thread; collectors that may be slow (GPU, SMART, statvfs) have threads or
+    processes of their own and give their newest answer. The other methods may be called from any thread. marks: listen
+    for marks of other programs. soon: the first Snapshot has no GPUs, SMART and marks; ``begin`` starts them, at the
+    latest before the second Snapshot.
     """
 
     live = True
@@ -95,7 +95,7 @@ class LiveSource:
         self._kernel = KernelLogCollector(self._root, self._clock)
         self._kernel_events = KernelEvents(self._xid_logged)
         self.smartctl = settings.smartctl
-        # In the order of reading: devices and processes come first, close together, as they are compared.
+        # In the order of reading: devices and processes come first, close together, as their figures are compared.
         self._collectors = [
             ScheduledCollector(collector, self._clock)
             for collector in (
@@ -133,7 +133,7 @@ class LiveSource:
             self.begin()
 
     def begin(self) -> None:
-        """Start the collectors that the first Snapshot does without, once. From any thread."""
+        """Start the collectors that the first Snapshot does not need, once. From any thread."""
         with self._starting:
             if self._slow is not None or self._closed:
                 return
@@ -251,7 +251,7 @@ class LiveSource:
         members = frozenset() if descendants is None else descendants.members
         more: list[Event] = []
         if self._before is not None:
-            # Imported here: the first Snapshot does without.
+            # Imported here: the first Snapshot does not need it.
             from iotop_ai.sources.live.events import derive_events
 
             more = derive_events(self._before, snapshot, members, self._child_codes, self._kernel_events.unlogged)
@@ -273,7 +273,7 @@ class LiveSource:
         return self._suspended_ns
 
     def in_flight(self) -> tuple[str, int] | None:
-        """The field that is being read and since when, monotonic ns; None between two. From any thread."""
+        """(the field that is being read, its start in monotonic ns); None while none is read. From any thread."""
         return self._in_flight
 
     def _xid_logged(self, xid: XidEvent) -> None:
@@ -295,17 +295,17 @@ class LiveSource:
 
     def _note(self, event: Event) -> None:
         with self._lock:
-            # A flood of marks or kernel messages in a long interval must not fill the memory: the oldest goes.
+            # A flood of marks or kernel messages in a long interval must not fill the memory: the oldest is dropped.
             self._dropped_events += len(self._events) == MOST_EVENTS
             self._events.append(event)
 
     def wait_smart(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` until SMART has answered, also with an error; whether it has."""
+        """Wait at most ``seconds`` for SMART's answer, which may be an error; returns whether it came."""
         slow = self._slow_collectors()
         return slow is None or slow.smart is None or slow.smart.wait(seconds)
 
     def wait_gpu(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` until the GPU thread has answered once; whether it has."""
+        """Wait at most ``seconds`` for the first answer of the GPU thread; returns whether it came."""
         slow = self._slow_collectors()
         return slow is not None and slow.gpu.wait(seconds)
 
@@ -343,9 +343,9 @@ class LiveSource:
             self._steps.take(pid, counts)
 
     def pending(self, seq: int) -> tuple[Event, ...]:
-        """The events that no Snapshot up to this number has. They stay with the source, and nothing is read.
+        """The events that are in no Snapshot up to this number. They stay in the source, and nothing is read.
 
-        Call it before a second Snapshot comes: only the newest one's events are kept.
+        Call it before a second Snapshot follows: only the newest Snapshot's events are kept.
         """
         with self._lock:
             number, events = self._newest_events
@@ -364,7 +364,7 @@ class LiveSource:
     def close(self) -> None:
         """Stop iterating and release descriptors, threads and helpers; from any thread, also repeatedly.
 
-        An iterating thread releases them itself, at its next step or when its iterator is dropped.
+        A thread that iterates releases them itself, at its next step or when its iterator is dropped.
         """
         self._closed = True
         self._wake.set()

@@ -1,4 +1,4 @@
-"""The user's state folder for the live source, read on a thread, as the folder's server may not answer."""
+"""The user's state folder for the live source, read on a thread, as a server that holds the folder may not answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StateFiles:
         self._wants_baselines = baselines
         self._baselines: Reading[Any] | None = None
         self._none: Reading[Any] | None = None
-        """The Reading without an answer; the same object while unchanged, so that a recording holds it once."""
+        """The Reading while there is no answer; one object while unchanged, so that a recording holds it once."""
 
     def look(self, at_ns: int, wall_ns: int) -> None:
         """Start a look, if one is due and none is running."""
@@ -51,7 +51,7 @@ class StateFiles:
             self._aside.wait(FIRST_WAIT_S if first else WAIT_S)
 
     def changes(self) -> list[tuple[str, str | None]]:
-        """(identity, value) of findings acknowledged, or taken back (value None), since the last call."""
+        """(identity, value) of findings acknowledged since the last call; value None: the user took it back."""
         changes: list[tuple[str, str | None]] = []
         while self._changes:
             changes.append(self._changes.pop(0))

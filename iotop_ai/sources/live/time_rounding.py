@@ -1,4 +1,4 @@
-"""Rounds times to their real precision: their last digits would be most of an idle machine's recording."""
+"""Rounds times to their real precision: further digits would be most of an idle machine's recording."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIMIT_PAGES = 1024
 LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
 """Readings without rates, whose time only shows their age."""
 EXACT = ("processes",)
-"""Readings whose value has their time too."""
+"""Readings whose value contains their time too."""
 _GRAINS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
 _LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
 """The background limit is the next field."""
@@ -75,7 +75,7 @@ class TimeRounder:
 
 
 def _value(value: Any) -> Any:
-    """The value as it is kept."""
+    """The rounded value."""
     if isinstance(value, CpuTable):
         return without_idle(value)
     if isinstance(value, MemoryState):

@@ -1,8 +1,8 @@
 """Wall times of a recording that do not fall, although its clock was set back: intervals and sums stay whole.
 
-From the step on the time goes on with the monotonic clock, until the recorded one has caught up; that of a later boot
-begins where the one before ended, or later. Without such a step every time is as recorded. Where the clock is set ahead
-and back between two keyframes, the times up to the next keyframe may still fall.
+After a step back, the time goes on with the monotonic clock until the recorded time has caught up; a later boot's time
+begins where that of the boot before ended, or later. Without such a step every time is as recorded. Where the clock is
+set ahead and back between two keyframes, the times up to the next keyframe may still fall.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 
 TOLERANCE_NS = 1_000_000_000
-"""A step that is not larger changes no time: the two clocks are not read at the same instant."""
+"""Steps up to this one change no time: the two clocks are not read at the same instant."""
 
 Place = tuple[str, int]
 """The boot and the monotonic time of a Snapshot."""
 
 
 class Anchor(NamedTuple):
-    """A keyframe's times. wall_ns: as recorded. shown_ns: the wall time that is used instead."""
+    """A keyframe's times. wall_ns: as recorded. shown_ns: the wall time to use instead."""
 
     boot_id: str
     at_ns: int
@@ -31,7 +31,7 @@ class Anchor(NamedTuple):
     shown_ns: int
 
     def shown(self, at_ns: int, wall_ns: int) -> int:
-        """The wall time that is used for a later time of the same boot."""
+        """The wall time to use for a later time of the same boot."""
         elapsed_ns = self.shown_ns + at_ns - self.at_ns
         return wall_ns if wall_ns >= elapsed_ns - TOLERANCE_NS else elapsed_ns
 
@@ -39,7 +39,7 @@ class Anchor(NamedTuple):
 class RisingTimes(NamedTuple):
     """The times of all keyframes outside the pre-roll, and of the last Snapshot; empty where the clock only rose.
 
-    steps: an event for each step back, by the first Snapshot after it. set_backs: the same by part and block.
+    steps: an event for each step back, by the first Snapshot after it. set_backs: the same events by part and block.
     """
 
     anchors: Mapping[Place, Anchor] = {}
@@ -54,7 +54,7 @@ class RisingTimes(NamedTuple):
         return self.anchors.get((part.header_of(index).boot_id, part.blocks[index].at_ns))
 
     def begin_ns(self, part: FileRecording, index: int) -> int:
-        """The wall time that is used for a block's keyframe."""
+        """The wall time to use for a block's keyframe."""
         anchor = self.anchor(part, index)
         return part.blocks[index].wall_ns if anchor is None else anchor.shown_ns
 
@@ -156,7 +156,7 @@ def rising_times(parts: list[FileRecording]) -> RisingTimes:
             set_backs.setdefault(place, []).append(step)
 
     def add_others(p: int, b: int) -> None:
-        """The Snapshots of a block behind its keyframe."""
+        """Add the Snapshots of a block after its keyframe."""
         block, boot_id = parts[p].blocks[b], parts[p].header_of(b).boot_id
         for head in map(parse_head, parts[p].raw_lines(block)):
             if head is None or head.kind != "snap" or head.at_ns is None or head.wall_ns is None:

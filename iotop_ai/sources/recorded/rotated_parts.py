@@ -22,7 +22,7 @@ _PART = r"\.(\d{8}T\d{6})(?:[.-](\d+))?"
 
 
 def parts_of(path: str) -> list[str]:
-    """The rotated parts beside a recording that have its owner, oldest first.
+    """The rotated parts beside a recording that belong to its owner, oldest first.
 
     A full file is renamed from NAME.iotop.jsonl to NAME.20261121T143205.iotop.jsonl and packed later.
     """
@@ -36,7 +36,7 @@ def parts_of(path: str) -> list[str]:
     for other in sorted(os.listdir(folder or ".")):
         match = part.fullmatch(other)
         if match is not None and owner in (None, _owner(os.path.join(folder, other))):
-            # While a part is being packed both exist; the plain one sorts first and is complete.
+            # While a part is being packed, both forms exist; the plain one sorts first and is complete.
             parts.setdefault((match[1], int(match[2] or 1)), os.path.join(folder, other))
     return [parts[when] for when in sorted(parts)]
 
@@ -122,7 +122,7 @@ def _is_later(header: Header, part: FileRecording) -> bool:
 
 
 def _opened(path: str, allow_root: bool) -> FileRecording | None:
-    """The part, plain or by now packed; None when retention has removed it."""
+    """The part, plain or packed meanwhile; None when retention has removed it."""
     for name in (path, path + ".gz"):
         try:
             return FileRecording(name, allow_root=allow_root)

@@ -40,8 +40,8 @@ class Start(NamedTuple):
 class LinePlayer:
     """Turns decoded lines into what ``pipeline.frames`` takes.
 
-    header: the one in force, None before the first. recorded_stamp: of the recorded fold states, which are given out
-    only where the stamp is this program's.
+    header: the one in force, None before the first. recorded_stamp: of the recorded fold states, which are used only
+    where the stamp is this program's.
     """
 
     def __init__(self, header: Header | None = None, recorded_stamp: str = "") -> None:
@@ -125,7 +125,7 @@ class ReplaySource:
         return Span(begin_ns, end_ns)
 
     def start_at(self, wall_ns: int) -> None:
-        """Begin at this time; enough before it is yielded as pre-roll that each Frame is as it was live."""
+        """Begin at this time; enough of the time before is yielded as pre-roll that each Frame is as it was live."""
         self._from_ns = wall_ns
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:
@@ -187,7 +187,7 @@ class ReplaySource:
                     following = next_part(self.path, part, self._closing.wait)
                 part.close()
                 part, block, skip_pre = following, 0, True
-        finally:  # also after an error, and where the caller stops early
+        finally:  # also after an error, and when the caller stops early
             for one in (*self._parts, *([] if part is None else [part])):
                 one.close()
 

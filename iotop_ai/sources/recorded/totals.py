@@ -1,4 +1,4 @@
-"""A recording as the recorded totals of its blocks, where they can be used, and Snapshots to fold for the rest."""
+"""A recording as the recorded totals of its blocks where they are usable, and as Snapshots to fold elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Items = Iterator[Snapshot | Keyframe]
 
 
 class ShownBlock(NamedTuple):
-    """A block outside the pre-roll. begin_ns: wall time of its keyframe. until_ns: of the next, None at the end.
+    """A block outside the pre-roll. begin_ns: wall time of its keyframe. until_ns: the next block's, None at the end.
 
     Wall times are those of ``rising_time``.
     """
@@ -41,7 +41,7 @@ class SummedBlock(NamedTuple):
 def same_rules(parts: list[FileRecording]) -> bool:
     """Whether this program's rules made all fold states and totals.
 
-    A fold state of other rules was not handed on to the next, so only the whole recording can be folded anew.
+    Fold states of other rules cannot be used, so that only the whole recording can be folded anew.
     """
     own_stamp = stamp()
     return all(part.stamp_of(block) == own_stamp for part in parts for block in range(len(part.blocks)))
@@ -108,7 +108,7 @@ def _jobs_of(contents: BlockContents) -> frozenset[ProcessKey]:
 
 
 def _same_session(parts: list[FileRecording], before: ShownBlock | None, after: ShownBlock) -> bool:
-    """Whether two blocks that follow each other are of one session."""
+    """Whether two successive blocks are of one session."""
     if before is None:
         return False
     if before.part != after.part:

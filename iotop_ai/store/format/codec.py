@@ -85,8 +85,8 @@ class Header(NamedTuple):
     """A decoded hdr line.
 
     redact: the level of command lines. stamp: of the rules that made the cached verdicts. continues: the session goes
-    on from another file. origin: the imported log's program, "" for this one. after: the name of the file before,
-    where that could not be written any more, else "".
+    on from another file. origin: the imported log's program, "" for this one. after: the name of the previous file, if
+    that one could not be written any more, else "".
     """
 
     format: int
@@ -145,7 +145,7 @@ class Encoder:
         return "".join(self.encode(frame, gap=gap).chunks).split("\n")[:-1]
 
     def encode(self, frame: Frame, *, gap: bool = False) -> EncodedLines:
-        """As ``lines``, but chunks are made, and LineTooLong is raised, as the caller takes them; it must take all."""
+        """As ``lines``, but chunks are made, and LineTooLong is raised, while the caller iterates; it must take all."""
         snapshot = frame.snapshot
         before = None if gap or self._since_key >= self._keyframe_every else self._before
         line = snap_fields(snapshot.at_ns, snapshot.wall_ns, gap=gap, key=before is None)
@@ -184,7 +184,7 @@ def _keyframe(line: Mapping[str, Any], frame: Frame) -> Iterator[str]:
 
 
 def _limited(chunks: Iterable[str]) -> Iterator[str]:
-    """The chunks of a line that ends with its line end. Raises LineTooLong where no reader would take the line."""
+    """The chunks of a line with its line end. Raises LineTooLong where no reader would accept the line."""
     length = -1
     for chunk in chunks:
         length += len(chunk) if chunk.isascii() else len(chunk.encode())

@@ -2,8 +2,8 @@
 
     {"k":"snap","pre":true,"m":86400000000000,"t":1795250000000000000,"gap":true,"key":true,"back":20481,…
 
-Writers make a head here, and readers find blocks, times and marks by it without decoding the line.
-Text is what a writer has, bytes are what a file holds.
+Writers build heads here, and readers find blocks, times and marks by them without decoding the line.
+Writers have text, files hold bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BACK = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
 
 
 class LineHead(NamedTuple):
-    """kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow. pre: of the pre-roll."""
+    """kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow the kind. pre: of the pre-roll."""
 
     kind: str
     at_ns: int | None

@@ -1,4 +1,4 @@
-"""Command lines of a snap line that goes into a file as pre-roll: the minute before the file, which is not shown."""
+"""Redacts command lines of a snap line that goes into a file as pre-roll: the minute before it, which is not shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The times of the process sweeps, which a line leaves out where they follow from the usual order of sweeps.
+"""The times of the process sweeps, which a line leaves out where they can be derived from the usual order of sweeps.
 
 A usual tick reads all io, and the stat of one cohort in turn and of the processes whose io changed. So ``io_at_ns``,
 ``stat_at`` and ``stat_out`` are written only where they differ from that prediction.

@@ -24,7 +24,7 @@ _LONGEST_US = 1e17
 _SAME = [None] * len(TIMED)
 _READINGS = itemgetter(*map(Snapshot._fields.index, TIMED))
 _TIMELESS = Reading._fields.index("at_ns")
-"""Number of fields of a Reading before its times, which are the last."""
+"""Number of fields of a Reading before its times, which come last."""
 
 
 def without_times(snapshot: Snapshot) -> Snapshot:
@@ -55,7 +55,7 @@ def without_times_of(shape: Shape, elsewhere: Collection[str]) -> Group:
 
 
 def us_after(at_ns: int, base_ns: int) -> int | float | str:
-    """µs after a base; the ns as text where a float cannot hold them."""
+    """µs after a base; the whole time in ns as text where a float cannot hold the µs."""
     us, rest = divmod(at_ns - base_ns, 1000)
     if not rest:
         return us
@@ -73,7 +73,7 @@ def time_ns(raw: Any, base_ns: int) -> int:
 
 
 def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]]:
-    """The arrays "at" and "took" of a line; without one that has no change. before: None in a keyframe."""
+    """The arrays "at" and "took" of a line, each left out where nothing changed. before: None in a keyframe."""
     base, readings = snapshot.at_ns, _READINGS(snapshot)
     if before is None:
         whole = [False if now.at_ns is None else us_after(now.at_ns, base) for now in readings]

@@ -84,7 +84,7 @@ class Redactor:
         table = snapshot.processes.value
         if table is None:
             return snapshot
-        # Tables that are equal need no look at each record, which costs more than the comparison.
+        # Comparing whole tables costs less than looking at each record.
         if self._before is not table.info and self._before != table.info:
             for key in changed(table.info, self._before):
                 info = table.info[key]
