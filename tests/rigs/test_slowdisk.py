@@ -68,12 +68,12 @@ def test_throttled_disk(tmp_path: Path) -> None:
         group = disk.group
         disk.limit(read_iops=50)
         # Some requests always wait for the throttle, even while a reader waits for a core. Beside other work of the
-        # disk below it is slower for a while, and never faster.
+        # disk below it is slower for a while, and never faster; a request that waited then is still in the next mean.
         for _ in range(10):
             rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.5, depth=4)
             assert rate <= 55
             assert wait_ms >= 0.85 * 4 * 20
-            if rate >= 45:
+            if rate >= 45 and wait_ms <= 1.15 * 4 * 20:
                 break
     assert rate >= 45
     assert wait_ms <= 1.15 * 4 * 20
