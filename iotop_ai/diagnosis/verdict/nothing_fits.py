@@ -7,6 +7,7 @@ from iotop_ai.diagnosis.facts.gather import Args, Facts, gpu_args
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.process import Group, grouped
+from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.verdict.ruled_out import busiest_device, sampled_job, waiting_group
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity, SlowDisk
@@ -55,7 +56,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
             ("mount", mount),
             ("await_ms", await_ms),
             ("normal_ms", device.normal_ms),
-            ("slow", float(named)),
+            ("slow", float(named and not _is_cleared(job, facts.limits))),
         )
         args += (("disk_busy", device.busy_ratio),)
         evidence.append(Evidence(f"disks.{device.name}.await_ms", await_ms, "ms", device.normal_ms))
@@ -74,6 +75,11 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
 def _device(facts: Facts, slow: SlowDisk | None) -> DeviceFacts | None:
     named = [device for device in facts.devices if slow is not None and device.name == slow.device]
     return named[0] if named else busiest_device(facts)
+
+
+def _is_cleared(job: JobFacts | None, limits: Thresholds) -> bool:
+    """Whether the job's loaders are seen to compute while it waits, so that a disk does not hold it up."""
+    return job is not None and (job.stall or 0.0) >= limits.gate and (job.running or 0.0) >= limits.decider
 
 
 def _advice(facts: Facts, job: JobFacts | None, group: Group | None) -> tuple[Advice, ...]:

@@ -6,7 +6,8 @@ import pytest
 
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.verdict import headline
-from tests.diagnosis.build import GIB, MB, Disk, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.build import GIB, MB, Disk, Machine, Task, Training, classes, play, verdict_of
+from tests.diagnosis.job_scenes import LOADERS, YOUNG
 
 GCC = tuple(Task(70 + n, "gcc", cpu=0.95) for n in range(8))
 COMPILING = Machine(cpu=0.97, tasks=GCC)
@@ -65,3 +66,12 @@ def test_busy_stays_until_it_is_clearly_less() -> None:
     states = [f.verdict.state for f in play((COMPILING, 15), (less, 15), (calm, 15))]
     assert set(states[12:30]) == {State.BUSY}
     assert states[-1] is State.CALM
+
+
+def test_a_slow_disk_that_the_workers_do_not_wait_for_is_not_a_suspect() -> None:
+    slow = Disk(read_bytes_per_s=MB, await_ms=1500.0, busy=1.0)
+    young = Training(YOUNG.task, LOADERS, stall=0.4, disk=0.02, running=0.98, worker_cpu=0.6, worker_cpu_wait=0.4)
+    computing = Machine(job=young, tasks=(YOUNG.task, *LOADERS), disks=(slow,))
+    assert words(computing) == "train.py waits for data 40 % of the time, cause not seen"
+    reading = replace(computing, job=replace(young, disk=0.98, running=0.02))
+    assert words(reading) == "train.py waits for data 40 % of the time, suspect: disk sda"
