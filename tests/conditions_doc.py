@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "conditions.md"
 HEAD = """\
 # Conditions
 
-A gate for CI, and later an alert, is a condition. Written by `python -m tests.conditions_doc`.
+A condition is what a gate for CI or an alert asks. Written by `python -m tests.conditions_doc`.
 
 ```sh
 iotop-ai diagnose run.iotop.jsonl --fail-if "data_wait > 10%"
