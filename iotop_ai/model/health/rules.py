@@ -141,8 +141,12 @@ def _other_bits(state: SmartState) -> tuple[str, ...]:
 
 def _spare(state: SmartState) -> tuple[str, ...]:
     spare, limit = state.available_spare_percent, state.spare_threshold_percent
+    if spare is None or limit is None:
+        return ()
+    # A drive whose limit leaves no room for the margin (Apple: 99 %) is low only below its limit, as NVMe defines it.
     # An emulated drive without this figure reports 0 % spare with a limit of 0 %.
-    if spare is None or limit is None or not (spare or limit) or spare > limit + SPARE_MARGIN_PERCENT:
+    near = (spare or limit) and limit + SPARE_MARGIN_PERCENT < 100 and spare <= limit + SPARE_MARGIN_PERCENT
+    if not (near or spare < limit):
         return ()
     return (f"{spare} % spare blocks left, limit {limit} %",)
 
@@ -331,7 +335,14 @@ RULES: tuple[Rule, ...] = (
         _crc_grows,
     ),
     Rule("throttles", WARNING, NVME, "minutes above the warning or critical temperature grow", _throttles),
-    Rule("spare-low", WARNING, NVME, f"available spare <= its threshold + {SPARE_MARGIN_PERCENT} %", _spare),
+    Rule(
+        "spare-low",
+        WARNING,
+        NVME,
+        f"available spare <= its threshold + {SPARE_MARGIN_PERCENT} %; "
+        f"< its threshold where that is {100 - SPARE_MARGIN_PERCENT} % or more",
+        _spare,
+    ),
     Rule("worn", WARNING, NVME, f"percentage used >= {USED_WARNING_PERCENT}", _worn),
     Rule(
         "worn-soon",

@@ -78,6 +78,27 @@ def test_a_scsi_disks_own_limit_counts(celsius: int, limit: int | None, rpm: int
 
 
 @pytest.mark.parametrize(
+    ("spare", "limit", "rules"),
+    [
+        # Apple's SSDs: a full spare beside a limit of 99 %.
+        (100, 99, []),
+        (99, 99, []),
+        (98, 99, ["spare-low"]),
+        (100, 100, []),
+        (100, 95, []),
+        (99, 94, ["spare-low"]),
+        (15, 10, ["spare-low"]),
+        (16, 10, []),
+        (0, 0, []),
+        (5, 0, ["spare-low"]),
+    ],
+)
+def test_the_spare_warns_near_its_limit_where_there_is_room(spare: int, limit: int, rules: list[str]) -> None:
+    state = {"protocol": "nvme", "available_spare_percent": spare, "spare_threshold_percent": limit}
+    assert [one.rule for one in example(state).judgements] == rules
+
+
+@pytest.mark.parametrize(
     ("log", "reasons"),
     [
         ("short+ extended-", ("a self-test failed: read failure",)),
