@@ -22,8 +22,9 @@ Every rule about disk health, its number and its message. Written by `python -m 
 
 Each disk is queried every five minutes, one at a time, never while a device is saturated; a sleeping disk is not woken
 and keeps its last result. Growth counts more than level: it is the difference to the reading nearest to 24 h ago, kept
-by serial number in `$XDG_STATE_HOME/iotop-ai/health/`. Of several rules about one figure only the worst applies. A
-disk without any figure is *unknown*, never healthy. An NVMe's error log entries alone are not a reason for an alarm.
+by serial number, model and world-wide name in `$XDG_STATE_HOME/iotop-ai/health/`. Of several rules about one figure
+only the worst applies. A disk without any figure is *unknown*, never healthy. An NVMe's error log entries alone are not
+a reason for an alarm.
 
 Disks behind a RAID controller are listed by bus and type (`bus/0/megaraid,3`) where `smartctl --scan-open` finds them;
 `--smart-type sda=cciss,0` adds others. Querying them needs root. The volume itself has no health.

@@ -1,8 +1,10 @@
-"""Earlier health readings by serial number, so that growth is known across restarts and renamed disks.
+"""Earlier health readings of each disk, so that growth is known across restarts and renamed disks.
 
-One file per serial number in ``health/`` of the state folder, mode 0600. Each write makes a new file, flushes it and
+A disk is known by serial number, model and world-wide name: serial numbers alone repeat, as "123456789012" behind USB
+bridges. One file per disk in ``health/`` of the state folder, mode 0600. Each write makes a new file, flushes it and
 renames it over the old one: after a power cut or a kill one complete file exists. A lock separates two monitors. An
-unreadable file is renamed and reported, not overwritten.
+unreadable file is renamed and reported, not overwritten. Files of earlier versions, by serial number alone, go to the
+disk of their model.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ class Known(NamedTuple):
     model: str
     points: tuple[HealthPoint, ...]
     note: str = ""
+    wwn: str = ""
 
 
 class HealthHistory:
@@ -81,9 +84,7 @@ class HealthHistory:
             return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
         now = point_of(state, wall_s)
         try:
-            known = call_with_timeout(
-                FOLDER_WAIT_S, self._state, lambda: self._remember(state.serial, state.model, now)
-            )
+            known = call_with_timeout(FOLDER_WAIT_S, self._state, lambda: self._remember(state, now))
         except OSError as error:
             note = f"no history: {self._place}: {error.strerror}"
             return state._replace(read_wall_s=wall_s, history_note=clean(note))
@@ -96,21 +97,21 @@ class HealthHistory:
             history_note=clean(known.note),
         )
 
-    def known(self, serial: str) -> Known | None:
-        """The history of a serial number; None without one. Raises OSError."""
+    def known(self, state: SmartState) -> Known | None:
+        """The history of a disk; None without one. Raises OSError."""
         try:
             handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
-            return self._read(handle, file_name(serial))
+            return next(filter(None, (self._read_own(handle, name, state) for name in _names(state))), None)
         except ValueError as error:
-            return Known(serial, "", (), f"history of {serial} cannot be read: {error}")
+            return Known(state.serial, "", (), f"history of {state.serial} cannot be read: {error}")
         finally:
             os.close(handle)
 
-    def serials(self) -> tuple[str, ...]:
-        """The serial numbers with a history, sorted; () without any."""
+    def every(self) -> tuple[Known, ...]:
+        """Each history that can be read, by serial number; () without any."""
         try:
             names = sorted(os.listdir(self._place))
         except OSError:
@@ -120,8 +121,8 @@ class HealthHistory:
             if name.endswith(_SUFFIX) and not name.startswith("."):
                 with contextlib.suppress(OSError):
                     known = self._quiet(name)
-                    found += [known.serial] if known is not None else []
-        return tuple(found)
+                    found += [known] if known is not None else []
+        return tuple(sorted(found, key=lambda known: (known.serial, known.model, known.wwn)))
 
     def _quiet(self, name: str) -> Known | None:
         handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -132,14 +133,16 @@ class HealthHistory:
         finally:
             os.close(handle)
 
-    def _remember(self, serial: str, model: str, now: HealthPoint) -> Known:
+    def _remember(self, state: SmartState, now: HealthPoint) -> Known:
         """Add ``now`` to the file; returns the history before it. Raises OSError."""
         os.close(open_folder(self._state))
         handle = open_folder(self._place)
-        name = file_name(serial)
+        name = _names(state)[0]
         try:
             with self._locked(handle) as locked:
                 note = "" if locked else "another monitor holds the history: this reading is not kept"
+                if locked:
+                    self._adopt(handle, state)
                 try:
                     known = self._read(handle, name)
                 except ValueError as error:
@@ -149,11 +152,30 @@ class HealthHistory:
                     known = None
                 points = () if known is None else known.points
                 if locked and worth_keeping(points, now):
-                    raw = history_text(Known(serial, model, thinned((*points, now), now.wall_s)))
-                    put_file(handle, name, raw, lasting=True)
-                return Known(serial, model, points, note)
+                    kept = Known(state.serial, state.model, thinned((*points, now), now.wall_s), wwn=state.wwn)
+                    put_file(handle, name, history_text(kept), lasting=True)
+                return Known(state.serial, state.model, points, note, state.wwn)
         finally:
             os.close(handle)
+
+    def _adopt(self, folder: int, state: SmartState) -> None:
+        """Rename a file that names this disk less exactly to the disk's own; the caller holds the lock."""
+        own, *earlier = _names(state)
+        if own in os.listdir(folder):
+            return
+        for name in earlier:
+            try:
+                found = self._read_own(folder, name, state)
+            except ValueError:
+                continue
+            if found is not None:
+                os.rename(name, own, src_dir_fd=folder, dst_dir_fd=folder)
+                return
+
+    def _read_own(self, folder: int, name: str, state: SmartState) -> Known | None:
+        """A file's content; None where it is about a disk of another model."""
+        known = self._read(folder, name)
+        return known if known is not None and known.model in ("", state.model) else None
 
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
@@ -203,11 +225,11 @@ def _try_lock(lock: int) -> bool:
     return True
 
 
-def file_name(serial: str) -> str:
-    """The file of a serial number; escapes all but letters, digits, "-" and "_" as %XX, so that names differ."""
+def file_name(*words: str) -> str:
+    """The file of these words, joined by "+"; escapes all but letters, digits, "-" and "_" as %XX, so names differ."""
     from urllib.parse import quote  # slow import; not needed at start-up
 
-    name = quote(serial, safe="").replace(".", "%2E").replace("~", "%7E")
+    name = "+".join(quote(word, safe="") for word in words).replace(".", "%2E").replace("~", "%7E")
     if len(name) > _LONGEST_NAME:
         import hashlib  # slow import, and few names are that long
 
@@ -215,11 +237,18 @@ def file_name(serial: str) -> str:
     return name + _SUFFIX
 
 
+def _names(state: SmartState) -> tuple[str, ...]:
+    """The disk's file, then those that know it less exactly: without a world-wide name, and of earlier versions."""
+    words = (state.serial, state.model)
+    exact = [file_name(*words, state.wwn)] if state.wwn else []
+    return (*exact, file_name(*words), file_name(state.serial))
+
+
 def history_text(known: Known) -> bytes:
     """A history as JSON: one point per line, its figures in the order of ``fields``."""
     import json
 
-    head = {"format": FORMAT, "serial": known.serial, "model": known.model, "fields": _FIELDS}
+    head = {"format": FORMAT, "serial": known.serial, "model": known.model, "wwn": known.wwn, "fields": _FIELDS}
     lines = ",\n".join(json.dumps(list(point), separators=(",", ":")) for point in known.points)
     return f'{json.dumps(head)[:-1]}, "points": [\n{lines}\n]}}\n'.encode()
 
@@ -249,7 +278,7 @@ def parse_history(raw: bytes) -> Known:
             raise ValueError("a point that is not a number")
         points.append(HealthPoint(**figures))
     points.sort(key=lambda point: point.wall_s)
-    return Known(_word(whole, "serial"), _word(whole, "model"), tuple(points))
+    return Known(_word(whole, "serial"), _word(whole, "model"), tuple(points), wwn=_word(whole, "wwn"))
 
 
 def _no_figure(value: Any) -> bool:

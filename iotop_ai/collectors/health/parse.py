@@ -156,8 +156,17 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
         test_long_minutes=tests.long_minutes,
         self_test_log=self_test_log(answer, view),
         error_log=error_log(answer),
+        wwn=_world_wide_name(answer),
     )
     return judged(state)
+
+
+def _world_wide_name(answer: object) -> str:
+    """Sample: {"wwn": {"naa": 5, "oui": 3152, "id": 2834678415}} (ATA), {"logical_unit_id": "0x5000c5..."} (SCSI)."""
+    naa, oui, own = (_int(answer, "wwn", key) for key in ("naa", "oui", "id"))
+    if naa is None or oui is None or own is None:
+        return _text(answer, "logical_unit_id").removeprefix("0x")
+    return f"{naa:x}{oui:06x}{own:09x}"
 
 
 def _either(count: int | None, other: int | None) -> int | None:

@@ -103,7 +103,7 @@ class SmartState(NamedTuple):
     None when not reported; test_short_minutes, test_long_minutes: the disk's estimates of their duration.
     self_test_log, error_log: newest first. io_errors, io_timeouts: commands that ended with a status other than good,
     and that timed out, since the kernel found the disk; libata ends each SMART query of smartctl with such a status, so
-    the first grows on a sound disk.
+    the first grows on a sound disk. wwn: the world-wide name as hexadecimal digits, "" when not reported.
     """
 
     device: str
@@ -171,6 +171,7 @@ class SmartState(NamedTuple):
         int | None, Exported("count", "Commands that timed out since the kernel found the disk.")
     ] = None
     recent: HealthPoint | None = None
+    wwn: str = ""
 
     @property
     def self_test_runs(self) -> bool:

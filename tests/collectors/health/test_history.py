@@ -103,11 +103,58 @@ def test_each_serial_number_has_its_own_private_file(history: HealthHistory) -> 
     assert all(path.parent == history.folder for path in files)
     assert {stat.S_IMODE(path.stat().st_mode) for path in history.folder.iterdir()} == {0o600}
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (history.folder, history.folder.parent)} == {0o700}
-    assert set(history.serials()) == {"SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200}
-    known = history.known("SN 2/../x")
+    assert {known.serial for known in history.every()} == {"SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200}
+    known = history.known(STATE._replace(serial="SN 2/../x"))
     assert known is not None
     assert (known.model, len(known.points)) == ("Model", 1)
-    assert history.known("never seen") is None
+    assert history.known(STATE._replace(serial="never seen")) is None
+
+
+BRIDGES = {
+    "another model": (STATE._replace(serial="123456789012"), STATE._replace(serial="123456789012", model="Other")),
+    "another name": (STATE._replace(wwn="5000c500a1"), STATE._replace(wwn="5000c500a2")),
+    # Without a world-wide name the second is not taken for the first, which has one.
+    "one name": (STATE._replace(wwn="5000c500a1"), STATE),
+}
+
+
+@pytest.mark.parametrize("disks", BRIDGES.values(), ids=BRIDGES)
+def test_disks_with_one_serial_number_have_histories_of_their_own(
+    history: HealthHistory, clock: At, disks: tuple[SmartState, SmartState]
+) -> None:
+    first, second = disks
+    history.beside(first._replace(pending=0))
+    history.beside(second._replace(pending=900))
+    clock.wall_s += DAY_S
+    again = [history.beside(first._replace(pending=1)), history.beside(second._replace(pending=901))]
+    assert [one.earlier and one.earlier.pending for one in again] == [0, 900]
+    every = history.every()
+    assert [len(known.points) for known in every] == [2, 2]
+    assert {(known.serial, known.model, known.wwn) for known in every} == {(d.serial, d.model, d.wwn) for d in disks}
+
+
+def test_a_file_of_an_earlier_version_goes_to_the_disk_of_its_model(history: HealthHistory, clock: At) -> None:
+    history.beside(STATE._replace(serial="another"))
+    old = history.folder / file_name("SN1")
+    old.write_bytes(history_text(Known("SN1", "Model", (HealthPoint(NOW - DAY_S, pending=4),))))
+    stranger = STATE._replace(model="Other")
+    assert history.known(stranger) is None
+    assert history.beside(stranger).earlier is None
+    assert old.exists()
+    known = history.known(STATE)
+    assert known is not None
+    assert [point.pending for point in known.points] == [4]
+    state = history.beside(STATE)
+    assert state.earlier is not None
+    assert state.earlier.pending == 4
+    assert not old.exists()
+    # The world-wide name becomes known later.
+    named = history.beside(STATE._replace(wwn="5000c500a1", pending=5))
+    assert named.earlier is not None
+    assert named.earlier.pending == 4
+    assert [(known.serial, known.model, known.wwn) for known in history.every()] == [
+        ("SN1", "Model", "5000c500a1"), ("SN1", "Other", ""), ("another", "Model", ""),
+    ]  # fmt: skip
 
 
 def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None:
@@ -132,10 +179,10 @@ def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None
 )
 def test_a_corrupt_file_is_set_aside_and_reported(history: HealthHistory, clock: At, text: bytes) -> None:
     history.beside(STATE)
-    file = history.folder / file_name("SN1")
+    file = history.folder / file_name("SN1", "Model")
     file.write_bytes(text)
     state = history.beside(STATE._replace(pending=4))
-    aside = history.folder / f"SN1.json.unreadable-{NOW}"
+    aside = history.folder / f"SN1+Model.json.unreadable-{NOW}"
     assert f"set aside as {aside}" in state.history_note
     assert aside.read_bytes() == text
     assert state.earlier is None
@@ -186,7 +233,7 @@ def test_a_stopped_monitor_with_the_lock_does_not_block_others(history: HealthHi
     assert time.monotonic() - began < 4
     assert "another monitor holds the history" in state.history_note
     assert state.earlier is None or state.earlier.pending == 0
-    file = history.folder / file_name("SN1")
+    file = history.folder / file_name("SN1", "Model")
     raw = file.read_bytes()
     file.write_bytes(b"{}")
     assert history.beside(STATE).history_note == "history could not be read (another format)"
@@ -249,7 +296,7 @@ def test_two_monitors_lose_nothing(tmp_path: Path) -> None:
     count = 40
     both = [writer(tmp_path, first, 2, count) for first in (1, 2)]
     assert [one.wait(60) for one in both] == [0, 0]
-    known = HealthHistory(tmp_path, Clock()).known("SN1")
+    known = HealthHistory(tmp_path, Clock()).known(STATE)
     assert known is not None
     assert sorted(point.pending or 0 for point in known.points) == list(range(1, 2 * count + 1))
     assert not [path for path in (tmp_path / "health").iterdir() if path.name.endswith(".new")]
@@ -260,7 +307,7 @@ def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path
     lucky = random.Random(7)
     history = HealthHistory(tmp_path, Clock())
     history.beside(STATE._replace(pending=0))
-    file = history.folder / file_name("SN1")
+    file = history.folder / file_name("SN1", "Model")
     first = 1
 
     def until(seen: Callable[[], bool]) -> None:
@@ -287,5 +334,5 @@ def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path
     assert first > 1
     assert history.beside(STATE._replace(pending=first)).history_note == ""
     left = sorted(path.name for path in history.folder.iterdir())
-    assert left == [".lock", "SN1.json"]
+    assert left == [".lock", "SN1+Model.json"]
     assert json.loads(file.read_text())["serial"] == "SN1"

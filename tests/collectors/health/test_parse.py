@@ -60,6 +60,19 @@ def test_a_healthy_nvme() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("part", "wwn"),
+    [
+        ({"wwn": {"naa": 5, "oui": 3152, "id": 2834678415}}, "5000c500a8f5c28f"),
+        ({"logical_unit_id": "0x5000c500a8f5c28f"}, "5000c500a8f5c28f"),
+        ({"wwn": {"naa": 5, "oui": 3152}}, ""),
+        ({"wwn": 5, "logical_unit_id": 7}, ""),
+    ],
+)
+def test_the_world_wide_name(part: dict[str, Any], wwn: str) -> None:
+    assert parse_state({"model_name": "M", **part}, None, "/dev/sda", "sat").wwn == wwn
+
+
 def test_critical_warning_bits_are_named() -> None:
     state = parse_state(answer("qemu_nvme0_critical_0x0d.json"), None, "/dev/nvme0", "nvme")
     assert (state.assessment, state.severity, state.exit_status) == ("FAIL", "critical", 8)

@@ -14,7 +14,7 @@ from iotop_ai.cli.options.common import add_smart_type, settings_of
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
-from iotop_ai.collectors.health.history import HealthHistory
+from iotop_ai.collectors.health.history import HealthHistory, Known
 from iotop_ai.collectors.health.targets import Disk, disks_named, smart_disks, with_given_types
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, root_from_options
@@ -207,9 +207,10 @@ class Health:
         """Plot, or print as JSON; 2 when a disk has no history."""
         found: list[History] = []
         lacks: list[str] = []
-        serials = self._history.serials()
-        for serial in [word for word in self._unmatched if word in serials] if self._args.disk else serials:
-            self._add(found, lacks, serial, serial)
+        for known in self._history.every():
+            if not self._args.disk or known.serial in self._unmatched:
+                self._add(found, lacks, known.serial, known)
+        serials = {serial for _, serial, _, _ in found}
         self._unmatched = [word for word in self._unmatched if word not in serials]
         table: Table = {}
         if self._args.disk:
@@ -222,7 +223,10 @@ class Health:
             if reading.value is None or not reading.value.serial:
                 lacks.append(f"{name}: {reading.reason or 'it reports no serial number'}")
             else:
-                self._add(found, lacks, name, reading.value.serial)
+                try:
+                    self._add(found, lacks, name, self._history.known(reading.value))
+                except OSError as error:
+                    lacks.append(f"{name}: {error.strerror}")
         if not (found or lacks):
             lacks.append("no disk has a history yet")
         if self._args.json:
@@ -236,16 +240,11 @@ class Health:
             sys.stderr.write(f"unknown: {clean('; '.join(lacks))}\n")
         return UNKNOWN if lacks or not found else HEALTHY
 
-    def _add(self, found: list[History], lacks: list[str], name: str, serial: str) -> None:
-        try:
-            stored = self._history.known(serial)
-        except OSError as error:
-            lacks.append(f"{name}: {error.strerror}")
-            return
+    def _add(self, found: list[History], lacks: list[str], name: str, stored: Known | None) -> None:
         if stored is None or not stored.points:
             lacks.append(f"{name}: {stored.note if stored is not None and stored.note else 'no history yet'}")
         else:
-            found.append((name, serial, stored.model, stored.points))
+            found.append((name, stored.serial, stored.model, stored.points))
 
 
 def _duration_text(test: str, state: SmartState) -> str:
