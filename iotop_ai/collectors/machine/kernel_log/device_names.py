@@ -13,7 +13,7 @@ _PORT_PATH = pattern(r"/(ata\d+)/(?:link\d+/dev[\d.]+/)?host\d+/target\d+:(\d+):
 
 
 class _Spot(NamedTuple):
-    """A disk's connector. channel: of a port multiplier; number: on a cable with two disks."""
+    """The connector of a disk or optical drive. channel: of a port multiplier; number: on a cable with two disks."""
 
     port: str
     channel: int
@@ -21,7 +21,7 @@ class _Spot(NamedTuple):
 
 
 class AtaDisks:
-    """Remembers the disks of each port, since the log may report a disk after its removal."""
+    """Remembers the disks and optical drives of each port, since the log may report a disk after its removal."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -30,18 +30,23 @@ class AtaDisks:
     def update(self) -> None:
         """Record the present disks."""
         for name in self._root.names("sys/block"):
-            match = _PORT_PATH.search(self._root.link(f"sys/block/{name}")) if name.startswith("sd") else None
+            if not name.startswith(("sd", "sr")):
+                continue
+            match = _PORT_PATH.search(self._root.link(f"sys/block/{name}"))
             if match:
                 spot = _Spot(match[1], int(match[2]), int(match[3]))
                 # A new disk replaces an earlier one at the same connector.
                 self._spots = {other: at for other, at in self._spots.items() if at != spot} | {name: spot}
 
     def disk(self, subject: str) -> str:
-        """The disk of "ata3.00", or of "ata3" where it is the only one; "" when unknown."""
+        """The disk of "ata3.00", or of "ata3" where it is the only one; "" when unknown; an optical drive counts.
+
+        libata prints the sum of the link's and the device's number (ata_dev_printk).
+        """
         self.update()
         port, _, number = subject.partition(".")
         disks = {name: spot for name, spot in self._spots.items() if spot.port == port}
-        if len(disks) > 1 and number:
+        if number:
             which = int(number)
             disks = {name: spot for name, spot in disks.items() if spot.channel + spot.number == which}
         return next(iter(disks)) if len(disks) == 1 else ""

@@ -54,6 +54,22 @@ def test_an_ata_incident_counts_once_with_its_kind(log: Log, tmp_path: Path) -> 
     ]
 
 
+def test_an_error_of_an_optical_drive_is_not_its_neighbours(log: Log, tmp_path: Path) -> None:
+    way = "../devices/pci0000:00/0000:00:01.1/ata2/host1/target1:0:{0}/1:0:{0}:0/block/{1}"
+    (tmp_path / "sys/block").mkdir(parents=True)
+    (tmp_path / "sys/block/sda").symlink_to(way.format(0, "sda"))
+    log.collector.read()
+    # No driver has taken the drive yet, so /sys does not list it; later it does.
+    log.write("ata2.01: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen")
+    assert {name: one.lines for name, one in log.collector.read().errors.items()} == {"ata2.01": 1}
+    (tmp_path / "sys/block/sr0").symlink_to(way.format(1, "sr0"))
+    log.write("ata2.01: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen")
+    log.write("ata2.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen")
+    log.write("ata2: exception Emask 0x10 SAct 0x0 SErr 0x4010000 action 0xe frozen")
+    errors = log.collector.read().errors
+    assert {name: one.lines for name, one in errors.items()} == {"ata2.01": 1, "sr0": 1, "sda": 1, "ata2": 1}
+
+
 SATA = "../devices/pci0000:00/0000:00:1f.2/ata6/host5/target5:0:0/5:0:0:0/block/sdb"
 BAD_READ = (
     "ata6.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x0",
