@@ -70,6 +70,7 @@ class GpuCollector:
         self._watch: XidWatch | None = None
         self._xids: list[XidEvent] = []
         self._last_xid: dict[str, XidEvent] = {}
+        self._recovery: dict[str, int] = {}
         self._lock = threading.Lock()
         self._newest: tuple[GpuTable, int] | Unavailable = Unavailable(Status.PENDING, "NVML has not answered yet")
         self._returned_ns: int | None = None
@@ -121,6 +122,13 @@ class GpuCollector:
     def note_xid(self, xid: XidEvent) -> None:
         """Store an Xid, also from the kernel log: NVML reports none for a lost GPU; callable from any thread."""
         earlier = self._last_xid.get(xid.uuid)
+        if xid.recovery is not None:
+            self._recovery[xid.uuid] = xid.recovery
+            if not xid.recovery:
+                # The driver needs nothing any more: this Xid is not a fault.
+                if earlier is not None and earlier.number == xid.number:
+                    del self._last_xid[xid.uuid]
+                return
         if earlier is None or replaces(xid.number, earlier.number):
             self._last_xid[xid.uuid] = xid
 
@@ -242,10 +250,13 @@ class GpuCollector:
         except GpuUnavailable as lack:
             end_ns = self._clock.monotonic_ns()
             return Reading(None, lack.status, self._with_xid(uuid, lack.reason), lack.remedy, end_ns, end_ns - start_ns)
-        xid = self._last_xid.get(uuid)
+        return Reading(self._with_faults(state), Status.OK, "", "", end_ns, end_ns - start_ns)
+
+    def _with_faults(self, state: GpuState) -> GpuState:
+        xid = self._last_xid.get(state.uuid)
         if xid is not None:
             state = state._replace(last_xid=xid.number, last_xid_at_ns=xid.at_ns)
-        return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
+        return state._replace(recovery=self._recovery.get(state.uuid))
 
     def _with_xid(self, uuid: str, reason: str) -> str:
         xid = self._last_xid.get(uuid)

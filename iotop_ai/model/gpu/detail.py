@@ -6,11 +6,14 @@ Source: nvml.h; /sys/bus/pci/devices (https://docs.kernel.org/admin-guide/abi-te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.metric import Exported
 from iotop_ai.model.reading import Reading
+
+if TYPE_CHECKING:
+    from iotop_ai.model.gpu.state import GpuState
 
 
 class GpuDetail(NamedTuple):
@@ -19,7 +22,8 @@ class GpuDetail(NamedTuple):
     slowdown_celsius, shutdown_celsius: nvmlDeviceGetTemperatureThreshold. slot_max_generation, slot_max_width: of the
     bridge above it, from sysfs; device_max_*: of the GPU alone. ecc_*: errors since the driver was loaded (volatile)
     and over the board's lifetime (total). rows_*: remapped rows; pages_pending: retired pages that wait for a reset.
-    recovery: field 230, 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. fabric_state: nvmlGpuFabricState, 3 is
+    recovery: field 230, nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset, 6 reset
+    of its bus, 7 reboot of the system. fabric_state: nvmlGpuFabricState, 3 is
     complete; fabric_status: an NVML error code, 0 is success. numa_node: None also on a machine with one node. cpus:
     the local CPUs ("0-63"). compute_mode: 0 default, 3 one process only.
     """
@@ -86,6 +90,12 @@ class GpuDetail(NamedTuple):
         int | None, Exported("count", "Retrainings of an NVLink since the driver was loaded.")
     ] = None
     """Retrainings of a link: field 59, or 162 of each link, or 215 of NVLink 5."""
+
+
+def recovery_of(state: GpuState, detail: GpuDetail | None) -> int | None:
+    """The recovery that the driver asks for now, else the one that the kernel's log had last."""
+    now = None if detail is None else detail.recovery
+    return state.recovery if now is None else now
 
 
 GpuDetails = Mapping[str, Reading[GpuDetail]]

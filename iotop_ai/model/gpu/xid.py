@@ -12,6 +12,9 @@ OF_THE_PROGRAM = frozenset((13, 31, 43, 45, 94))
 MENDED = frozenset((63, 92))
 """The board has repaired it: a row was remapped, errors were corrected."""
 
+ASKS_RECOVERY = 154
+"""The driver changes what it asks for; comes with other Xids."""
+
 
 def replaces(number: int, earlier: int) -> bool:
     """Whether an Xid takes the place of an earlier one: a fault of the board stays until the board has another."""

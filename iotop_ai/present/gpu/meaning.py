@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.detail import GpuDetail, recovery_of
 from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
 from iotop_ai.present.text.units import duration, percent, plural, size
@@ -231,6 +231,10 @@ def _health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
     if state.last_xid is not None:
         token = "bad" if xid_is_hardware(state.last_xid) else "warn"
         out.append(Meaning("xid", f"Xid {state.last_xid}: {xid_meaning(state.last_xid)}", token))
+    if recovery := recovery_of(state, detail):
+        words = {1: "a reset", 2: "a reboot of the node", 3: "its peers drained", 4: "to be drained and reset"}
+        words |= {6: words[1], 7: words[2]}
+        out.append(Meaning("recovery", f"the driver asks for {words.get(recovery, 'recovery')}", "bad"))
     if detail is None:
         return out
     if detail.rows_failed:
@@ -243,9 +247,6 @@ def _health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
     if detail.ecc_uncorrected:
         text = f"{plural(detail.ecc_uncorrected, 'uncorrected memory error')} since the driver was loaded"
         out.append(Meaning("ecc", text, "bad", "drain, reset; results since then are doubtful"))
-    if detail.recovery:
-        words = {1: "a reset", 2: "a reboot of the node", 3: "its peers drained", 4: "to be drained and reset"}
-        out.append(Meaning("recovery", f"the driver asks for {words.get(detail.recovery, 'recovery')}", "bad"))
     if detail.nvlinks is not None and detail.nvlinks_active is not None and detail.nvlinks_active < detail.nvlinks:
         down = detail.nvlinks - detail.nvlinks_active
         # On a board without a bridge all links are down by design.

@@ -16,6 +16,7 @@ from iotop_ai.present.text.phrases import strong as _strong
 from iotop_ai.present.verdict.advice import Args, amount, number, percent, rate, whole, word
 
 _RECOVERY = {1: "a reset", 2: "a reboot", 3: "its peers to be drained", 4: "to be drained and reset"}
+_RECOVERY |= {6: _RECOVERY[1], 7: _RECOVERY[2]}
 
 
 def _verb(a: Args, one: str, many: str) -> str:

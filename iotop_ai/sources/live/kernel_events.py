@@ -24,7 +24,7 @@ def bus(address: str) -> str:
 
 
 class KernelEvents:
-    """Joins the two sources. on_xid: called with each Xid of a known GPU that the log has first."""
+    """Joins the two sources. on_xid: called with each Xid of a known GPU in the log."""
 
     def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
         self._on_xid = on_xid
@@ -51,14 +51,15 @@ class KernelEvents:
             text = entry.text
             if entry.kind == XID and entry.number is not None:
                 uuid = self._uuids.get(bus(entry.subject), "")
+                if uuid:
+                    # Also of one that NVML had first: the log alone says which recovery the driver asks for.
+                    from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent  # only a GPU error needs it
+
+                    self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns, entry.recovery))
                 if not self._first(uuid or entry.subject, entry.number, at_ns):
                     continue
                 if uuid:
                     text = text.replace(entry.subject, uuid, 1)
-                    # Imported here: only a GPU error needs it.
-                    from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
-
-                    self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns))
             self._logged_kills += entry.kind == OOM_KILL
             out.append(Event(at_ns, wall_ns, entry.kind, text, pid=entry.pid))
         out += [

@@ -94,6 +94,11 @@ def with_xid(number: int, **detail: Any) -> Machine:
     return replace(FED, gpu_only={0: {"last_xid": number, "last_xid_at_ns": 0}}, gpu_detail={**DETAIL, **detail})
 
 
+def asked_in_the_log(number: int, asked: int, **detail: Any) -> Machine:
+    machine = with_xid(number, **{"recovery": None, **detail})
+    return replace(machine, gpu_only={0: {**machine.gpu_only[0], "recovery": asked}})
+
+
 CASES: dict[str, tuple[Play, Play]] = {
     "cool_gpu": (GPU_SCENES["gpu_throttle"], FED),
     "raise_power": (GPU_SCENES["gpu_throttle lowered"], FED),
@@ -206,6 +211,12 @@ def test_its_facts_allow_it_and_other_facts_forbid_it(template: str) -> None:
         (with_xid(32), "look_xid_up"),
         (with_xid(154), "look_xid_up"),
         (with_xid(154, recovery=1), "reset_gpu"),
+        (asked_in_the_log(154, 1), "reset_gpu"),
+        (asked_in_the_log(154, 2), "reboot_node"),
+        (asked_in_the_log(154, 4), "drain_gpu"),
+        (asked_in_the_log(119, 2), "reboot_node"),
+        # NVML answers now, and it needs nothing any more.
+        (asked_in_the_log(154, 2, recovery=0), "look_xid_up"),
         (with_xid(45, rows_failed=True), "replace_gpu"),
         (GPU_SCENES["gpu_fault lost"], "reboot_node"),
     ],

@@ -33,6 +33,15 @@ def test_an_xid_of_both_is_reported_once_with_the_gpus_uuid_and_the_text_of_the_
     assert [(x.uuid, x.number, x.at_ns) for x in reported] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
 
 
+def test_the_recovery_of_the_log_is_kept_also_where_nvml_had_its_xid_first() -> None:
+    reported: list[XidEvent] = []
+    events = KernelEvents(reported.append)
+    assert len(texts(events, [], [XidEvent("GPU-1", 154, SECOND, SECOND)], 1)) == 1
+    entry = LOG._replace(number=154, text="0000:3b:00: Xid 154, ...", recovery=2)
+    assert texts(events, [entry], [], 2) == []
+    assert [(x.uuid, x.number, x.recovery) for x in reported] == [("GPU-1", 154, 2)]
+
+
 def test_an_xid_that_goes_on_is_reported_each_5_s() -> None:
     events = KernelEvents([].append)
     assert [at for at in range(14) if texts(events, [LOG], [], at)] == [0, 5, 10]

@@ -24,12 +24,13 @@ _MOST = 256
 
 
 class XidEvent(NamedTuple):
-    """One Xid. uuid: "" for an unidentified GPU."""
+    """One Xid. uuid: "" for an unidentified GPU. recovery: as of LogEvent; only the kernel's log has it."""
 
     uuid: str
     number: int
     at_ns: int
     wall_ns: int
+    recovery: int | None = None
 
 
 class XidWatch:

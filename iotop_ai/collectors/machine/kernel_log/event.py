@@ -20,6 +20,7 @@ class LogEvent(NamedTuple):
     subject: device, GPU address, server or process.
     what: kind of a device's error; "" where the line only adds to an earlier one.
     counts: whether it is one more error of its subject.
+    recovery: of an Xid 154, what the driver now asks for, by the codes of GpuDetail.recovery.
     """
 
     kind: str
@@ -29,3 +30,4 @@ class LogEvent(NamedTuple):
     pid: int | None = None
     number: int | None = None
     counts: bool = False
+    recovery: int | None = None

@@ -25,6 +25,7 @@ from iotop_ai.collectors.machine.kernel_log.hardware import PARSERS as HARDWARE_
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.gpu.xid import ASKS_RECOVERY
 
 KERNEL = 0
 """The kernel's own facility; records that programs write to /dev/kmsg never have it (printk docs)."""
@@ -49,6 +50,8 @@ _BUFFER = pattern(rf"^Buffer I/O error on dev(?:ice)? {_NAME}, logical block (\d
 _NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout, (aborting|reset|completion polled)")
 _OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
 _XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
+_RECOVERY = pattern(r"GPU recovery action changed from 0x[0-9a-f]+ \([^)]{0,40}\) to (0x[0-9a-f]{1,4}) \(")
+"""Of Xid 154, which sums up what other Xids require: "... from 0x0 (None) to 0x2 (Node Reboot Required)"."""
 _EXT4 = pattern(rf"^EXT4-fs \({_NAME}\): Remounting filesystem read-only")
 _XFS = pattern(rf"^XFS \({_NAME}\): .{{0,200}}?(?:Shutting down filesystem|Filesystem has been shut down)")
 _BTRFS = pattern(rf"^BTRFS info \(device {_NAME}(?: state [A-Z]+)?\): forced readonly")
@@ -147,7 +150,9 @@ def _xid(text: str) -> LogEvent | None:
     if match is None:
         return None
     bus, number, more = match[1], int(match[2]), match[3]
-    return LogEvent(XID, bus, f"{bus}: Xid {number}{', ' + more[:200] if more else ''}", number=number)
+    asked = _RECOVERY.match(more or "") if number == ASKS_RECOVERY else None
+    text = f"{bus}: Xid {number}{', ' + more[:200] if more else ''}"
+    return LogEvent(XID, bus, text, number=number, recovery=None if asked is None else int(asked[1], 16))
 
 
 def _read_only(text: str) -> LogEvent | None:

@@ -7,7 +7,7 @@ from typing import Any
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.detail import GpuDetail, recovery_of
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.gpu.xid import MENDED, OF_THE_BOARD, OF_THE_PROGRAM
 from iotop_ai.model.machine.kernel_log import DeviceErrors
@@ -19,7 +19,7 @@ _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
 """Faults whose figure has another name."""
 _YES = ("rows_failed", "sram_exceeded")
 _BOARD_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
-_RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu"}
+_RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu", 6: "reset_gpu", 7: "reboot_node"}
 
 
 def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
@@ -27,7 +27,8 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: gpu_fault: training on it stops, or its results cannot be trusted.
     Evidence: whether it answers; Xid events; hangs, resets and PCIe errors in the kernel's log (AMD, Intel);
-        uncorrected memory errors, failed row remaps, too many SRAM errors; a recovery that the driver asks for.
+        uncorrected memory errors, failed row remaps, too many SRAM errors; a recovery that the driver asks for,
+        by NVML or by Xid 154 in the kernel's log.
     Threshold: any, at once. A fault of the board stays until it is acknowledged or the monitor restarts; one that the
         program caused (Xid 13, 31, 43, 45, 94) and any other Xid 10 minutes; a repaired error (63, 92) shows on the
         GPU's own page only, a fault of an unused GPU beside the verdict. Source: NVIDIA's catalogue of Xids.
@@ -86,7 +87,7 @@ def _fault(
     if xid is not None:
         board = xid in OF_THE_BOARD
         ago = None if state.last_xid_at_ns is None else max(0.0, (now_ns - state.last_xid_at_ns) / 1e9)
-        template = _xid_cure(xid, None if detail is None else detail.recovery)
+        template = _xid_cure(xid, recovery_of(state, detail))
         of_xid = _finding(facts, uuid, name, "xid", xid, SURE, board, template, loud=in_use, ago=ago, state=state)
         if board:
             return of_xid
@@ -95,16 +96,14 @@ def _fault(
         ago = max(0.0, (now_ns - logged.at_ns) / 1e9)
         more: dict[str, Any] = {"loud": in_use, "reason": logged.what, "ago": ago, "state": state}
         return _finding(facts, uuid, name, "reset", logged.lines, SURE, True, "read_gpu_log", **more)
-    if detail is None:
-        return of_xid
-    if detail.rows_failed:
+    if detail is not None and detail.rows_failed:
         return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", loud=in_use, state=state)
-    if detail.sram_exceeded:
+    if detail is not None and detail.sram_exceeded:
         return _finding(facts, uuid, name, "sram_exceeded", 0, SURE, True, "replace_gpu", loud=in_use, state=state)
-    if detail.recovery:
-        template = _RECOVERY.get(detail.recovery, "drain_gpu")
-        return _finding(facts, uuid, name, "recovery", detail.recovery, SURE, True, template, loud=in_use, state=state)
-    if of_xid is None and detail.ecc_uncorrected:
+    if recovery := recovery_of(state, detail):
+        template = _RECOVERY.get(recovery, "drain_gpu")
+        return _finding(facts, uuid, name, "recovery", recovery, SURE, True, template, loud=in_use, state=state)
+    if of_xid is None and detail is not None and detail.ecc_uncorrected:
         errors = detail.ecc_uncorrected
         return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", loud=in_use, state=state)
     return of_xid

@@ -225,6 +225,24 @@ def test_further_figures_of_a_line() -> None:
     assert [found.number for line in lines if (found := parse_line(line)) and found.kind == "xid"] == [79, 62]
 
 
+@pytest.mark.parametrize(
+    ("number", "change", "recovery"),
+    [
+        (154, "from 0x0 (None) to 0x1 (GPU Reset Required)", 1),
+        (154, "from 0x0 (None) to 0x2 (Node Reboot Required)", 2),
+        (154, "from 0x1 (GPU Reset Required) to 0x4 (Drain and Reset)", 4),
+        (154, "from 0x2 (OS Reboot) to 0x0 (None)", 0),
+        (154, "from None to Node Reboot Required", None),
+        (155, "from 0x0 (None) to 0x1 (GPU Reset Required)", None),
+    ],
+)
+def test_an_xid_154_names_the_recovery_that_the_driver_asks_for(number: int, change: str, recovery: int | None) -> None:
+    found = parse_line(f"NVRM: Xid (PCI:0000:97:00): {number}, GPU recovery action changed {change}")
+    assert found is not None
+    assert (found.number, found.recovery) == (number, recovery)
+    assert found.text == f"0000:97:00: Xid {number}, GPU recovery action changed {change}"
+
+
 def test_a_full_pool_is_an_event_and_not_an_error_of_its_disk() -> None:
     text = "critical space allocation error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2"
     words = "sda: its pool has no space left for a write: enlarge the pool"
