@@ -15,6 +15,11 @@ _GROWTH = "_growth"
 """Ends the name of a figure that rises and falls; the count it belongs to only grows."""
 _CODES = ("xid", "recovery", "answers")
 """Figures that are codes of a fault and not counts: any other code is worse."""
+_GO_ON = ("crc_errors", "warning_temperature_minutes")
+"""Counts that rise all the time while a known cause lasts, a cable or the cooling: more of the same is not worse."""
+_CABLE_IN_LOG = "is:interface-CRC"
+CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
+"""Such a count, or its growth, is worse from this many times the acknowledged one and at least this much above it."""
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
@@ -38,14 +43,21 @@ def value_of(finding: Finding) -> str:
 
 
 def _figures(finding: Finding) -> dict[str, float]:
-    """The figures that only grow, by name without the device, and 1 for each rule or kind of error."""
+    """The figures that only grow, by name without the device, and 1 for each rule or kind of error.
+
+    With the growth of those that rise all the time: it shows how fast.
+    """
     out = {
         one.metric.rpartition(".")[2]: one.value
         for one in finding.evidence
-        if one.value is not None and one.metric.startswith(_SOURCES) and not one.metric.endswith(_GROWTH)
+        if one.value is not None and one.metric.startswith(_SOURCES) and _counts(one.metric.rpartition(".")[2])
     }
     rules = dict(finding.args).get("rules")
     return out | {f"is:{rule}": 1.0 for rule in str(rules or "").split()}
+
+
+def _counts(name: str) -> bool:
+    return not name.endswith(_GROWTH) or name.removesuffix(_GROWTH) in _GO_ON
 
 
 def worse(finding: Finding, value: str) -> bool:
@@ -61,11 +73,21 @@ def worse(finding: Finding, value: str) -> bool:
         except ValueError:
             return True
     now = _figures(finding)
-    # The value has six digits: a large count is not worse because of its rounding.
-    return any(name not in then or _worse(name, float(f"{one:g}"), then[name]) for name, one in now.items())
+    goes_on = (*_GO_ON, *(("errors",) if _CABLE_IN_LOG in now else ()))
+    for name, one in now.items():
+        if name not in then:
+            # Values of earlier versions have no growth.
+            if not name.endswith(_GROWTH):
+                return True
+        # The value has six digits: a large count is not worse because of its rounding.
+        elif _worse(name, float(f"{one:g}"), then[name], name.removesuffix(_GROWTH) in goes_on):
+            return True
+    return False
 
 
-def _worse(name: str, now: float, then: float) -> bool:
+def _worse(name: str, now: float, then: float, goes_on: bool) -> bool:
+    if goes_on:
+        return now >= max(CLEARLY_TIMES * then, then + CLEARLY_MORE)
     return now != then if name in _CODES else now > then
 
 

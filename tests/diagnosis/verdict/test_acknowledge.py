@@ -100,7 +100,7 @@ def test_what_is_acknowledged_comes_back_with_more_errors_or_another_kind() -> N
     logged, crc, used = (lasting(machine) for machine in (in_log(1, "I/O"), cable(640, 40), worn()))
     for one, value in (
         (logged, "warning errors=1 is:I/O=1"),
-        (crc, "warning crc_errors=640 is:crc-grows=1"),
+        (crc, "warning crc_errors=640 crc_errors_growth=600 is:crc-grows=1"),
         (used, "critical critical=1 is:worn-out=1"),
     ):
         assert value_of(one) == value
@@ -111,6 +111,25 @@ def test_what_is_acknowledged_comes_back_with_more_errors_or_another_kind() -> N
     assert not worse(lasting(cable(640, 600)), value_of(crc))
     assert worse(logged, value_of(crc))
     assert worse(lasting(worn(assessment="FAIL", critical_warning=0x0C)), value_of(used))
+
+
+def test_a_cable_that_goes_on_failing_comes_back_when_it_gets_clearly_worse() -> None:
+    value = value_of(lasting(cable(10_640, 10_040)))
+    for count, a_day_ago in ((10_641, 10_041), (10_900, 10_200), (11_800, 10_700)):
+        assert not worse(lasting(cable(count, a_day_ago)), value)
+    assert worse(lasting(cable(12_000, 10_800)), value), "twice as many in a day"
+    assert worse(lasting(cable(21_280, 20_800)), value), "twice as many in all"
+    # An earlier version kept no growth.
+    assert not worse(lasting(cable(12_000, 10_800)), "warning crc_errors=10640 is:crc-grows=1")
+    few = value_of(lasting(cable(41, 11)))
+    assert not worse(lasting(cable(50, 20)), few)
+
+
+def test_the_same_cable_in_the_kernels_log() -> None:
+    value = value_of(lasting(in_log(4, "interface CRC")))
+    assert not worse(lasting(in_log(13, "interface CRC")), value)
+    assert worse(lasting(in_log(14, "interface CRC")), value)
+    assert worse(lasting(in_log(5, "critical medium")), value)
 
 
 def test_a_value_of_an_earlier_version_is_read() -> None:
