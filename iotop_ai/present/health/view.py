@@ -91,8 +91,12 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
     """Why no self-test can be started on this disk; "" when one can."""
     if not view.may_test:
         return "self-tests start only on the live screen of the machine itself, without --readonly"
-    if row is None or row.reading is None or row.state is None or row.reading.status is not Status.OK:
-        return f"{row.name if row else 'the disk'} does not answer" + (f": {row.health.reason}" if row else "")
+    if row is None:
+        name = view.disk or view.cursor
+        return f"{name} is gone" if name else "this machine has no disk"
+    if row.reading is None or row.state is None or row.reading.status is not Status.OK:
+        asleep = row.reading is not None and row.reading.status is Status.ASLEEP
+        return f"{row.name} {'sleeps' if asleep else 'does not answer'}: {row.health.reason}"
     if row.state.self_tests is False and not row.state.self_test_runs:
         nvme = row.state.protocol == "nvme"
         return f"{row.name} has no self-test" + (" with this smartctl: 7.4 starts an NVMe's" if nvme else "")

@@ -129,19 +129,27 @@ class _ThreadGroup(NamedTuple):
     cpu: float | None
 
 
-def wait_text(one: ThreadDetail) -> str:
-    """What a thread waits for: "disk, read /data/a.tar (folio_wait_bit_common)"."""
+def wait_text(one: ThreadDetail, room: int = 0) -> str:
+    """What a thread waits for: "disk, read /data/a.tar (folio_wait_bit_common)".
+
+    room: its columns, 0 for any number; a path that does not fit loses the kernel's function and then its beginning.
+    """
     where = place_of(one.state.encode(), one.wchan.encode())
     word = _WAITS.get(where, "")
     if one.state == "R":
         return word
     if where in (HIDDEN, QUEUE) or not word:
         word = _CALLS.get(one.target, word if where == QUEUE or not (one.call or one.wchan) else "")
-    what = " ".join(filter(None, (one.call, plain(one.path))))
+    path = plain(one.path)
+    what = " ".join(filter(None, (one.call, path)))
     if not one.call and where == DISK:
-        what = "page fault"
+        what, path = "page fault", ""
     text = ", ".join(filter(None, (word, what)))
-    return f"{text} ({one.wchan})" if one.wchan and text else text or one.wchan or UNKNOWN
+    whole = f"{text} ({one.wchan})" if one.wchan and text else text or one.wchan or UNKNOWN
+    if not path or not room or cells(whole) <= room:
+        return whole
+    before = text.removesuffix(path)
+    return before + cut_left(path, max(1, room - cells(before)))
 
 
 def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[Line]:
@@ -160,7 +168,8 @@ def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[L
     for group in every[:_MOST_THREADS]:
         one = group.first
         name = f"{plain(one.name)} x{group.members}" if group.members > 1 else plain(one.name)
-        texts = {"name": name, "state": one.state, "cpu": percent(group.cpu), "waits": wait_text(one)}
+        waits = wait_text(one, at[-1].last - at[-1].first + 1)
+        texts = {"name": name, "state": one.state, "cpu": percent(group.cpu), "waits": waits}
         loud = "strong" if one.state == "D" else ""
         spots = [spot.cell(texts[spot.column.id], loud if spot.column.id in ("state", "waits") else "") for spot in at]
         out.append(place(width, Cell(7, str(one.tid), "dim", right=True), *spots))

@@ -277,6 +277,8 @@ def toast_spans(view: View, width: int) -> list[Span]:
         return []
     first, _, rest = view.message.partition(" ")
     token = next((token for word, token in _OUTCOMES.items() if first.startswith(word)), "text")
-    text = cut_middle(rest, max(0, width - cells(first) - 6))
+    # A message that ends in a path keeps the file's name.
+    folders, _, name = rest.rpartition("/")
+    text = cut_middle(rest, max(0, width - cells(first) - 6), tail=cells(name) + 1 if folders else 0)
     body = [Span("  "), Span(first, token), Span(f" {text}" if text else ""), Span("  ")]
     return [span for span in body if span.text]

@@ -96,12 +96,16 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
     return _head(text, width - cells(mark)) + mark
 
 
-def cut_middle(text: str, width: int, mark: str = ELLIPSIS) -> str:
-    """The text in at most ``width`` columns; a longer one keeps its end, where a message has its reason."""
+def cut_middle(text: str, width: int, mark: str = ELLIPSIS, tail: int = 0) -> str:
+    """The text in at most ``width`` columns; a longer one keeps its end, where a message has its reason.
+
+    tail: columns at its end that stay whole where they fit.
+    """
     text = plain(text)
     if cells(text) <= width:
         return text
-    head = _head(text, (width - cells(mark)) // 2)
+    rest = width - cells(mark)
+    head = _head(text, min(rest // 2, rest - tail) if tail < rest else rest // 2)
     room = width - cells(mark) - cells(head)
     if room < 1:
         return cut(text, width, mark)

@@ -189,16 +189,16 @@ class HealthScreen(LiveScreen):
         one = target_disk(self.main.frame, self.health)
         busy = self._threads.running(SELF_TEST)
         why = "a disk is being queried" if busy else why_no_test(one, self.health)
-        if why or one is None:
+        if why or one is None:  # without a disk there is a reason
             backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
-            self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why or "this machine has no disk"))
+            self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
         else:
             self.show(dialogue=Dialogue(one.name))
 
     def _decide(self, dialogue: Dialogue) -> None:
         """Run the typed command, if it is one of the offered ones."""
         one = disk_row(self.main.newest, dialogue.disk)
-        why = "the disk is gone" if one is None else why_no_test(one, self.health)
+        why = why_no_test(one, self.health._replace(disk=dialogue.disk))
         if why or one is None or one.state is None:
             self.show(dialogue=None)
             self.answer(f"failed: {why}")

@@ -200,7 +200,10 @@ def test_why_there_is_no_self_test() -> None:
     assert why_no_test(disk_row(shown, "sda"), LIST) == ""
     assert "--readonly" in why_no_test(disk_row(shown, "sda"), HealthView())
     assert "7.4 starts an NVMe's" in why_no_test(disk_row(shown, "nvme1n1"), LIST)
-    assert "does not answer" in why_no_test(disk_row(shown, "sdb"), LIST)
+    assert why_no_test(disk_row(shown, "sdb"), LIST).startswith("sdb sleeps: ")
+    assert why_no_test(disk_row(shown, "nvme3n1"), LIST).startswith("nvme3n1 does not answer: ")
+    assert why_no_test(None, LIST._replace(disk="sdz")) == "sdz is gone"
+    assert why_no_test(None, LIST) == "this machine has no disk"
 
 
 def test_a_sleeping_disk_is_asleep_unless_it_has_a_fault() -> None:

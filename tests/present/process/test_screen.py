@@ -212,6 +212,21 @@ def test_what_a_thread_waits_for_in_words() -> None:
     assert wait_text(thread(1, "S", "", call="", target="unknown")) == "not permitted to see"
 
 
+@pytest.mark.parametrize("width", [60, 66, 80, 120])
+def test_the_file_that_a_thread_reads_keeps_its_name_at_every_width(width: int) -> None:
+    shown = frame()
+    key = worker(shown)
+    path = "/mnt/datasets/imagenet-21k/train/shard-000123.tar"
+    blocked = thread(key.pid, "D", "folio_wait_bit_common", call="read", target="file", path=path)
+    found = detail(key)._replace(threads=known(ThreadTable((blocked,), 1)))
+    lines = [
+        row for row in text(ProcessPage(key, found), (width, 110), shown=shown).splitlines() if "disk, read" in row
+    ]
+    assert len(lines) == 2, "the main thread above, and the table of threads"
+    assert all("000123.tar" in line for line in lines)
+    assert [path in line for line in lines] == [width >= 120] * 2
+
+
 def test_a_long_path_keeps_its_end() -> None:
     assert cut_left("/a/b/c.tar", 6) == "…c.tar"
     assert cut_left("/a", 6) == "/a"

@@ -46,6 +46,15 @@ def test_it_stands_in_the_rule_beside_a_recording(width: int) -> None:
     assert "ALERT" not in path_rows(frame, view._replace(firing=()), width, 3)[0].text
 
 
+def test_the_answer_of_a_recording_keeps_the_files_name() -> None:
+    name = "host-123.20261121T143205.0123456.iotop.jsonl"
+    message = f"done: recording to /home/alice/.local/state/iotop-ai/recordings/{name}"
+    spans = toast_spans(View(message=message), 80)
+    assert sum(cells(span.text) for span in spans) <= 80
+    assert spans[2].text.startswith(" recording to /h")
+    assert spans[2].text.endswith(f"…/{name}")
+
+
 def test_an_alert_is_told_apart_from_a_failure() -> None:
     one = alert_text("gpu_hot", "firing", "gpus.0.temperature_celsius 91 C", 0)
     assert one == "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C"

@@ -61,11 +61,14 @@ def test_place_is_always_exactly_as_wide(width: int, given_cells: list[tuple[int
 def test_cut_never_exceeds_its_width(text: str, width: int) -> None:
     assert cells(cut(text, width)) <= width
     assert cells(cut_middle(text, width)) <= width
+    assert cells(cut_middle(text, width, tail=8)) <= width
 
 
 def test_a_long_message_keeps_its_reason() -> None:
     assert cut_middle("/a/very/long/path: no answer", 20) == "/a/very/l… no answer"
     assert cut_middle("/a: no answer", 20) == "/a: no answer"
+    assert cut_middle("to /home/alice/a-long-name.iotop.jsonl", 30, tail=24) == "to /h…/a-long-name.iotop.jsonl"
+    assert cut_middle("to /home/alice/a-long-name.iotop.jsonl", 20, tail=24) == "to /home/…otop.jsonl"
 
 
 @given(TEXT)

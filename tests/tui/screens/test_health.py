@@ -309,7 +309,7 @@ async def test_a_self_test_while_paused_asks_for_no_disk_that_is_gone() -> None:
         await shown.frame(frame._replace(snapshot=rest))
         assert " sda " in shown.text  # the picture is the old one
         await shown.press("enter")
-        assert shown.app.main.view.message == "failed: the disk is gone"
+        assert shown.app.main.view.message == "failed: sda is gone"
 
 
 @needs_smartctl
