@@ -22,8 +22,9 @@ DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
 """The oldest driver of Linux for programs built with a CUDA of this major version."""
 INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
-OTHER_INDICES = {ROCM: "rocm6.4", XPU: "xpu"}
 _INDEX = "https://download.pytorch.org/whl"
+_SELECTOR = "https://pytorch.org/get-started/locally/"
+"""The index for ROCm has another name with each release of torch; that for XPU keeps its name."""
 OK, WARN, FAIL, UNKNOWN = State
 
 
@@ -151,7 +152,10 @@ def _build(python: PythonFacts, torch: Torch, driver: str, kinds: Sequence[str])
     if kind not in kinds:
         fits = next((cuda for cuda in (13, 12, 11) if have >= DRIVERS[cuda]), 12)
         text = f"torch {torch.version or '?'} is built without {' or '.join(kinds)}: it trains on the CPU"
-        return Check("gpu", "torch build", FAIL, text, f"{pip}/{OTHER_INDICES.get(kinds[0], INDICES[fits])}")
+        remedy = f"choose ROCm at {_SELECTOR}"
+        if kinds[0] != ROCM:
+            remedy = f"{pip}/{'xpu' if kinds[0] == XPU else INDICES[fits]}"
+        return Check("gpu", "torch build", FAIL, text, remedy)
     if kind != CUDA:
         return Check("gpu", "torch build", OK, f"torch {torch.version} for {kind} {torch.hip}".rstrip())
     built = release(torch.cuda)
