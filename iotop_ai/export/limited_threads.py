@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socketserver
 import threading
@@ -20,6 +21,8 @@ MOST_OF_ONE = 4
 """Requests of one client answered at one time, where a server tells clients apart."""
 REQUEST_S = 10.0
 """Longest time of a request as a whole, however slowly its bytes come."""
+HEAD_S = 2.0
+"""Longest time until its head has come: a client sends it at once, so a silent one gives its place back soon."""
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
@@ -38,13 +41,13 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         """The socket that the handler reads."""
         return request
 
-    def client(self, request: Any) -> Hashable:
+    def client(self, request: Any, address: Any) -> Hashable:
         """The client's identity; None where clients are not told apart."""
         return None
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer on a thread, unless too many are at work."""
-        client = self.client(request)
+        client = self.client(request, client_address)
         with self._lock:
             free = self._at_work.total() < MOST_REQUESTS and (client is None or self._at_work[client] < MOST_OF_ONE)
             self._at_work[client] += free
@@ -64,7 +67,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """One request; a silent client holds up no other."""
-        client = self.client(request)
+        client = self.client(request, client_address)
         try:
             request.settimeout(REQUEST_S)
             with Deadline(REQUEST_S) as deadline:
@@ -86,6 +89,17 @@ class AnswerHandler(BaseHTTPRequestHandler):
     server_version = "iotop-ai"
     sys_version = ""
     timeout = REQUEST_S
+
+    def handle(self) -> None:
+        """Read and answer a request; its head has to come within HEAD_S."""
+        with contextlib.ExitStack() as self._head:
+            self._head.enter_context(Deadline(HEAD_S)).watch(self.connection)
+            super().handle()
+
+    def parse_request(self) -> bool:
+        """Read the rest of the head, and end its time limit."""
+        with self._head:
+            return super().parse_request()
 
     def answer(
         self, code: int, body: bytes, kind: str = "text/plain; charset=utf-8", more: tuple[tuple[str, str], ...] = ()

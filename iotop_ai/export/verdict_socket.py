@@ -37,7 +37,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         """Bind it so that every user may connect."""
         self._file = SocketFile(self.socket, self._path, 0o666)
 
-    def client(self, request: socket.socket) -> int:
+    def client(self, request: socket.socket, address: object) -> int:
         """The user at the other end: one alone cannot take all places."""
         return credentials(request)[1]
 

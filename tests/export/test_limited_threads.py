@@ -61,6 +61,49 @@ def test_dripping_clients_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         server.stop()
 
 
+def test_silent_clients_give_their_places_back_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limited_threads, "HEAD_S", 0.2)
+    server = MetricsServer(("127.0.0.1", 0), ScrapeText())
+    server.start()
+    ended: list[threading.Thread] = []
+    try:
+        for first in (b"", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\n") * 5:
+            connection = socket.create_connection(("127.0.0.1", server.server_port))
+            ended.append(threading.Thread(target=drip, args=(connection, first)))
+            ended[-1].start()
+        for one in ended:
+            one.join(limited_threads.REQUEST_S / 2)
+        assert not any(one.is_alive() for one in ended), "the request as a whole has 10 s"
+        with socket.create_connection(("127.0.0.1", server.server_port)) as asking:
+            asking.sendall(ASK)
+            assert asking.recv(12) == b"HTTP/1.0 200"
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2:9::8", True),
+        ("2001:db8:1:2::", "2001:db8:1:3::", False),
+        ("fe80::1%eth0", "fe80::1%eth0", True),
+    ],
+)
+def test_a_client_of_the_metrics_is_known_by_its_address(one: str, other: str, same: bool) -> None:
+    server = MetricsServer(("127.0.0.1", 0), ScrapeText())
+    try:
+        first, second = (server.client(None, (address, 50000)) for address in (one, other))
+        assert first is not None
+        assert (first == second) is same
+        # Every program of this machine has the same address.
+        assert {server.client(None, (address, 1)) for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1")} == {None}
+    finally:
+        server.server_close()
+
+
 def answer(path: Path) -> bytes:
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(30)

@@ -13,7 +13,7 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,14 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def client(self, request: Any, address: Any) -> Hashable:
+        """Another machine by its address (IPv6: by its network); programs of this machine are not told apart."""
+        found = ipaddress.ip_address(address[0].partition("%")[0])
+        found = getattr(found, "ipv4_mapped", None) or found
+        if found.is_loopback:
+            return None
+        return found if found.version == 4 else found.packed[:8]
 
     def start(self) -> None:
         """Answer from now on, on threads."""
