@@ -12,7 +12,17 @@ from iotop_ai.export.json.job import seconds_object
 from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.export.report.money import Price, gpu_time
 from iotop_ai.export.report.series import Curve, Stat, joined
-from iotop_ai.export.report.story import DeviceStory, FindingStory, GpuStory, JobStory, LinkStory, Machine, Steps, Story
+from iotop_ai.export.report.story import (
+    DeviceStory,
+    FindingStory,
+    GpuStory,
+    JobStory,
+    LinkStory,
+    Machine,
+    ProcessStory,
+    Steps,
+    Story,
+)
 from iotop_ai.model.condition.over_run import Outcome
 from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.present.verdict.headline import finding_object
@@ -65,10 +75,7 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Outc
         "devices": [_device(one) for one in story.devices],
         "gpus": [_gpu(one) for one in story.gpus],
         "links": [_link(one) for one in story.links],
-        "processes": [
-            {name: rounded(v) if isinstance(v, float) else v for name, v in one._asdict().items()}
-            for one in story.processes[:MOST_PROCESSES]
-        ],
+        "processes": [_process(one) for one in story.processes[:MOST_PROCESSES]],
         "smart": [
             {
                 "disk": one.name,
@@ -176,6 +183,16 @@ def _job(job: JobStory) -> Object:
         "gpu_hours": rounded(hours),
         "gpu_hours_lost": rounded(lost),
         "curves": _curves(job.shares),
+    }
+
+
+def _process(one: ProcessStory) -> Object:
+    return {
+        **one._asdict(),
+        "read_bytes": _bytes(one.read_bytes),
+        "written_bytes": _bytes(one.written_bytes),
+        "cpu_s": _seconds(one.cpu_s),
+        "blocked_s": _seconds(one.blocked_s),
     }
 
 

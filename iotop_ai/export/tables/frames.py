@@ -81,6 +81,7 @@ _GPUS = (
     *metric_columns(GpuRates),
     *_GPU_STATE,
 )
+_REPEATED = "0: not read again, the row repeats them. Rates times these seconds add up to the counters' growth."
 _PROCESSES = (
     TIME,
     INTERVAL,
@@ -92,6 +93,8 @@ _PROCESSES = (
     *metric_columns(ProcessRates),
     Column("incl_children", "bool", "", "The bytes may include those of an exited child."),
     Column("main_thread_only", "bool", "", "io_delay_ratio and state are those of the main thread only."),
+    Column("io_s", "real", "s", f"Seconds between the two readings of its bytes and calls; {_REPEATED}"),
+    Column("stat_s", "real", "s", f"The same of its CPU, io_delay_ratio and faults; {_REPEATED}"),
 )
 _SMART_STATE = scalar_columns(SmartState, skip=("device",))
 _SMART = (TIME, *texts("device", "status", "reason", "reasons"), *_SMART_STATE)
@@ -187,7 +190,7 @@ def _process_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
             None if stat is None else stat.threads,
             None if stat is None else stat.rss_pages * table.page_bytes,
             *figures,
-            *(rates.incl_children, rates.main_thread_only),
+            *(rates.incl_children, rates.main_thread_only, rates.io_s, rates.stat_s),
         )
 
 

@@ -61,7 +61,7 @@ class Recording:
     """A recording's tables as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
 
     begin, end: only this part, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. A table is read when it
-    is first asked for. ``about``: facts of the header (host, interval_s, ...).
+    is first asked for. ``about``: facts of the header (host, interval_s, ...); of a stream once a table is read.
     """
 
     def __init__(
@@ -78,8 +78,10 @@ class Recording:
         self._loaded: dict[str, LoadedTable] = {}
         self._period = (begin, end)
         self._allow_root = allow_root
-        self.about: dict[str, str] = {}
-        self._open()  # an error in a name or a time belongs here, not to the first table
+        opened = self._open()  # an error in a name or a time belongs here, not to the first table
+        self.about = opened.about()
+        for part in opened.source.parts:
+            part.close()
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *NAMES, MARKS})

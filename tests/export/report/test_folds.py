@@ -22,6 +22,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import closing, frames, samples
 from tests.export.make import IDLE, PYTHON, WALL_NS, S, io, ok, process_table, snapshot
+from tests.export.report.stories import slow_story
 
 
 def processes(at_s: int, moved: ProcessIo, **stat: int) -> ProcessTable:
@@ -55,6 +56,32 @@ def test_cpu_read_every_fifth_second_is_counted_once(period: int) -> None:
     assert found.cpu_s == pytest.approx(0.8 * counted)
     assert found.blocked_s == pytest.approx(0.5 * counted)
     assert found.read_bytes == pytest.approx(4096 * counted)
+
+
+def test_rows_of_a_process_add_up_to_its_counters() -> None:
+    """80 ticks of CPU a second, of which the stat is read every 5 s; a row between two of them repeats its figure."""
+    snapshots, (table,) = [], [one for one in tables() if one.name == "processes"]
+    for at_s in range(1, 32):
+        read_s = at_s - (at_s - 1) % 5
+        now = processes(at_s, io(4096 * at_s), utime_ticks=80 * read_s)
+        now = now._replace(stat_at_ns=read_s * S, stat_at=(read_s * S,))
+        snapshots.append(snapshot(at_s, at_s * S, processes=ok(now, at_s * S)))
+    names = [column.name for column in table.columns]
+    found = [dict(zip(names, row, strict=True)) for one in frames(snapshots) for row in table.rows(one)]
+
+    def total(figure: str, seconds: str) -> float:
+        return sum(float(row[figure]) * float(row[seconds]) for row in found if row[figure] is not None)
+
+    assert total("cpu_ratio", "stat_s") == pytest.approx(0.8 * 30)
+    assert total("read_bytes_per_s", "io_s") == pytest.approx(4096 * 30)
+
+
+def test_bytes_of_a_program_in_json_are_exact() -> None:
+    story = slow_story()
+    one = ProcessStory("dd", "root", 1, 123_456_789_012.0, None, 12.3456, None)
+    (listed,) = report_object(story._replace(processes=(one,)))["processes"]
+    assert (listed["read_bytes"], listed["written_bytes"]) == (123_456_789_012, None)
+    assert (listed["cpu_s"], listed["blocked_s"]) == (12.346, None)
 
 
 def test_io_of_a_process_that_was_not_read_for_20_s_is_counted_in_full() -> None:

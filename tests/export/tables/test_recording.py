@@ -37,6 +37,14 @@ def test_each_table_of_the_export_is_an_attribute(path: Path) -> None:
     assert recording.about["host"] == slow_disk()[0].snapshot.host.name
 
 
+def test_facts_of_the_header_are_there_before_a_table_is_read(path: Path) -> None:
+    recording = Recording(path, allow_root=True)
+    before = recording.about
+    assert (before["host"], before["interval_s"]) == (slow_disk()[0].snapshot.host.name, "1")
+    assert len(recording.devices) > 0
+    assert recording.about == before
+
+
 def test_a_part_of_the_time(path: Path) -> None:
     whole, part = Recording(path, allow_root=True), Recording(path, begin="50%", allow_root=True)
     assert 0 < len(part.devices) < len(whole.devices)

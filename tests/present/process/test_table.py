@@ -148,6 +148,18 @@ def test_faults_since_the_base_are_a_sum_too() -> None:
         assert row[:end].split()[-1] == value
 
 
+def test_a_sum_of_faults_is_the_growth_of_the_counter_of_a_process_that_was_read_earlier() -> None:
+    machine = Machine(procs=(Proc(1, "python", read=KIB, faults=7),))
+    taken = snapshots(lambda i: machine, 11)
+    table = taken[-1].processes.value
+    assert table is not None
+    earlier_ns = table.stat_at_ns - 4 * 10**9
+    earlier = table._replace(stat_at_ns=earlier_ns, stat_at=(earlier_ns,) * len(table.stat_at))
+    taken[-1] = taken[-1]._replace(processes=taken[-1].processes._replace(value=earlier))
+    head, row = (line.text for line in process_rows(frame(taken), UTC._replace(base=taken[0]), 240, 5)[:2])
+    assert row[: head.index("majflt ") + len("majflt")].split()[-1] == "70"
+
+
 def test_one_row_names_the_busiest_process() -> None:
     (line,) = process_rows(made(), UTC, 60, 1)
     assert line.text.rstrip() == " worker x4  read 8.0 M/s  IO-wait 75 %  state D"
