@@ -103,8 +103,10 @@ class Monitor:
         if recorder is None or recorder.send not in steps.COUNTER.listeners:  # a forked child of the one that records
             return
         steps.COUNTER.listeners.remove(recorder.send)
-        code = recorder.end(END_S)
-        steps.COUNTER.own_sockets.discard(f"{recorder.pid}.sock")
+        try:
+            code = recorder.end(END_S)
+        finally:
+            steps.COUNTER.own_sockets.discard(f"{recorder.pid}.sock")
         self._keep(recorder)
         if code and not self.error:
             self._fail(recorder.last_words() or f"the recorder ended with exit code {code}")

@@ -100,10 +100,19 @@ class Recorder:
 
     def end(self, seconds: float) -> int:
         """Let it take a last Snapshot and end, within ``seconds``; its exit code (-15, -9: it was killed)."""
-        # Closing alone is not enough: a forked worker may hold this end of the pipe, too.
-        self.send({"kind": "end"})
-        if self._child.stdin is not None:
-            self._child.stdin.close()
+        try:
+            # Closing alone is not enough: a forked worker may hold this end of the pipe, too.
+            self.send({"kind": "end"})
+            if self._child.stdin is not None:
+                self._child.stdin.close()
+            return self._ended_within(seconds)
+        except BaseException:  # Ctrl-C: the caller goes on at once, and the recorder still ends its file and is reaped
+            with contextlib.suppress(RuntimeError):  # the interpreter is ending: its parent's end suffices
+                threading.Thread(target=self._ended_within, args=(seconds,), daemon=True).start()
+            raise
+
+    def _ended_within(self, seconds: float) -> int:
+        """Take what it still writes and reap it; its exit code."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._take(end - time.monotonic())

@@ -380,6 +380,21 @@ for line in sys.stdin:
 """
 
 
+INTERRUPTS = """
+import os, signal, sys, time
+sys.stdin.read()
+os.kill(os.getppid(), signal.SIGINT)
+time.sleep(0.5)
+"""
+
+
+def test_an_interrupted_end_leaves_no_zombie() -> None:
+    recorder = Recorder([sys.executable, "-c", INTERRUPTS])
+    with pytest.raises(KeyboardInterrupt):
+        recorder.end(20)
+    assert eventually(lambda: not os.path.exists(f"/proc/{recorder.pid}"))
+
+
 def test_waiting_takes_no_cpu_where_standard_error_is_closed() -> None:
     recorder = Recorder([sys.executable, "-c", "import os, time; os.close(2); time.sleep(60)"])
     try:
