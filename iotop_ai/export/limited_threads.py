@@ -7,7 +7,7 @@ import logging
 import socketserver
 import threading
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -16,7 +16,9 @@ from iotop_ai.collectors.io.deadline import Deadline
 log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 16
-"""Requests answered at one time; another one is closed at once."""
+"""Requests answered at one time; another one ends the longest of them, as a silent client may hold each place."""
+MOST_THREADS = 2 * MOST_REQUESTS
+"""Threads at one time, with those of ended requests; beyond them a request is closed at once."""
 MOST_OF_ONE = 4
 """Requests of one client answered at one time, where a server tells clients apart."""
 REQUEST_S = 10.0
@@ -35,6 +37,8 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._lock = threading.Lock()
         self._at_work: Counter[Hashable] = Counter()
+        self._running: list[Deadline] = []
+        """Of the requests that are answered, the longest first."""
         super().__init__(*args, **kwargs)
 
     def wrap(self, request: Any) -> Any:
@@ -46,10 +50,10 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         return None
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread, unless too many are at work."""
+        """Answer on a thread, unless too many threads or requests of this client are at work."""
         client = self.client(request, client_address)
         with self._lock:
-            free = self._at_work.total() < MOST_REQUESTS and (client is None or self._at_work[client] < MOST_OF_ONE)
+            free = self._at_work.total() < MOST_THREADS and (client is None or self._at_work[client] < MOST_OF_ONE)
             self._at_work[client] += free
         if not free:
             self.shutdown_request(request)
@@ -59,6 +63,20 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         except BaseException:
             self._leave(client)
             raise
+
+    @contextlib.contextmanager
+    def _place(self, deadline: Deadline) -> Iterator[None]:
+        """Have a place, the longest request's where all are taken."""
+        with self._lock:
+            self._running.append(deadline)
+            if len(self._running) > MOST_REQUESTS:
+                self._running.pop(0).cut()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if deadline in self._running:
+                    self._running.remove(deadline)
 
     def _leave(self, client: Hashable) -> None:
         with self._lock:
@@ -72,8 +90,9 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
             request.settimeout(REQUEST_S)
             with Deadline(REQUEST_S) as deadline:
                 deadline.watch(request)
-                request = self.wrap(request)
-                self.finish_request(request, client_address)
+                with self._place(deadline):
+                    request = self.wrap(request)
+                    self.finish_request(request, client_address)
         except OSError as error:  # also of TLS, and of a client that left
             log.debug("request: %s", error)
         except Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import ssl
 import tempfile
@@ -77,6 +78,36 @@ def test_silent_clients_give_their_places_back_soon(monkeypatch: pytest.MonkeyPa
         with socket.create_connection(("127.0.0.1", server.server_port)) as asking:
             asking.sendall(ASK)
             assert asking.recv(12) == b"HTTP/1.0 200"
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_silent_clients_on_every_place_hold_up_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
+) -> None:
+    """Each new request ends the longest one; a neighbour needs a place for no longer than a moment to be refused."""
+    monkeypatch.setattr(limited_threads, "HEAD_S", limited_threads.REQUEST_S)
+    context, trust = None, None
+    if tls:
+        certificate, key = make_certificate(tmp_path)
+        context, trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate)
+        context.load_cert_chain(certificate, key)
+    server = MetricsServer(("127.0.0.1", 0), ScrapeText(), tls=context)
+    server.start()
+    where = ("127.0.0.1", server.server_port)
+    try:
+        with contextlib.ExitStack() as stack:
+            silent = [stack.enter_context(socket.create_connection(where)) for _ in range(MOST_REQUESTS)]
+            wait_for(lambda: server._at_work.total() == MOST_REQUESTS, "silent clients")
+            with socket.create_connection(where) as plain:
+                asking = plain if trust is None else trust.wrap_socket(plain, server_hostname="127.0.0.1")
+                asking.settimeout(30)
+                asking.sendall(ASK)
+                assert asking.recv(12) == b"HTTP/1.0 200"
+                asking.close()
+            assert len(select.select(silent, [], [], 30)[0]) == 1  # ended
+        wait_for(lambda: not server._at_work, "free places")
     finally:
         server.stop()
 

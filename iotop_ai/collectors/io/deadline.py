@@ -15,7 +15,7 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self.late = False
         self._watched: socket.socket | None = None
-        self._timer = threading.Timer(seconds, self._cut)
+        self._timer = threading.Timer(seconds, self.cut)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
@@ -35,7 +35,8 @@ class Deadline:
         if self.late:
             raise TimeoutError
 
-    def _cut(self) -> None:
+    def cut(self) -> None:
+        """Shut it down now."""
         self.late = True
         if self._watched is not None:
             with contextlib.suppress(OSError):
