@@ -309,6 +309,39 @@ def test_pictures_are_decoded_in_the_users_own_python(tmp_path: Path, with_pillo
     assert 0.0001 < decoding.file_s < 1.0
 
 
+@pytest.mark.slow
+def test_no_picture_starts_ghostscript(tmp_path: Path, with_pillow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow gives PostScript, which a file of any name may hold, to the program gs."""
+    ran, gs = tmp_path / "ran", tmp_path / "bin" / "gs"
+    gs.parent.mkdir()
+    gs.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    gs.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{gs.parent}:{os.environ['PATH']}")
+    script = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
+    found = decode(with_pillow, [script, png(8)], Clock(), lambda: True)
+    assert (found.files, found.failed) == (1, 1)
+    assert not ran.exists()
+
+
+def test_a_picture_of_another_format_is_not_loaded(tmp_path: Path) -> None:
+    """By a stand-in for Pillow, whose pictures note that they are loaded."""
+    pillow, loaded = tmp_path / "PIL", tmp_path / "loaded"
+    pillow.mkdir()
+    (pillow / "__init__.py").write_text("__version__ = '1'\n")
+    (pillow / "Image.py").write_text(
+        "from pathlib import Path\n"
+        "class Picture:\n"
+        "    def __init__(self, file): self.format = file.read().decode()\n"
+        "    def convert(self, mode): return self\n"
+        f"    def load(self): Path({str(loaded)!r}).open('a').write(self.format + ' ')\n"
+        "open = Picture\n"
+    )
+    python = stand_in(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
+    found = decode(python, [b"PNG", b"EPS", b"FITS", b"JPEG"], Clock(), lambda: True)
+    assert (found.decoder, found.files, found.failed) == ("Pillow 1", 2, 2)
+    assert loaded.read_text().split() == ["PNG", "JPEG"]
+
+
 def decoded(python: str) -> Decoding:
     return decode(python, [png(8)], Clock(), lambda: True)
 
