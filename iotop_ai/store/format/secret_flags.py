@@ -24,7 +24,7 @@ FLAGS = _table(
         "mariadb-dump mariadb-admin mariadb-import mariadb-check mariadb-backup mydumper myloader xtrabackup",
         "-p",
     ),
-    ("curl", "-u -U -b -E"),
+    ("curl", "-u -U -b -E --cert --proxy-cert"),
     ("http https xh xhs", "-a"),
     ("sshpass", "-p"),
     ("redis-cli redis-benchmark valkey-cli keydb-cli", "-a"),
@@ -42,7 +42,8 @@ FLAGS = _table(
     ("rdesktop", "-p"),
     ("xfreerdp wlfreerdp sdl-freerdp", "/p: /pcb:"),
     ("lftp ncftp ncftpget ncftpput", "-u -p"),
-    ("twine", "-p"),
+    ("twine beeline isql-fb useradd usermod groupadd restic snowsql", "-p"),
+    ("ssh-keygen", "-P -N"),
     ("hydra medusa crackmapexec nxc", "-p -P"),
     ("az", "-p"),
     ("kinit", "-w"),
@@ -52,10 +53,24 @@ FLAGS = _table(
 )
 LOGINS = _table(
     ("docker podman buildah skopeo nerdctl helm oras crane oc cf regctl singularity apptainer", "-p"),
-    ("wandb vault hf huggingface-cli kaggle ngrok", "*"),
 )
-"""Flags after the subcommand ``login``; "*": every plain word after it is a secret."""
+"""Flags after the subcommand ``login``."""
+SUBCOMMANDS = _table(
+    ("wandb hf huggingface-cli kaggle ngrok", "login"),
+    ("vault", "login put"),
+    ("mc", "set add"),
+    ("poetry", "config"),
+    ("pulumi", "set"),
+    ("rclone", "obscure"),
+)
+"""Subcommands after which every plain word is or contains a secret."""
 PLAIN_WORDS = words("sqlplus sqlldr exp imp expdp impdp rman wpa_passphrase htpasswd sqlcl")
 """Programs whose plain words are or contain a login."""
-WITHOUT_VALUE = {"curl": "sSfLkvgIGOJNanqlRZ0123469"}
+_LDAP = "xvnZLAtucMCIQ"
+WITHOUT_VALUE = {
+    "curl": "sSfLkvgIGOJNanqlRZ0123469",
+    "zip": "rRqjmyufdevlDXogkJAczT0123456789",
+    "unzip": "ojqnulLaCKMUVvptTzf",
+    **{program: _LDAP for program in FLAGS if program.startswith("ldap")},
+}
 """Letters that may come before a flag in one word, as in ``curl -sSu``."""

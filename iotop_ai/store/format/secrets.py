@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_WORDS, WITHOUT_VALUE, words
+from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_WORDS, SUBCOMMANDS, WITHOUT_VALUE, words
 
 HIDDEN = "***"
 _LONGEST = 1 << 15
@@ -138,9 +138,18 @@ class _Words:
         self._flags: tuple[str, ...] = ()
         self._letters = ""
         self._login: tuple[str, ...] = ()
+        self._subcommands: tuple[str, ...] = ()
         self._plain_words = False
         self._next = ""
         """The next word: "must" be a secret; "may" be one, unless it is an option; "login": may be user:password."""
+
+    def argument(self, argument: str) -> str:
+        """A whole argument: all of a secret option's value, which may be a command, is replaced."""
+        name, equals, _ = argument.partition("=")
+        if equals and name.startswith("-") and _VARIABLE.fullmatch(name) and is_secret_name(name):
+            self._next = ""
+            return f"{name}={HIDDEN}"
+        return self.word(argument)
 
     def word(self, word: str) -> str:
         """The redacted word."""
@@ -151,6 +160,7 @@ class _Words:
             return HIDDEN
         if _SPLITS.search(word.strip()):
             inner = _Words()
+            inner._flags, inner._letters = self._flags, self._letters
             return _WORD.sub(lambda found: inner.word(found[0]), without_secrets(word))
         return self._option(word) if word.startswith("-") else self._plain(word)
 
@@ -161,13 +171,16 @@ class _Words:
         if self._plain_words:
             return HIDDEN
         program = word.rsplit("/", 1)[-1].removesuffix(".exe")
-        if program in FLAGS or program in LOGINS or program in PLAIN_WORDS:
+        if program in FLAGS or program in LOGINS or program in SUBCOMMANDS or program in PLAIN_WORDS:
             self._flags, self._login = FLAGS.get(program, ()), LOGINS.get(program, ())
+            self._subcommands = SUBCOMMANDS.get(program, ())
             self._letters, self._plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_WORDS
             return word
         if program == "login" and self._login:
-            self._plain_words = self._login == ("*",)
-            self._flags = () if self._plain_words else self._login
+            self._flags = self._login
+            return word
+        if word in self._subcommands:
+            self._plain_words, self._flags = True, ()
             return word
         for flag in self._flags:
             if flag.startswith("/") and word.startswith(flag):
@@ -194,7 +207,7 @@ class _Words:
             if equals:
                 return f"{name}={HIDDEN}"
             self._next = "" if ":" in name else "may"
-        elif word in ("-u", "-U", "--user", "--proxy-user", "--username"):
+        elif word in ("-u", "-U", "--user", "--proxy-user", "--username", "--login"):
             self._next = "login"
         return without_secrets(word)
 
@@ -213,4 +226,4 @@ def variable_redacted(name: str, value: str) -> str:
 def command_redacted(cmdline: tuple[str, ...]) -> tuple[str, ...]:
     """All arguments with secrets replaced, also within an argument that is itself a command."""
     line = _Words()
-    return tuple(line.word(argument) for argument in cmdline)
+    return tuple(map(line.argument, cmdline))
