@@ -48,7 +48,7 @@ class Collector(Protocol[T_co]):
 
 
 class ReadPart(Generic[T]):
-    """A function as a collector, for what is read when a user asks."""
+    """Wraps a function as a collector, for a value that is read only when the user asks for it."""
 
     every_s = 0.0
 
@@ -57,24 +57,24 @@ class ReadPart(Generic[T]):
         self._read = read
 
     def read(self) -> T:
-        """Call it."""
+        """The function's result."""
         return self._read()
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: a function keeps nothing open."""
 
 
-def take_reading(collector: Collector[T], clock: Clock, fine_ns: int = 1, took_fine_ns: int = 1) -> Reading[T]:
-    """A Reading in any case: an exception becomes a ``failed`` Reading and does not end the monitor.
+def take_reading(collector: Collector[T], clock: Clock, at_step_ns: int = 1, took_step_ns: int = 1) -> Reading[T]:
+    """Read the collector; an exception becomes a Reading without a value and does not end the monitor.
 
-    fine_ns: the time of the value is rounded down to it. took_fine_ns: its duration is rounded up to it.
+    at_step_ns: the value's time is rounded down to a multiple of it. took_step_ns: the duration is rounded up to one.
     """
     start = clock.monotonic_ns()
     try:
         value = collector.read()
-    except Unavailable as lack:
+    except Unavailable as why:
         end = clock.monotonic_ns()
-        return Reading(None, lack.status, clean(lack.reason), clean(lack.remedy), end, end - start)
+        return Reading(None, why.status, clean(why.reason), clean(why.remedy), end, end - start)
     except OSError as error:
         end = clock.monotonic_ns()
         status = {errno.ENOENT: Status.ABSENT, errno.EACCES: Status.DENIED, errno.EPERM: Status.DENIED}.get(
@@ -89,4 +89,4 @@ def take_reading(collector: Collector[T], clock: Clock, fine_ns: int = 1, took_f
     end = clock.monotonic_ns()
     own_at = getattr(collector, "at_ns", None)
     at = getattr(value, "io_at_ns", None) or (own_at() if own_at is not None else None) or end
-    return Reading(value, _OK, "", "", at - at % fine_ns, -((start - end) // took_fine_ns) * took_fine_ns)
+    return Reading(value, _OK, "", "", at - at % at_step_ns, -((start - end) // took_step_ns) * took_step_ns)

@@ -25,10 +25,10 @@ class ScheduledCollector:
         self._due_ns = 0
         self._newest: Reading[Any] = Reading()
 
-    def reading(self, now_ns: int, fine_ns: int = 1, took_fine_ns: int = 1) -> Reading[Any]:
-        """The Reading for a tick at ``now_ns``. fine_ns, took_fine_ns: as in ``take_reading``."""
+    def reading(self, now_ns: int, at_step_ns: int = 1, took_step_ns: int = 1) -> Reading[Any]:
+        """The Reading for a tick at ``now_ns``. at_step_ns, took_step_ns: as in ``take_reading``."""
         if now_ns + EARLY_NS >= self._due_ns:
-            self._newest = take_reading(self.collector, self._clock, fine_ns, took_fine_ns)
+            self._newest = take_reading(self.collector, self._clock, at_step_ns, took_step_ns)
             self._due_ns = now_ns + int(self.collector.every_s * 1e9)
         return self._newest
 

@@ -1,4 +1,7 @@
-"""The state of the fold beyond its window: small, comparable, written in every keyframe of a recording."""
+"""What ``diagnosis.engine.fold()`` passes from one Sample to the next, beside the last 60 s of Samples.
+
+It is small and comparable; every keyframe of a recording holds it, so that a replay can begin there.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from iotop_ai.model.snapshot import Event
 
 
 class ActiveFinding(NamedTuple):
-    """A finding that is active."""
+    """A finding that is part of the verdict."""
 
     finding: Finding
     entered_ns: int
     last_true_ns: int
-    """The newest sample in which its condition held."""
+    """Time of the newest Sample in which its condition held."""
 
 
 class WorkerRestart(NamedTuple):
@@ -31,7 +34,7 @@ class WorkerRestart(NamedTuple):
 
 
 class JobMemory(NamedTuple):
-    """What the fold remembers of a job."""
+    """A job's restarts of its loader workers, and the time that they cost."""
 
     newest_ticks: int = 0
     """Start time of the youngest worker of its first rank; 0 before it has one."""
@@ -46,7 +49,7 @@ class JobMemory(NamedTuple):
 
 
 class GpuMemory(NamedTuple):
-    """What the fold remembers of a GPU while the same program is on it."""
+    """How a GPU was used so far by the program that is on it."""
 
     pids: tuple[int, ...] = ()
     """Its compute processes."""
@@ -59,7 +62,7 @@ class GpuMemory(NamedTuple):
 
 
 class FoldState(NamedTuple):
-    """What the fold knows beyond the window; all times are monotonic ns."""
+    """The state as a whole; all times are monotonic ns."""
 
     started_ns: int | None = None
     """First sample of this session."""

@@ -307,7 +307,7 @@ class SmartCollector:
         state = state._replace(io_errors=errors, io_timeouts=timeouts)
         if self._history is None:
             return state._replace(read_wall_s=self._clock.wall_ns() // 1_000_000_000)
-        return judged(self._history.beside(state))
+        return judged(self._history.with_history(state))
 
     def _state(self, response: Mapping[str, Any], disk: Disk) -> SmartState:
         if response.get("timed_out"):

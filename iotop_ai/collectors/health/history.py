@@ -37,22 +37,22 @@ FOLDER_WAIT_S = 5.0
 _LARGEST = 4 << 20
 _LONGEST_NAME = 120
 APART_S = 600
-"""Seconds between kept readings while no count changes."""
+"""Seconds between stored readings while no error count changes."""
 THINNING: tuple[tuple[int, int], ...] = (
     (2 * DAY_S, 0),
     (60 * DAY_S, 6 * 3600),
     (400 * DAY_S, DAY_S),
     (1 << 40, 7 * DAY_S),
 )
-"""(up to this age, one point in this many seconds)."""
+"""(up to this age, keep one point in this many seconds; 0 keeps all)."""
 MOST_POINTS = 4000
 _FIELDS = HealthPoint._fields
 _LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
 _SUFFIX = ".json"
 
 
-class Known(NamedTuple):
-    """The history of one disk. note: why it is incomplete."""
+class DiskHistory(NamedTuple):
+    """The stored readings of one disk, oldest first. note: why some are missing, "" when none is."""
 
     serial: str
     model: str
@@ -77,7 +77,7 @@ class HealthHistory:
 
         return Path(self._place)
 
-    def beside(self, state: SmartState) -> SmartState:
+    def with_history(self, state: SmartState) -> SmartState:
         """Store the state; returns it with ``earlier``, ``recent``, ``past`` and ``history_note``."""
         wall_s = self._clock.wall_ns() // 1_000_000_000
         if not state.serial:
@@ -97,7 +97,7 @@ class HealthHistory:
             history_note=clean(known.note),
         )
 
-    def known(self, state: SmartState) -> Known | None:
+    def known(self, state: SmartState) -> DiskHistory | None:
         """The history of a disk; None without one. Raises OSError."""
         try:
             handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -106,11 +106,11 @@ class HealthHistory:
         try:
             return next(filter(None, (self._read_own(handle, name, state) for name in _names(state))), None)
         except ValueError as error:
-            return Known(state.serial, "", (), f"history of {state.serial} cannot be read: {error}")
+            return DiskHistory(state.serial, "", (), f"history of {state.serial} cannot be read: {error}")
         finally:
             os.close(handle)
 
-    def every(self) -> tuple[Known, ...]:
+    def every(self) -> tuple[DiskHistory, ...]:
         """Each history that can be read, by serial number; () without any."""
         try:
             names = sorted(os.listdir(self._place))
@@ -120,11 +120,11 @@ class HealthHistory:
         for name in names:
             if name.endswith(_SUFFIX) and not name.startswith("."):
                 with contextlib.suppress(OSError):
-                    known = self._quiet(name)
+                    known = self._read_or_none(name)
                     found += [known] if known is not None else []
         return tuple(sorted(found, key=lambda known: (known.serial, known.model, known.wwn)))
 
-    def _quiet(self, name: str) -> Known | None:
+    def _read_or_none(self, name: str) -> DiskHistory | None:
         handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._read(handle, name)
@@ -133,7 +133,7 @@ class HealthHistory:
         finally:
             os.close(handle)
 
-    def _remember(self, state: SmartState, now: HealthPoint) -> Known:
+    def _remember(self, state: SmartState, now: HealthPoint) -> DiskHistory:
         """Add ``now`` to the file; returns the history before it. Raises OSError."""
         os.close(open_folder(self._state))
         handle = open_folder(self._place)
@@ -152,9 +152,9 @@ class HealthHistory:
                     known = None
                 points = () if known is None else known.points
                 if locked and worth_keeping(points, now):
-                    kept = Known(state.serial, state.model, thinned((*points, now), now.wall_s), wwn=state.wwn)
+                    kept = DiskHistory(state.serial, state.model, thinned((*points, now), now.wall_s), wwn=state.wwn)
                     put_file(handle, name, history_text(kept), lasting=True)
-                return Known(state.serial, state.model, points, note, state.wwn)
+                return DiskHistory(state.serial, state.model, points, note, state.wwn)
         finally:
             os.close(handle)
 
@@ -172,14 +172,14 @@ class HealthHistory:
                 os.rename(name, own, src_dir_fd=folder, dst_dir_fd=folder)
                 return
 
-    def _read_own(self, folder: int, name: str, state: SmartState) -> Known | None:
+    def _read_own(self, folder: int, name: str, state: SmartState) -> DiskHistory | None:
         """A file's content; None where it is about a disk of another model."""
         known = self._read(folder, name)
         return known if known is not None and known.model in ("", state.model) else None
 
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
-        """Yields whether it got the lock: it does not wait for a stopped monitor that holds it."""
+        """Yields whether it got the lock in LOCK_WAIT_S; a stopped monitor may hold it for ever."""
         lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
@@ -204,7 +204,7 @@ class HealthHistory:
         os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
         return aside
 
-    def _read(self, folder: int, name: str) -> Known | None:
+    def _read(self, folder: int, name: str) -> DiskHistory | None:
         """A file's content; None without a file. Raises OSError, and ValueError for another kind of file."""
         try:
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -244,7 +244,7 @@ def _names(state: SmartState) -> tuple[str, ...]:
     return (*exact, file_name(*words), file_name(state.serial))
 
 
-def history_text(known: Known) -> bytes:
+def history_text(known: DiskHistory) -> bytes:
     """A history as JSON: one point per line, its figures in the order of ``fields``."""
     import json
 
@@ -253,7 +253,7 @@ def history_text(known: Known) -> bytes:
     return f'{json.dumps(head)[:-1]}, "points": [\n{lines}\n]}}\n'.encode()
 
 
-def parse_history(raw: bytes) -> Known:
+def parse_history(raw: bytes) -> DiskHistory:
     """A history from its JSON, without figures that this version does not know. Raises ValueError.
 
     Sample: {"format": 1, "serial": "S6", "model": "M", "fields": ["wall_s", "media_errors"], "points": [[1700, 0]]}
@@ -278,7 +278,7 @@ def parse_history(raw: bytes) -> Known:
             raise ValueError("a point that is not a number")
         points.append(HealthPoint(**figures))
     points.sort(key=lambda point: point.wall_s)
-    return Known(_word(whole, "serial"), _word(whole, "model"), tuple(points), wwn=_word(whole, "wwn"))
+    return DiskHistory(_word(whole, "serial"), _word(whole, "model"), tuple(points), wwn=_word(whole, "wwn"))
 
 
 def _no_figure(value: Any) -> bool:
@@ -301,7 +301,7 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
 
 
 def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
-    """The points in order of time: all of the last days, then the first of each stretch; stretches grow with age."""
+    """The points by time: all of the last two days, before that one per period of THINNING."""
     kept: list[HealthPoint] = []
     last: tuple[int, int] | None = None
     for point in sorted(points, key=attrgetter("wall_s")):

@@ -1,4 +1,4 @@
-"""Why a class does not hold, as (template id, arguments)."""
+"""Why the verdict is not of another class: a RuledOut (class, template id, arguments) for each."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _gpu(facts: Facts) -> RuledOut | None:
     return RuledOut("gpu_bound", "gpu_low", (("busy", busy),))
 
 
-def _held_back(facts: Facts) -> RuledOut | None:
+def _throttle(facts: Facts) -> RuledOut | None:
     """gpu_throttle, when the driver's counters show that heat and power do not lower the clocks."""
     limits = facts.limits
     gpus = [gpu for group in gpu_groups(facts, limits.gpu_window_s) for gpu in group.gpus]
@@ -86,7 +86,7 @@ def _held_back(facts: Facts) -> RuledOut | None:
     return RuledOut("gpu_throttle", "clocks_free", (("share", max(shares)),))
 
 
-def _spin(facts: Facts) -> RuledOut | None:
+def _comm_wait(facts: Facts) -> RuledOut | None:
     """comm_wait, when several busy GPUs draw as much power as computing does."""
     power, busy = facts.gpu.power_ratio, facts.gpu.busy_ratio
     if facts.gpu.used < 2 or power is None or busy is None or busy < facts.limits.gpu_bound:
@@ -102,12 +102,12 @@ def _smart(facts: Facts) -> RuledOut | None:
     return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))
 
 
-def ruled_out(facts: Facts, on: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
-    """The inactive classes and why; without classes that could not be judged. lead: the verdict's job."""
+def ruled_out(facts: Facts, active: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
+    """Why the classes that are not active do not hold; without those not judged. lead: the verdict's job."""
     job = sampled_job(lead)
     first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
-    every = (*first, _gpu(facts), _held_back(facts), _spin(facts), _smart(facts))
-    return tuple(r for r in every if r is not None and r.class_id not in on)
+    every = (*first, _gpu(facts), _throttle(facts), _comm_wait(facts), _smart(facts))
+    return tuple(r for r in every if r is not None and r.class_id not in active)
 
 
 def sampled_job(lead: JobFacts | None) -> JobFacts | None:

@@ -31,9 +31,9 @@ _REQUESTS = {
 
 
 class Block(NamedTuple):
-    """The content of a block of text.
+    """What a block of text shows.
 
-    devices: only these kernel names, () all. base: sums since this Snapshot instead of rates. rows: limit of listed
+    devices: only these kernel names; () for all. base: sums since this Snapshot instead of rates. rows: limit of listed
     processes, None for all. smart: add a SMART and a filesystem table. cmdline: as in Settings.
     """
 
@@ -114,7 +114,7 @@ def device_cell(term: Term, rates: BlockRates, seconds: float | None = None) -> 
 
 
 def gpu_lines(frame: Frame) -> list[str]:
-    """One row per GPU with nvidia-smi's terms; a GPU that does not answer has its reason. [] without a GPU."""
+    """A row per GPU with nvidia-smi's terms; one that does not answer shows the reason. [] without a GPU."""
     readings = frame.snapshot.gpu.value
     if not readings:
         return []
@@ -170,22 +170,22 @@ def _process_row(
     processes = frame.snapshot.processes.value
     assert processes is not None  # process_rows lists none without it
     info, stat = processes.info[key], processes.stat.get(key)
-    moved = []
+    rate_cells = []
     for name in _PROCESS_TERMS:
         value = terms[name].of(rates)
         if value is not None and seconds is not None:
             # An adaptive sweep reads a process at a time of its own.
             value *= seconds if rates.io_s is None else rates.io_s
-        moved.append(number(value) + ("+" if rates.incl_children and value else ""))
+        rate_cells.append(number(value) + ("+" if rates.incl_children and value else ""))
     if rates.io_delay_ratio is None:
-        waited = "off" if processes.delayacct is False else UNKNOWN
+        delay = "off" if processes.delayacct is False else UNKNOWN
     else:
-        waited = number(rates.io_delay_ratio * 100) + ("*" if rates.main_thread_only or rates.threads_looked else "")
+        delay = number(rates.io_delay_ratio * 100) + ("*" if rates.main_thread_only or rates.threads_looked else "")
     return (
         str(key.pid),
         field(info.user),
-        *moved,
-        waited,
+        *rate_cells,
+        delay,
         number(None if rates.cpu_ratio is None else rates.cpu_ratio * 100),
         UNKNOWN if stat is None else stat.state,
         UNKNOWN if stat is None else str(stat.threads),

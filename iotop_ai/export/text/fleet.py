@@ -1,4 +1,4 @@
-"""A fleet as plain text: the summary, a row a machine, the jobs that wait for one machine."""
+"""A fleet as plain text: the summary, one row per machine, the jobs that wait for one machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TITLES = ("machine", "state", "GPU-h", "lost%", "GPU%", "disk", "await", "%util"
 
 
 def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
-    """machines: in this order."""
+    """The text's lines. machines: the rows of the table, in this order."""
     state, text = summary(fleet)
     lines = [f"{state.value:<9} {text}", "", *table(TITLES, [_row(one) for one in machines])]
-    late = [(job, job.straggler) for job in fleet.jobs if job.straggler is not None]
-    if late:
-        lines += ["", *(f"{job.name} {job.script} waits for {straggler_words(job, one)}" for job, one in late)]
+    waiting = [(job, job.straggler) for job in fleet.jobs if job.straggler is not None]
+    if waiting:
+        lines += ["", *(f"{job.name} {job.script} waits for {straggler_words(job, late)}" for job, late in waiting)]
     if fleet.alerts:
         lines += ["", f"alerts without a machine: {', '.join(one.name for one in fleet.alerts)}"]
     if fleet.partial:

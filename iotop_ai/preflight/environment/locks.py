@@ -1,4 +1,4 @@
-"""Which lock files a process holds now, and what waits for them."""
+"""Finds lock files that a running process holds, as other processes may wait for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.model.preflight.environment.check import Check, State
 
 LOCKS = "proc/locks"
 MOST_FILES = 4096
-"""Descriptors of one process to look at."""
+"""Descriptors of a process that are read at most."""
 
 
 class HeldLock(NamedTuple):
@@ -39,7 +39,10 @@ def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 
 def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
-    """The locks that a process holds, of these (path, inode). Files of different disks may share an inode number."""
+    """Those of the files (path, inode) on which a process holds a lock.
+
+    The inode number alone does not identify a file, as another disk may use it too: a descriptor must show the path.
+    """
     paths: dict[int, list[str]] = {}
     for path, inode in files:
         paths.setdefault(inode, []).append(path)
@@ -56,7 +59,7 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
 
 
 def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
-    """A lock may be held for a good reason; a process that hangs keeps the others waiting without a word."""
+    """A warning for one lock of each folder, three at most. A lock may be held for a good reason, or for ever."""
     one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
     for folder, lock in list(one_each.items())[:3]:
         name = lock.path.rpartition("/")[2]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
-from iotop_ai.present.fleet.words import in_order, matches
+from iotop_ai.present.fleet.words import matches, sort_machines
 from iotop_ai.present.screen.view import View
 
 Values = tuple[float | None, ...]
@@ -45,7 +45,7 @@ def listed(fleet: Fleet | None, shown: FleetView) -> list[FleetMachine]:
     if fleet is None:
         return []
     machines = [one for one in fleet.machines if matches(one, shown.view.pattern)]
-    return in_order(machines, shown.sort, reverse=shown.view.reverse)
+    return sort_machines(machines, shown.sort, reverse=shown.view.reverse)
 
 
 def selected(machines: list[FleetMachine], shown: FleetView) -> FleetMachine | None:

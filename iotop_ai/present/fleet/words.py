@@ -1,4 +1,4 @@
-"""A fleet in words: causes, the summary, stragglers; and the order and the filter of its rows."""
+"""The words of the fleet's screen and of its text (causes, stragglers, the summary), and how its rows are sorted."""
 
 from __future__ import annotations
 
@@ -15,32 +15,35 @@ from iotop_ai.present.verdict.class_names import CLASS_NAMES
 
 HEALTH = ("ok", "WARNING", "FAILING")
 SOURCE_LETTERS = {"iotop": "i", "node": "n", "dcgm": "d", "smartctl": "s"}
-_WORST = (
+_WORST_FIRST = (
     *(State.FAILING, State.BLOCKED, State.STARVED, State.SLOWED, State.WASTED, State.BUSY, State.UNSURE),
     *(State.STARTING, State.OK, State.CALM),
 )
+_SILENT_RANK = 4.5
+"""A silent machine stands behind those that lose time: the five worst states."""
+_UNKNOWN_RANK = 6.5
 
 
-def finding_words(one: FleetFinding) -> str:
-    """ "slow disk"; with the disk where the finding names one: "failing disk nvme1n1"."""
-    spec = CLASS_SPECS.get(one.class_id)
-    name = CLASS_NAMES.get(one.class_id, one.class_id)
+def finding_words(finding: FleetFinding) -> str:
+    """ "slow disk"; with the disk where the finding names finding: "failing disk nvme1n1"."""
+    spec = CLASS_SPECS.get(finding.class_id)
+    name = CLASS_NAMES.get(finding.class_id, finding.class_id)
     # A slow disk of a job has the job's pid as its subject.
-    disk = one.subject if spec is not None and spec.names_disk and not one.subject.isdecimal() else ""
+    disk = finding.subject if spec is not None and spec.names_disk and not finding.subject.isdecimal() else ""
     return f"{name} {disk}".rstrip()
 
 
-def cause_words(one: FleetMachine) -> str:
-    """Why its time is lost, or why that is not known; "-" where nothing is wrong."""
-    if one.silent:
-        return "no reading" if one.age_s is None else f"no reading for {duration(one.age_s)}"
-    if "iotop" not in one.sources:
+def cause_words(machine: FleetMachine) -> str:
+    """Why the machine loses time, or why that is unknown; "-" where nothing is wrong."""
+    if machine.silent:
+        return "no reading" if machine.age_s is None else f"no reading for {duration(machine.age_s)}"
+    if "iotop" not in machine.sources:
         return "no iotop-ai there"
-    if one.primary is not None:
-        return finding_words(one.primary)
-    if one.measuring:
+    if machine.primary is not None:
+        return finding_words(machine.primary)
+    if machine.measuring:
         return "measuring"
-    return UNDEFINED if one.state else UNKNOWN
+    return UNDEFINED if machine.state else UNKNOWN
 
 
 def share_words(share: str) -> str:
@@ -48,48 +51,51 @@ def share_words(share: str) -> str:
     return Part(share, 1.0, "").short_name
 
 
-def health_words(one: FleetMachine) -> str:
+def health_words(machine: FleetMachine) -> str:
     """ "ok", or what is wrong with which disk."""
-    if one.health is None:
-        return UNDEFINED if one.no_smart else UNKNOWN
-    word = HEALTH[one.health.severity]
-    return word if one.health.severity < WARNING else f"{word} {one.health.device}".rstrip()
+    if machine.health is None:
+        return UNDEFINED if machine.no_smart else UNKNOWN
+    word = HEALTH[machine.health.severity]
+    return word if machine.health.severity < WARNING else f"{word} {machine.health.device}".rstrip()
 
 
-def gpu_words(one: FleetMachine) -> str:
-    """Mean use of its GPUs in percent."""
-    return UNDEFINED if one.no_gpu and not one.gpus else percent(one.gpu_busy)
+def gpu_words(machine: FleetMachine) -> str:
+    """Mean utilization of the machine's GPUs in percent; "-" without a GPU."""
+    return UNDEFINED if machine.no_gpu and not machine.gpus else percent(machine.gpu_busy)
 
 
-def alert_words(one: FleetMachine) -> str:
-    """The first alert, and how many more."""
-    if not one.alerts:
+def alert_words(machine: FleetMachine) -> str:
+    """The first alert, and how many more: "DiskSlow +2"; "-" without one."""
+    if not machine.alerts:
         return UNDEFINED
-    return one.alerts[0].name + (f" +{len(one.alerts) - 1}" if len(one.alerts) > 1 else "")
+    return machine.alerts[0].name + (f" +{len(machine.alerts) - 1}" if len(machine.alerts) > 1 else "")
 
 
-def straggler_words(job: FleetJob, one: Straggler) -> str:
+def straggler_words(job: FleetJob, straggler: Straggler) -> str:
     """ "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; the others wait 55 % of the time for it"."""
-    cause = share_words(one.cause)
-    text = f"{late_words(one)}: {cause} {percent(one.ratio)} %, others {percent(one.others)} %"
-    if one.finding is not None and one.finding.class_id != "comm_wait":
-        text += f"; {finding_words(one.finding)}"
-    part = next((part for part in job.parts if part.machine == one.machine), None)
+    cause = share_words(straggler.cause)
+    text = f"{late_words(straggler)}: {cause} {percent(straggler.ratio)} %, others {percent(straggler.others)} %"
+    if straggler.finding is not None and straggler.finding.class_id != "comm_wait":
+        text += f"; {finding_words(straggler.finding)}"
+    part = next((part for part in job.parts if part.machine == straggler.machine), None)
     if part is not None and part.ranks and job.ranks:
         text += f"; {part.ranks} of {plural(job.ranks, 'rank')}"
-    return f"{text}; the others wait {percent(one.waited)} % of the time for it"
+    return f"{text}; the others wait {percent(straggler.waited)} % of the time for it"
 
 
-def late_words(one: Straggler) -> str:
+def late_words(straggler: Straggler) -> str:
     """ "ranks 8-15 on gpu07", "rank 13 on gpu07", or "gpu07" where their numbers are not known."""
-    machine = plain(one.machine)
-    if not one.ranks:
+    machine = plain(straggler.machine)
+    if not straggler.ranks:
         return machine
-    return f"{'rank' if one.ranks.isdecimal() else 'ranks'} {one.ranks} on {machine}"
+    return f"{'rank' if straggler.ranks.isdecimal() else 'ranks'} {straggler.ranks} on {machine}"
 
 
 class Loss(NamedTuple):
-    """What one cause costs. share: its name. lost: GPU-hours, or hours where no machine has a GPU."""
+    """What one cause costs. share: its name. lost: GPU-hours, or hours where no machine has a GPU.
+
+    machines: on how many.
+    """
 
     share: str
     lost: float
@@ -102,17 +108,18 @@ def losses(fleet: Fleet) -> tuple[Loss, ...]:
     where: dict[str, set[str]] = {}
     has_gpus = any(part.gpus for job in fleet.jobs for part in job.parts)
     for job in fleet.jobs:
-        late = job.straggler
+        straggler = job.straggler
         for part in job.parts:
-            times = (part.gpus or 0) if has_gpus else 1
+            gpus = (part.gpus or 0) if has_gpus else 1
             for name in LOST:
-                if part.seconds is None or not (lost := part.seconds[SHARES.index(name)] * times / 3600):
+                if part.seconds is None or not (lost := part.seconds[SHARES.index(name)] * gpus / 3600):
                     continue
-                moved = late is not None and name == "collective" and late.cause in LOST
-                cause = late.cause if moved and late is not None else name
+                cause, machine = name, part.machine
+                if straggler is not None and name == "collective" and straggler.cause in LOST:
+                    # The fault is the straggler's, not that of the machines that wait for it.
+                    cause, machine = straggler.cause, straggler.machine
                 cost[cause] = cost.get(cause, 0.0) + lost
-                # The machines that wait for a straggler do not have its fault.
-                where.setdefault(cause, set()).add(late.machine if moved and late is not None else part.machine)
+                where.setdefault(cause, set()).add(machine)
     ranked = sorted(cost, key=lambda name: -cost[name])
     return tuple(Loss(name, cost[name], len(where[name])) for name in ranked)
 
@@ -125,17 +132,17 @@ def lost_total(fleet: Fleet) -> float | None:
 
 def summary(fleet: Fleet) -> tuple[State, str]:
     """The worst state, and a sentence: how many machines, what is lost, and to what most."""
-    troubled = [one for one in fleet.machines if one.troubled]
+    troubled = [machine for machine in fleet.machines if machine.troubled]
     many = plural(len(fleet.machines), "machine")
     if not fleet.machines:
         return State.UNSURE, "no machine: this Prometheus has no figures of iotop-ai, node_exporter or dcgm-exporter"
-    states = [one.state for one in troubled if one.state in _WORST]
+    states = [machine.state for machine in troubled if machine.state in _WORST_FIRST]
     if not troubled:
-        known = any(one.state for one in fleet.machines)
+        known = any(machine.state for machine in fleet.machines)
         state = State.OK if known else State.UNSURE
         text = f"{many}, nothing wrong" if known else f"{many}, none with a verdict of iotop-ai"
     else:
-        state = State(min(states, key=_WORST.index)) if states else State.UNSURE
+        state = State(min(states, key=_WORST_FIRST.index)) if states else State.UNSURE
         text = f"{len(troubled)} of {many} {'has' if len(troubled) == 1 else 'have'} trouble"
     return state, "; ".join([text, *_lost_words(fleet)])
 
@@ -147,7 +154,7 @@ def _lost_words(fleet: Fleet) -> list[str]:
     worst = by_cause[0]
     name = share_words(worst.share)
     where = plural(worst.machines, "machine")
-    hours = sum(one.lost for one in by_cause)
+    hours = sum(loss.lost for loss in by_cause)
     lost = f"{duration(hours * 3600)} of jobs' time" if total is None else gpu_time(total)
     return [f"{lost} lost in {duration(fleet.window_s)}", f"{percent(worst.lost / hours)} % {name} ({where})"]
 
@@ -162,48 +169,48 @@ SORTS: Mapping[str, str] = {
     "health": "health",
     "alerts": "alerts",
 }
-"""The keys of the order of rows, and what they are called."""
+"""The sort orders of the rows, and their names on the screen."""
 
 
-def in_order(machines: Sequence[FleetMachine], key: str, *, reverse: bool = False) -> list[FleetMachine]:
-    """The worst first, a tie by name; the unknown last."""
+def sort_machines(machines: Sequence[FleetMachine], key: str, *, reverse: bool = False) -> list[FleetMachine]:
+    """The machines sorted by a key of SORTS: the worst first, ties by name, unknown values last."""
 
-    def rank(one: FleetMachine) -> tuple[float, ...]:
+    def rank(machine: FleetMachine) -> tuple[float, ...]:
         match key:
             case "lost":
-                ratio = one.lost_ratio
-                return (-(one.lost_gpu_h or 0.0), -(ratio or 0.0), _state_rank(one))
+                ratio = machine.lost_ratio
+                return (-(machine.lost_gpu_h or 0.0), -(ratio or 0.0), _state_rank(machine))
             case "gpu":
-                return (1e9 if one.gpu_busy is None else one.gpu_busy,)
+                return (1e9 if machine.gpu_busy is None else machine.gpu_busy,)
             case "util":
-                return (_high(one.disk.busy_ratio if one.disk else None),)
+                return (_highest_first(machine.disk.busy_ratio if machine.disk else None),)
             case "await":
-                return (_high(one.disk.await_ms if one.disk else None),)
+                return (_highest_first(machine.disk.await_ms if machine.disk else None),)
             case "health":
-                return (_high(one.health.severity if one.health else None),)
+                return (_highest_first(machine.health.severity if machine.health else None),)
             case "alerts":
-                return (-len(one.alerts),)
+                return (-len(machine.alerts),)
             case "state":
-                return (_state_rank(one), -(one.lost_ratio or 0.0))
+                return (_state_rank(machine), -(machine.lost_ratio or 0.0))
         return ()
 
-    out = sorted(sorted(machines, key=lambda one: _natural(one.name)), key=rank)
+    out = sorted(sorted(machines, key=lambda machine: _natural(machine.name)), key=rank)
     return out[::-1] if reverse else out
 
 
-def _high(value: float | None) -> float:
+def _highest_first(value: float | None) -> float:
     return 1e9 if value is None else -value
 
 
-def _state_rank(one: FleetMachine) -> float:
-    """Silent machines stand behind those that lose time."""
-    if one.silent:
-        return 4.5
-    return float(_WORST.index(State(one.state))) if one.state in _WORST else 6.5
+def _state_rank(machine: FleetMachine) -> float:
+    """The place of the machine's state, the worst first."""
+    if machine.silent:
+        return _SILENT_RANK
+    return float(_WORST_FIRST.index(State(machine.state))) if machine.state in _WORST_FIRST else _UNKNOWN_RANK
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """ "gpu9" before "gpu10"."""
+    """A sort key that puts "gpu9" before "gpu10"."""
     out: list[tuple[int, int, str]] = []
     digits, letters = "", ""
     for char in name:
@@ -219,13 +226,13 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return out
 
 
-def matches(one: FleetMachine, pattern: str) -> bool:
-    """Whether each word is in its name, state, cause, health, sources, alerts, or a job's script or id."""
+def matches(machine: FleetMachine, pattern: str) -> bool:
+    """Whether each word of the pattern is in the machine's name, state, cause, health, sources, alerts or jobs."""
     words = pattern.lower().split()
     if not words:
         return True
-    jobs = " ".join(f"{part.script} {part.slurm} {part.unit}" for part in one.parts)
-    alerts = " ".join(alert.name for alert in one.alerts)
-    text = f"{one.name} {one.state} {cause_words(one)} {health_words(one)} {' '.join(one.sources)} {alerts} {jobs}"
-    text = text.lower()
+    jobs = " ".join(f"{part.script} {part.slurm} {part.unit}" for part in machine.parts)
+    alerts = " ".join(alert.name for alert in machine.alerts)
+    state = f"{machine.state} {cause_words(machine)} {health_words(machine)}"
+    text = " ".join((machine.name, state, *machine.sources, alerts, jobs)).lower()
     return all(word in text for word in words)

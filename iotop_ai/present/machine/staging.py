@@ -9,7 +9,7 @@ from iotop_ai.present.text.units import amount, duration, plural
 
 
 def plan_text(plan: Plan) -> list[str]:
-    """The files to copy and whether they fit, a sentence a line."""
+    """The files to copy and whether they fit, one sentence per line."""
     out = [f"{plain(plan.source)}: {plural(plan.files, 'file')}, {amount(plan.size_bytes)} -> {plain(plan.target)}"]
     if plan.there_files:
         left = f"{plural(plan.left_files, 'file')}, {amount(plan.left_bytes)} are left"
@@ -40,12 +40,12 @@ def plan_text(plan: Plan) -> list[str]:
 
 
 def rate(bytes_per_s: float | None) -> str:
-    """Bytes per second: "92 MB/s", "?"."""
+    """A rate as text: "92 MB/s"; "?" when unknown."""
     return "?" if bytes_per_s is None else f"{amount(bytes_per_s)}/s"
 
 
 def speed_text(speed: Speed, plan: Plan) -> list[str]:
-    """The measured speeds and the duration of the copy."""
+    """The measured speeds and how long the copy takes, one sentence per line."""
     files = f"{plural(speed.sample_files, 'file')}, {amount(speed.sample_bytes)}"
     how = "past the page cache" if speed.direct else "taken out of the page cache first"
     out = [f"source reads {rate(speed.source_read)} ({files}, {how})"]
@@ -88,17 +88,17 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
 
 
 def verified_text(done: Verified) -> str:
-    """The result of the comparison."""
+    """The result of comparing the copy with its source, as a sentence."""
     content = f"content of {plural(done.checked_files, 'file')}, {amount(done.checked_bytes)}"
     if done.wrong:
         return f"verified: {done.wrong} of {plural(done.files, 'file')} differ, the first: {plain(done.first_wrong)}"
     return f"verified: the size of {plural(done.files, 'file')}, the {content}"
 
 
-def progress_text(what: str, done: int, whole: int, seconds: float) -> str:
-    """ "copying 1.2 GB of 40 GB, 310 MB/s, 2 min left"."""
-    text = f"{what} {amount(done)} of {amount(whole)}"
+def progress_text(verb: str, done: int, total: int, seconds: float) -> str:
+    """The progress as text: "copying 1.2 GB of 40 GB, 310 MB/s, 2 min left". done, total: bytes."""
+    text = f"{verb} {amount(done)} of {amount(total)}"
     if seconds >= 1.0 and done:
         per_s = done / seconds
-        text += f", {rate(per_s)}, {duration(max(0.0, (whole - done) / per_s))} left"
+        text += f", {rate(per_s)}, {duration(max(0.0, (total - done) / per_s))} left"
     return text

@@ -12,8 +12,8 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 class Hint(NamedTuple):
     """The words of an action in the row of keys and in the help.
 
-    word: in the row, "" for none. help: in the help. drop: a short row leaves out the largest first.
-    pair: the id of another action, whose key is printed beside this one's.
+    word: in the row, "" to leave it out. help: in the help. drop: where the row is too short, the hint with the
+    highest number goes first. pair: name of another action; its key is printed beside this one's.
     """
 
     word: str
@@ -102,7 +102,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark", Hint("", "mark; next mark")),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""Keys of time on the screens above the main one: they move the main screen, which the screens above follow."""
+"""Keys that move through time, on every screen above the main one. They move the main screen; the others follow it."""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),
@@ -290,7 +290,7 @@ def _help(screen: str) -> Action:
 
 
 def _time(screen: str) -> tuple[Action, ...]:
-    """Pause, interval, the keys for the time, and help, for a screen that follows the main one."""
+    """The keys for pause, interval, time and help of a screen that follows the main one."""
     shorter = f"{screen}.shorter"
     longer = Hint("interval", "interval, or speed", pair=shorter)
     return (
@@ -370,16 +370,16 @@ HEALTH_ACTIONS: tuple[Action, ...] = (
 REASON_ACTIONS: tuple[Action, ...] = (
     _key("escape,enter", "back", "Back", "reason.back", Hint("back", "back, also Enter")),
     *_scroll("reason", "scroll", "scroll"),
-    _key("c", "below('copy')", "Copy the verdict", "reason.copy", Hint("copy", "copy the verdict")),
+    _key("c", "main('copy')", "Copy the verdict", "reason.copy", Hint("copy", "copy the verdict")),
     _key(
         "x",
-        "below('acknowledge')",
+        "main('acknowledge')",
         "Acknowledge a failing disk or GPU",
         "reason.acknowledge",
         Hint("acknowledge", "acknowledge"),
     ),
-    _key("j", "below('job', 1)", "Next job", "reason.job", Hint("job", "next job")),
-    _key("space", "below('pause')", "Pause, or play", "reason.pause", Hint("", "pause, or play")),
+    _key("j", "main('job', 1)", "Next job", "reason.job", Hint("job", "next job")),
+    _key("space", "main('pause')", "Pause, or play", "reason.pause", Hint("", "pause, or play")),
     *DETAIL_ACTIONS,
     _help("reason"),
 )

@@ -16,10 +16,13 @@ from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import Wheeled
 
 PAGE_OVERLAP = 2
+"""Rows of a page that stay visible after scrolling by a page."""
+_FIXED_ROWS = 5
+"""Rows that do not scroll in a small terminal: the banner and the keys."""
 
 
 class ReasoningScreen(DetailScreen):
-    """scroll_rows: the first row that it shows."""
+    """The reasoning, scrolled. scroll_rows: index of the first row shown."""
 
     BINDINGS = REASON_KEYS
     ACTIONS = SCREENS["reasoning"]
@@ -52,10 +55,10 @@ class ReasoningScreen(DetailScreen):
         self.draw()
 
     def action_page(self, pages: int) -> None:
-        """Scroll by a page."""
-        self.action_move(pages * max(1, self.app.size.height - 5 - PAGE_OVERLAP))
+        """Scroll by pages."""
+        self.action_move(pages * max(1, self.app.size.height - _FIXED_ROWS - PAGE_OVERLAP))
 
-    def action_below(self, name: str, *arguments: int) -> None:
+    def action_main(self, name: str, *arguments: int) -> None:
         """Run an action of the main screen."""
         self._main_actions[name](*arguments)
         self.draw()

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 from iotop_ai.present.screen.bounds import bounded
 
-BEGUN = b"__GANGLION__\n"
-"""The line after which packets follow."""
+START_LINE = b"__GANGLION__\n"
+"""The driver writes it before its first packet."""
 LARGEST_PACKET = 1 << 26
-_LINES_BEFORE = 10
+_MOST_LINES_BEFORE = 10
+"""Lines that may come before START_LINE."""
 
 
 class MessageError(Exception):
-    """A page's message is not one of textual-serve's."""
+    """The page sent a message that textual-serve's page does not send."""
 
 
 class Packet(NamedTuple):
@@ -67,15 +68,15 @@ def is_exit(payload: bytes) -> bool:
     return isinstance(message, dict) and message.get("type") == "exit"
 
 
-async def packets_follow(out: asyncio.StreamReader) -> bool:
-    """Read to the line after which packets follow; False if it does not come."""
-    for _ in range(_LINES_BEFORE):
+async def skip_to_packets(out: asyncio.StreamReader) -> bool:
+    """Read up to and including START_LINE; returns False if it does not come."""
+    for _ in range(_MOST_LINES_BEFORE):
         try:
             line = await out.readline()
         except ValueError:  # longer than the reader's limit
             return False
-        if line in (BEGUN, b""):
-            return line == BEGUN
+        if line in (START_LINE, b""):
+            return line == START_LINE
     return False
 
 

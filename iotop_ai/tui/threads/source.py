@@ -69,7 +69,7 @@ class SourceThread:
                 if waiting is None or not waiting.replace(frame):
                     waiting = FrameReady(frame)
                     self._app.post_message(waiting)
-        except Exception as error:  # the app ends with it, and the front prints one line
+        except Exception as error:  # the app ends and prints it as one line
             log.exception("the source failed")
             self._app.post_message(SourceEnded(error))
         else:

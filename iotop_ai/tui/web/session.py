@@ -17,9 +17,9 @@ from iotop_ai.tui.textual_internals.web_packets import (
     MessageError,
     is_exit,
     meta,
-    packets_follow,
     parse_message,
     read_packet,
+    skip_to_packets,
     web_driver_environment,
 )
 
@@ -100,7 +100,7 @@ class Session:
         """Forward the monitor's packets; returns the reason of the end."""
         assert child.stdout is not None
         try:
-            if not await packets_follow(child.stdout):
+            if not await skip_to_packets(child.stdout):
                 return await self._end_reason(child)
             while True:
                 packet = await read_packet(child.stdout)

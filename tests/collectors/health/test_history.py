@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from iotop_ai.collectors.health.history import (
     APART_S,
+    DiskHistory,
     HealthHistory,
-    Known,
     file_name,
     history_text,
     parse_history,
@@ -48,7 +48,7 @@ state = SmartState("/dev/sda", "ata", "Model", "SN1", "F", "PASS", "ok", ())
 first, step, count = (int(word) for word in sys.argv[2:5])
 print("ready", flush=True)
 for n in range(count):
-    kept = history.beside(state._replace(pending=first + step * n))
+    kept = history.with_history(state._replace(pending=first + step * n))
     assert not kept.history_note, kept.history_note
 """
 
@@ -79,16 +79,16 @@ def writer(folder: Path, first: int, step: int, count: int) -> subprocess.Popen[
 
 
 def test_growth_is_known_across_restarts_and_renames(tmp_path: Path, clock: At) -> None:
-    first = HealthHistory(tmp_path / "state", clock).beside(STATE)
+    first = HealthHistory(tmp_path / "state", clock).with_history(STATE)
     assert (first.earlier, len(first.past), first.read_wall_s, first.history_note) == (None, 1, NOW, "")
     clock.wall_s += DAY_S
     # Another monitor, and the disk has another name; an older reading is nearer to 24 h before than a newer one.
-    second = HealthHistory(tmp_path / "state", clock).beside(STATE._replace(device="/dev/sdq", pending=2))
+    second = HealthHistory(tmp_path / "state", clock).with_history(STATE._replace(device="/dev/sdq", pending=2))
     assert second.earlier is not None
     assert (second.earlier.wall_s, second.earlier.pending) == (NOW, 0)
     assert (first.recent, second.recent) == (None, None)
     clock.wall_s += 300
-    third = HealthHistory(tmp_path / "state", clock).beside(STATE._replace(pending=2))
+    third = HealthHistory(tmp_path / "state", clock).with_history(STATE._replace(pending=2))
     assert third.earlier == second.earlier
     assert third.recent is not None
     assert (third.recent.wall_s, third.recent.pending) == (NOW + DAY_S, 2)
@@ -97,7 +97,7 @@ def test_growth_is_known_across_restarts_and_renames(tmp_path: Path, clock: At) 
 
 def test_each_serial_number_has_its_own_private_file(history: HealthHistory) -> None:
     for serial in ("SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200):
-        history.beside(STATE._replace(serial=serial))
+        history.with_history(STATE._replace(serial=serial))
     files = [path for path in history.folder.iterdir() if path.suffix == ".json"]
     assert len(files) == 5
     assert all(path.parent == history.folder for path in files)
@@ -123,10 +123,10 @@ def test_disks_with_one_serial_number_have_histories_of_their_own(
     history: HealthHistory, clock: At, disks: tuple[SmartState, SmartState]
 ) -> None:
     first, second = disks
-    history.beside(first._replace(pending=0))
-    history.beside(second._replace(pending=900))
+    history.with_history(first._replace(pending=0))
+    history.with_history(second._replace(pending=900))
     clock.wall_s += DAY_S
-    again = [history.beside(first._replace(pending=1)), history.beside(second._replace(pending=901))]
+    again = [history.with_history(first._replace(pending=1)), history.with_history(second._replace(pending=901))]
     assert [one.earlier and one.earlier.pending for one in again] == [0, 900]
     every = history.every()
     assert [len(known.points) for known in every] == [2, 2]
@@ -134,22 +134,22 @@ def test_disks_with_one_serial_number_have_histories_of_their_own(
 
 
 def test_a_file_of_an_earlier_version_goes_to_the_disk_of_its_model(history: HealthHistory, clock: At) -> None:
-    history.beside(STATE._replace(serial="another"))
+    history.with_history(STATE._replace(serial="another"))
     old = history.folder / file_name("SN1")
-    old.write_bytes(history_text(Known("SN1", "Model", (HealthPoint(NOW - DAY_S, pending=4),))))
+    old.write_bytes(history_text(DiskHistory("SN1", "Model", (HealthPoint(NOW - DAY_S, pending=4),))))
     stranger = STATE._replace(model="Other")
     assert history.known(stranger) is None
-    assert history.beside(stranger).earlier is None
+    assert history.with_history(stranger).earlier is None
     assert old.exists()
     known = history.known(STATE)
     assert known is not None
     assert [point.pending for point in known.points] == [4]
-    state = history.beside(STATE)
+    state = history.with_history(STATE)
     assert state.earlier is not None
     assert state.earlier.pending == 4
     assert not old.exists()
     # The world-wide name becomes known later.
-    named = history.beside(STATE._replace(wwn="5000c500a1", pending=5))
+    named = history.with_history(STATE._replace(wwn="5000c500a1", pending=5))
     assert named.earlier is not None
     assert named.earlier.pending == 4
     assert [(known.serial, known.model, known.wwn) for known in history.every()] == [
@@ -158,7 +158,7 @@ def test_a_file_of_an_earlier_version_goes_to_the_disk_of_its_model(history: Hea
 
 
 def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None:
-    state = history.beside(STATE._replace(serial=""))
+    state = history.with_history(STATE._replace(serial=""))
     assert state.history_note == "no history: the disk reports no serial number"
     assert not history.folder.exists()
 
@@ -178,16 +178,16 @@ def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None
     ],
 )
 def test_a_corrupt_file_is_set_aside_and_reported(history: HealthHistory, clock: At, text: bytes) -> None:
-    history.beside(STATE)
+    history.with_history(STATE)
     file = history.folder / file_name("SN1", "Model")
     file.write_bytes(text)
-    state = history.beside(STATE._replace(pending=4))
+    state = history.with_history(STATE._replace(pending=4))
     aside = history.folder / f"SN1+Model.json.unreadable-{NOW}"
     assert f"set aside as {aside}" in state.history_note
     assert aside.read_bytes() == text
     assert state.earlier is None
     clock.wall_s += 60
-    again = history.beside(STATE._replace(pending=5))
+    again = history.with_history(STATE._replace(pending=5))
     assert (again.history_note, again.earlier and again.earlier.pending) == ("", 4)
 
 
@@ -195,14 +195,14 @@ def test_another_users_folder_or_a_link_is_not_used(tmp_path: Path, clock: At) -
     real = tmp_path / "real"
     real.mkdir()
     (tmp_path / "state").symlink_to(real)
-    state = HealthHistory(tmp_path / "state", clock).beside(STATE)
+    state = HealthHistory(tmp_path / "state", clock).with_history(STATE)
     assert state.history_note.startswith(f"no history: {tmp_path}/state/health: ")
     assert list(real.iterdir()) == []
     if os.geteuid() == 0:
         other = tmp_path / "other"
         other.mkdir()
         os.chown(other, 12345, 12345)
-        assert "another user" in HealthHistory(other, clock).beside(STATE).history_note
+        assert "another user" in HealthHistory(other, clock).with_history(STATE).history_note
 
 
 def test_a_wide_open_folder_is_made_private(tmp_path: Path) -> None:
@@ -225,27 +225,27 @@ def test_the_path_of_the_state_folder() -> None:
 def test_a_stopped_monitor_with_the_lock_does_not_block_others(history: HealthHistory) -> None:
     import fcntl
 
-    history.beside(STATE)
+    history.with_history(STATE)
     lock = os.open(history.folder / ".lock", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     began = time.monotonic()
-    state = history.beside(STATE._replace(pending=7))
+    state = history.with_history(STATE._replace(pending=7))
     assert time.monotonic() - began < 4
     assert "another monitor holds the history" in state.history_note
     assert state.earlier is None or state.earlier.pending == 0
     file = history.folder / file_name("SN1", "Model")
     raw = file.read_bytes()
     file.write_bytes(b"{}")
-    assert history.beside(STATE).history_note == "history could not be read (another format)"
+    assert history.with_history(STATE).history_note == "history could not be read (another format)"
     file.write_bytes(raw)
     os.close(lock)
-    assert history.beside(STATE._replace(pending=8)).history_note == ""
+    assert history.with_history(STATE._replace(pending=8)).history_note == ""
 
 
 def test_a_clock_set_back_neither_raises_nor_makes_growth(history: HealthHistory, clock: At) -> None:
-    history.beside(STATE._replace(pending=3))
+    history.with_history(STATE._replace(pending=3))
     clock.wall_s -= 10 * DAY_S
-    state = history.beside(STATE._replace(pending=9))
+    state = history.with_history(STATE._replace(pending=9))
     assert state.earlier is None
     assert [point.wall_s for point in state.past] == [clock.wall_s]
 
@@ -266,7 +266,7 @@ def test_years_of_readings_stay_small() -> None:
     assert points[-1].wall_s == every[-1]
     assert points[0].wall_s < NOW - 1000 * DAY_S
     assert len(points) < 900
-    assert len(history_text(Known("S", "M", points))) < 100_000
+    assert len(history_text(DiskHistory("S", "M", points))) < 100_000
     # A reading of a day before is always kept.
     assert any(abs(every[-1] - DAY_S - point.wall_s) <= 6 * 3600 for point in points)
 
@@ -279,7 +279,7 @@ points_of = st.lists(
 
 @given(st.text(max_size=20).filter(lambda text: clean(text) == text), points_of)
 def test_a_history_survives_writing_and_reading(serial: str, points: list[HealthPoint]) -> None:
-    known = Known(serial, "M", tuple(sorted(points, key=lambda point: point.wall_s)))
+    known = DiskHistory(serial, "M", tuple(sorted(points, key=lambda point: point.wall_s)))
     assert parse_history(history_text(known)) == known
 
 
@@ -306,7 +306,7 @@ def test_two_monitors_lose_nothing(tmp_path: Path) -> None:
 def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path, kills: int) -> None:
     lucky = random.Random(7)
     history = HealthHistory(tmp_path, Clock())
-    history.beside(STATE._replace(pending=0))
+    history.with_history(STATE._replace(pending=0))
     file = history.folder / file_name("SN1", "Model")
     first = 1
 
@@ -332,7 +332,7 @@ def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path
         assert known.points[-1].pending is not None
         first = known.points[-1].pending + 1
     assert first > 1
-    assert history.beside(STATE._replace(pending=first)).history_note == ""
+    assert history.with_history(STATE._replace(pending=first)).history_note == ""
     left = sorted(path.name for path in history.folder.iterdir())
     assert left == [".lock", "SN1+Model.json"]
     assert json.loads(file.read_text())["serial"] == "SN1"

@@ -13,9 +13,9 @@ from iotop_ai.present.fleet.words import (
     cause_words,
     gpu_words,
     health_words,
-    in_order,
     losses,
     matches,
+    sort_machines,
     straggler_words,
     summary,
 )
@@ -26,7 +26,7 @@ BY_NAME = {one.name: one for one in FLEET.machines}
 
 
 def names(key: str, *, reverse: bool = False) -> list[str]:
-    return [one.name for one in in_order(FLEET.machines, key, reverse=reverse)]
+    return [one.name for one in sort_machines(FLEET.machines, key, reverse=reverse)]
 
 
 def test_causes() -> None:
@@ -114,7 +114,7 @@ def test_every_order_holds_every_machine() -> None:
 
 def test_numbers_in_names_are_in_their_order() -> None:
     machines = [FleetMachine(name, name) for name in ("gpu10", "gpu9", "gpu09a", "login")]
-    assert [one.name for one in in_order(machines, "name")] == ["gpu9", "gpu09a", "gpu10", "login"]
+    assert [one.name for one in sort_machines(machines, "name")] == ["gpu9", "gpu09a", "gpu10", "login"]
 
 
 def test_a_filter_takes_words_of_any_column() -> None:
@@ -134,5 +134,5 @@ def test_classes_and_states_of_another_version_are_shown_as_they_are() -> None:
         "a", "a:1", ("iotop",), "MOLTEN", findings=(FleetFinding("meltdown", "MOLTEN", "sda", "critical", True),)
     )
     assert cause_words(new) == "meltdown"
-    assert in_order([new], "state") == [new]
+    assert sort_machines([new], "state") == [new]
     assert not new.troubled

@@ -20,7 +20,7 @@ from textual.message_pump import MessagePump
 import iotop_ai.tui
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
 from iotop_ai.tui.textual_internals.theme_switch import switch_textual_theme
-from iotop_ai.tui.textual_internals.web_packets import BEGUN, Packet, web_driver_environment
+from iotop_ai.tui.textual_internals.web_packets import START_LINE, Packet, web_driver_environment
 
 TUI = Path(iotop_ai.tui.__file__).parent
 OUTSIDE = [path for path in sorted(TUI.rglob("*.py")) if path.parent.name != "textual_internals"]
@@ -143,7 +143,7 @@ def test_the_web_driver_writes_packets_as_they_are_read() -> None:
     driver.write("é")
     driver.write_meta({"type": "exit"})
     assert sent == [Packet(b"D", "é".encode()).encoded(), Packet(b"M", b'{"type": "exit"}').encoded()]
-    assert repr(BEGUN).strip("b'") in inspect.getsource(WebDriver)
+    assert repr(START_LINE).strip("b'") in inspect.getsource(WebDriver)
 
 
 def test_the_web_driver_takes_its_size_from_the_environment() -> None:

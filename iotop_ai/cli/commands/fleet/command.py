@@ -10,7 +10,7 @@ from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet
 from iotop_ai.model.clean import clean
-from iotop_ai.present.fleet.words import in_order, matches
+from iotop_ai.present.fleet.words import matches, sort_machines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def _print_once(options: FleetOptions) -> int:
         fleet = ask_fleet(options.server, options.window_s)
     finally:
         options.server.close()
-    machines = [one for one in in_order(fleet.machines, options.sort) if matches(one, options.pattern)]
+    machines = [one for one in sort_machines(fleet.machines, options.sort) if matches(one, options.pattern)]
     if options.json:
         from iotop_ai.export.json.fleet import render_fleet_json
 

@@ -14,7 +14,7 @@ from iotop_ai.cli.options.common import add_smart_type, settings_of
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
-from iotop_ai.collectors.health.history import HealthHistory, Known
+from iotop_ai.collectors.health.history import HealthHistory, DiskHistory
 from iotop_ai.collectors.health.targets import Disk, disks_named, smart_disks, with_given_types
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, root_from_options
@@ -240,7 +240,7 @@ class Health:
             sys.stderr.write(f"unknown: {clean('; '.join(lacks))}\n")
         return UNKNOWN if lacks or not found else HEALTHY
 
-    def _add(self, found: list[History], lacks: list[str], name: str, stored: Known | None) -> None:
+    def _add(self, found: list[History], lacks: list[str], name: str, stored: DiskHistory | None) -> None:
         if stored is None or not stored.points:
             lacks.append(f"{name}: {stored.note if stored is not None and stored.note else 'no history yet'}")
         else:
