@@ -1,4 +1,4 @@
-"""An HTTP server that answers a limited number of requests at one time, each on its own thread and within REQUEST_S."""
+"""Base classes of an HTTP server that limits its threads, one per request, and the time of each request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_REQUESTS = 16
 """Requests answered at one time; another one ends the longest of them, as a silent client may hold each place."""
 MOST_THREADS = 2 * MOST_REQUESTS
 """Threads at one time, with those of ended requests; beyond them a request is closed at once."""
-MOST_OF_ONE = 4
+MOST_PER_CLIENT = 4
 """Requests of one client answered at one time, where a server tells clients apart."""
 REQUEST_S = 10.0
 """Longest time of a request as a whole, however slowly its bytes come."""
@@ -28,7 +28,7 @@ HEAD_S = 2.0
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
-    """A mixin: it comes before the class of a server."""
+    """A mixin for a class of ``socketserver``, placed before it in the list of base classes."""
 
     daemon_threads = True
     block_on_close = False
@@ -42,7 +42,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         super().__init__(*args, **kwargs)
 
     def wrap(self, request: Any) -> Any:
-        """The socket that the handler reads."""
+        """The socket that the handler reads: a subclass may add TLS."""
         return request
 
     def client(self, request: Any, address: Any) -> Hashable:
@@ -53,7 +53,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         """Answer on a thread, unless too many threads or requests of this client are at work."""
         client = self.client(request, client_address)
         with self._lock:
-            free = self._at_work.total() < MOST_THREADS and (client is None or self._at_work[client] < MOST_OF_ONE)
+            free = self._at_work.total() < MOST_THREADS and (client is None or self._at_work[client] < MOST_PER_CLIENT)
             self._at_work[client] += free
         if not free:
             self.shutdown_request(request)
@@ -103,7 +103,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
 
 class AnswerHandler(BaseHTTPRequestHandler):
-    """Base class of handlers: one answer a connection, no version of the interpreter in it, no log of requests."""
+    """Base class of handlers: one answer per connection, without Python's version in its headers, and not logged."""
 
     server_version = "iotop-ai"
     sys_version = ""
@@ -121,18 +121,18 @@ class AnswerHandler(BaseHTTPRequestHandler):
             return super().parse_request()
 
     def answer(
-        self, code: int, body: bytes, kind: str = "text/plain; charset=utf-8", more: tuple[tuple[str, str], ...] = ()
+        self, code: int, body: bytes, kind: str = "text/plain; charset=utf-8", headers: tuple[tuple[str, str], ...] = ()
     ) -> None:
-        """Send it. kind: its media type. more: headers."""
+        """Send a response. kind: its media type. headers: further ones."""
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Connection", "close")
-        for name, value in more:
+        for name, value in headers:
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
-        """Requests are not logged."""
+        """Do not log requests."""

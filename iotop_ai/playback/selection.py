@@ -17,9 +17,9 @@ from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same
 from iotop_ai.store.format.codec import TotalsLine
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
-ALLOW_ROOT = "as root, read the recording although it is not root's own, or a link"
+ALLOW_ROOT = "as root, read the recording even if it is a link or another user owns it"
 _NEAR_NS = 3600 * 1_000_000_000
-"""A time of day that is farther from the recording is a mistake; the whole recording would look like an answer."""
+"""A time of day farther from the recording is an error; otherwise it would silently select all of the recording."""
 _IMPOSSIBLE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, AssertionError)
 """What arithmetic on damaged but well-formed counters can raise."""
 
@@ -69,7 +69,7 @@ class RecordedFrames:
             yield frame
 
     def progress(self, wall_ns: int) -> str:
-        """The progress at this time as text; of a stream only the time."""
+        """The progress at this time: "14:32:05, 45 %"; of a stream, whose end is unknown, only the time."""
         if self.source.streams:
             return clock(wall_ns)
         first_ns, last_ns = self.source.span()
@@ -78,9 +78,9 @@ class RecordedFrames:
         return f"{clock(wall_ns)}, {percent(min(1.0, (wall_ns - begin_ns) / max(1, end_ns - begin_ns)))} %"
 
     def frames_or_totals(self) -> Iterator[Frame | TotalsLine]:
-        """Frames in order, with recorded totals in the place of whole blocks where possible.
+        """Frames in order; recorded totals stand for whole blocks where possible. The last item is a Frame.
 
-        The newest is a Frame. All are Frames in a stream, and where other rules made any part of the recording.
+        A stream, and a recording of which other rules made any part, yield only Frames.
         """
         parts, begin_ns, end_ns = self.source.parts, self.begin_ns, self.end_ns
         if not parts or not same_rules(parts):
@@ -103,7 +103,7 @@ class RecordedFrames:
                 part.close()
 
     def about(self) -> dict[str, str]:
-        """Facts of the header in force."""
+        """Facts of the newest header, by name; {} before one is read."""
         header = self.source.header
         if header is None:
             return {}

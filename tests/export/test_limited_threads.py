@@ -15,7 +15,7 @@ import pytest
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.export import limited_threads
-from iotop_ai.export.limited_threads import MOST_OF_ONE, MOST_REQUESTS
+from iotop_ai.export.limited_threads import MOST_PER_CLIENT, MOST_REQUESTS
 from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText
 from iotop_ai.export.verdict_socket import VerdictServer
 from tests.rigs.certificate import make_certificate
@@ -158,9 +158,9 @@ def few_places(path: Path) -> None:
     server.start()
     try:
         with contextlib.ExitStack() as stack:
-            for _ in range(MOST_OF_ONE):
+            for _ in range(MOST_PER_CLIENT):
                 stack.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
-            wait_for(lambda: server._at_work[0] == MOST_OF_ONE, "silent clients")
+            wait_for(lambda: server._at_work[0] == MOST_PER_CLIENT, "silent clients")
             assert answer(path) == b""
 
             def ask() -> None:

@@ -29,9 +29,9 @@ class _PollFd(ctypes.Structure):
 
 
 def abandon_files() -> bool:
-    """Hand the open files to a child that closes them after this process has exited; False when that fails.
+    """Hand the open files to a child that closes them after this process has exited; returns whether that worked.
 
-    The last call before the exit: the child takes memory as after a fork.
+    It must be the last call before the exit: until then the child costs memory, as after a fork.
     """
     number = _CLONE.get(platform.machine())
     if number is None:
@@ -39,7 +39,7 @@ def abandon_files() -> bool:
     # PyDLL keeps the interpreter lock: the child has no other thread that could release it.
     libc = ctypes.PyDLL(None)
     parent = os.getpid()
-    gone = _PollFd(_exit_handle(parent), select.POLLIN, 0)
+    parent_exit = _PollFd(_exit_handle(parent), select.POLLIN, 0)
     # The child inherits our handlers; an exception from one would continue our work there.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     interval_s = sys.getswitchinterval()
@@ -47,10 +47,10 @@ def abandon_files() -> bool:
     time.sleep(0)  # a thread that waits for the lock gets it now, before the clone
     child = libc.syscall(number, CLONE_FILES | _SIGCHLD, 0, 0, 0, 0)
     if child == 0:
-        # The parent's number changes already when the main thread ends; another thread may still be on its way out.
-        if gone.fd >= 0:
-            libc.poll(ctypes.byref(gone), 1, -1)
-        while gone.fd < 0 and libc.getppid() == parent:
+        # getppid() changes as soon as the parent's main thread ends, while another of its threads may still be ending.
+        if parent_exit.fd >= 0:
+            libc.poll(ctypes.byref(parent_exit), 1, -1)
+        while parent_exit.fd < 0 and libc.getppid() == parent:
             libc.poll(None, 0, _POLL_MS)
         for handle in _TERMINAL:  # a reader of our output must not wait for the server
             libc.close(handle)

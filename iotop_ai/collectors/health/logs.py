@@ -26,7 +26,10 @@ _SCSI_RUNNING = 15
 
 
 class SelfTestFacts(NamedTuple):
-    """can: None when unknown. left_percent: of the running test. Minutes: the disk's estimates."""
+    """Self-tests of a disk. can: whether it has them, None unknown. left_percent: of the running one.
+
+    short_minutes, long_minutes: the disk's estimates of their duration.
+    """
 
     can: bool | None
     left_percent: int | None
@@ -66,7 +69,7 @@ def too_old_for_nvme_tests(answer: object) -> bool:
 
 
 def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ...]:
-    """The newest entries first; pySMART's where the JSON has none."""
+    """The disk's self-tests, the newest first. view: pySMART's attributes, used where there is no JSON."""
     found: list[SelfTest] = []
     for kind in ("extended", "standard"):
         found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]
@@ -118,7 +121,7 @@ def _view_test(row: Mapping[str, Any]) -> SelfTest:
 
 
 def error_log(answer: object) -> tuple[ErrorEntry, ...]:
-    """The newest entries first."""
+    """The disk's logged errors, the newest first."""
     found: list[ErrorEntry] = []
     for kind in ("extended", "summary"):
         for row in [] if found else rows(get(answer, "ata_smart_error_log", kind, "table")):

@@ -1,8 +1,8 @@
-"""Finds main threads that sleep at descriptors which none of their loaders holds: they do not wait for data.
+"""Finds main threads that wait for something else than data: none of their loaders holds the descriptor.
 
-A main thread in poll beside busy loaders waits for its result queue, or for a driver, another rank, a server. Without
-a GPU that shows what the time is used for, only the descriptors tell them apart. Where they
-may not be read it counts as a wait.
+A main thread in poll beside busy loaders waits for their result queue, or for a driver, another rank, a server. Without
+a GPU to show what the time is used for, only the descriptors tell these apart. Where they cannot be read, the thread
+counts as waiting for data.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from iotop_ai.model.job.looks import Loading
 from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING
 
 MOST_TARGETS = 2
-"""System calls that are read in one sweep, 80 us each; the main threads of many ranks take turns."""
-MOST_MAKERS = 8
-KNOWN_NS = 10_000_000_000
-"""How long it is remembered which pipes the loaders hold."""
+"""Main threads whose system call is read in one sweep, 80 us each; those of many ranks take turns."""
+MOST_LOADERS = 8
+REMEMBER_NS = 10_000_000_000
+"""How long the answer whether a loader holds a pipe stays valid."""
 _WORKS = frozenset((DISK, RUNNING, NET))
 
 
 class MainTargets:
-    """Changes the places of main threads that do not wait for data to asleep elsewhere."""
+    """Marks main threads that do not wait for data as OTHER."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -35,13 +35,13 @@ class MainTargets:
         """(when it was read, whether a loader holds the inode) by the trainer's pid and the inode."""
 
     def update(self, watches: Sequence[RankWatch], places: list[int | None], now_ns: int) -> None:
-        """Change the places of one sweep."""
-        asked = [watch for watch in watches if _to_ask(watch, places)]
-        if not asked:
+        """Change the places that one sweep found, in the list."""
+        unsure = [watch for watch in watches if _is_unsure(watch, places)]
+        if not unsure:
             return
         self._turn += MOST_TARGETS
-        first = self._turn % len(asked) if len(asked) > MOST_TARGETS else 0
-        for i, watch in enumerate([*asked[first:], *asked[:first]]):
+        first = self._turn % len(unsure) if len(unsure) > MOST_TARGETS else 0
+        for i, watch in enumerate([*unsure[first:], *unsure[:first]]):
             pid = watch.rank.key.pid
             if i < MOST_TARGETS:
                 self._last[pid] = self._elsewhere(watch, wait_target(self._root, pid, pid), now_ns)
@@ -55,26 +55,26 @@ class MainTargets:
 
     def _elsewhere(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
         named = watch.loading is Loading.NAMED
-        # The ends of a Unix socket have different inodes: whether a loader has the other end is not known. Only
-        # PyTorch's loaders are known to hand their batches over through a pipe.
+        # The two ends of a Unix socket have different inodes, so a loader may hold the other end unseen. Only PyTorch's
+        # loaders are known to pass their batches through a pipe.
         if target.kind not in ("pipe", "timer", "eventfd", "file", *(("socket",) if named else ())):
             return False
-        return not any(self._held(watch, inode, now_ns) for inode in target.inodes)
+        return not any(self._is_held(watch, inode, now_ns) for inode in target.inodes)
 
-    def _held(self, watch: RankWatch, inode: int, now_ns: int) -> bool:
+    def _is_held(self, watch: RankWatch, inode: int, now_ns: int) -> bool:
         own = watch.rank.key.pid
         known = self._shared.get((own, inode))
-        if known is not None and now_ns - known[0] < KNOWN_NS:
+        if known is not None and now_ns - known[0] < REMEMBER_NS:
             return known[1]
-        makers = [pid for pid in watch.pids() if pid != own]
-        held = (held_inodes(self._root, pid) for pid in makers[:MOST_MAKERS])
+        loaders = [pid for pid in watch.pids() if pid != own]
+        held = (held_inodes(self._root, pid) for pid in loaders[:MOST_LOADERS])
         found = any(inodes is None or inode in inodes for inodes in held)
         self._shared[own, inode] = now_ns, found
         return found
 
 
-def _to_ask(watch: RankWatch, places: Sequence[int | None]) -> bool:
-    """Whether its main thread is at a queue beside loaders that work, and no GPU shows what it waits for."""
+def _is_unsure(watch: RankWatch, places: Sequence[int | None]) -> bool:
+    """Whether the main thread is at a queue beside busy loaders, and no GPU shows what it waits for."""
     mine = places[watch.start : watch.end]
     if watch.on_gpu or not mine or mine[0] != QUEUE:
         return False

@@ -1,4 +1,4 @@
-"""Charts as inline SVG: lines, stacked shares, a strip of states, a heat map, one bar."""
+"""Charts as inline SVG: lines, shares stacked over time, one bar of shares, a strip of verdicts, a heat map."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, time_labels, 
 from iotop_ai.export.html.markup import Markup, joined, short, single, tag
 from iotop_ai.export.html.parts import key
 from iotop_ai.export.report.series import Curve
-from iotop_ai.export.report.series import joined as fewer
+from iotop_ai.export.report.series import joined as downsampled
 from iotop_ai.export.text.charts import scale_top
 from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.verdict_totals import VerdictSpan
@@ -21,11 +21,11 @@ POINTS = 280
 CELLS = 180
 _COLUMNS = 500
 _LEVELS = 8
-_ROOM_OF_A_LETTER = 7.4
+_LETTER_WIDTH = 7.4
 
 
 class Line(NamedTuple):
-    """One curve of a chart. hue: a colour's name. factor: to the shown unit. area: filled below."""
+    """One curve of a chart. hue: a colour's name. factor: from its unit to the shown one. area: fill below it."""
 
     name: str
     curve: Curve
@@ -40,7 +40,10 @@ def _svg(parts: list[Markup], height: float, label: str, **data: str | float | N
 
 
 def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
-    """What the script shows under the pointer: a row per curve, with tabs between name, unit and values."""
+    """Attributes of the SVG from which the page's script shows the values under the pointer.
+
+    data_rows: a line per curve, with tabs between its name, unit and values.
+    """
     first = curves[0][2]
     rows = [
         "\t".join((name, unit, ",".join("" if v is None else f"{v * factor:.3g}" for v in curve.values)))
@@ -62,7 +65,7 @@ def _span_width(axis: TimeAxis, curve: Curve) -> float:
 
 
 def _x(axis: TimeAxis, curve: Curve, i: float) -> float:
-    """The place of a point; the last interval ends with the plot."""
+    """The x coordinate of a point; the last interval ends with the plot."""
     return LEFT + PLOT * min(1.0, i * curve.step_s / axis.seconds)
 
 
@@ -70,11 +73,11 @@ def line_chart(
     axis: TimeAxis, lines: Sequence[Line], *, height: float = 110, top: float | None = None, labels: bool = True,
     over: Sequence[Markup] = (),
 ) -> Markup:  # fmt: skip
-    """Curves on one time axis and one value axis. top: of the value axis; None: a round value above the highest.
+    """Curves on one time axis and one value axis. top: end of the value axis; None: a round value above the highest.
 
-    over: marks on top of it.
+    over: marks drawn on top of the curves.
     """
-    drawn = [line._replace(curve=fewer(line.curve, POINTS)) for line in lines]
+    drawn = [line._replace(curve=downsampled(line.curve, POINTS)) for line in lines]
     highest = max((v * line.factor for line in drawn for v in line.curve.values if v is not None), default=0.0)
     top = scale_top(highest) if top is None else top
     parts = value_grid(top, height, drawn[0].unit)
@@ -120,8 +123,8 @@ def _runs(values: Sequence[float | None]) -> list[list[int]]:
 
 
 def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str, str], height: float = 120) -> Markup:
-    """Shares over time, stacked to 100 %. shares: in their fixed order. names: in words."""
-    curves = {name: fewer(curve, POINTS) for name, curve in shares.items()}
+    """Shares over time, stacked to 100 %. shares: by id, in their fixed order. names: words for each id."""
+    curves = {name: downsampled(curve, POINTS) for name, curve in shares.items()}
     if not curves:
         return Markup("")
     first = next(iter(curves.values()))
@@ -140,7 +143,7 @@ def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str,
 
 
 def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float], height: float) -> list[str]:
-    """One share's part of a run of points: boxes that lie on the shares below, joined to one outline."""
+    """One share's outline over a run of points, on top of ``below``, to which it adds the share."""
     upper, lower = [], []
     for i in run:
         value = curve.values[i] or 0.0
@@ -167,7 +170,7 @@ def _thinned(points: list[str]) -> list[str]:
 
 
 def share_bar(values: Sequence[float], height: float = 30) -> Markup:
-    """The shares of a whole as one bar, in their fixed order, each named where it has room."""
+    """The shares of a whole as one bar, in their fixed order, each with its name where that fits."""
     total = sum(values)
     order = {part.share: part for part in parts_of(values)}
     parts, x = [], 0.0
@@ -178,7 +181,7 @@ def share_bar(values: Sequence[float], height: float = 30) -> Markup:
         words = f"{order[name].short_name} {order[name].figure} %"
         rect = single("rect", x=x, y=0, width=max(width, 0.5), height=height, class_=f"s-{name}")
         parts.append(tag("g", tag("title", words), rect))
-        if len(words) * _ROOM_OF_A_LETTER < width - 8:
+        if len(words) * _LETTER_WIDTH < width - 8:
             place = "in dark" if name == "unexplained" else "in"
             parts.append(tag("text", words, x=x + 9, y=height / 2 + 4, class_=place))
         x += width
@@ -186,7 +189,7 @@ def share_bar(values: Sequence[float], height: float = 30) -> Markup:
 
 
 def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22) -> Markup:
-    """The verdicts over time, the longest one in each column."""
+    """The verdicts over time as a strip of columns; each shows the verdict that took most of its time."""
     columns: list[dict[tuple[str, str], float]] = [{} for _ in range(_COLUMNS)]
     width = axis.seconds / _COLUMNS
     for span in spans:
@@ -206,12 +209,12 @@ def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22
         while end < _COLUMNS and max(columns[end], key=lambda key: columns[end][key], default=None) == longest:
             end += 1
         if longest is not None:
-            parts.append(_stretch(axis, longest, hues, i, end, height))
+            parts.append(_strip_part(axis, longest, hues, i, end, height))
         i = end
     return _svg([*parts, *time_labels(axis, height + 16)], height + 22, "verdicts over time")
 
 
-def _stretch(
+def _strip_part(
     axis: TimeAxis, verdict: tuple[str, str], hues: Mapping[str, str], begin: int, end: int, height: float
 ) -> Markup:
     state, class_id = verdict
@@ -221,15 +224,15 @@ def _stretch(
     words = f"{state} {class_id}, {since} for about {duration(seconds)}"
     rect = single("rect", x=x, y=0, width=width, height=height, class_=f"f-{hues.get(state, 'dim')}")
     out = [tag("title", words), rect]
-    if len(state) * _ROOM_OF_A_LETTER < width - 12:
+    if len(state) * _LETTER_WIDTH < width - 12:
         out.append(tag("text", state, x=x + 7, y=height / 2 + 4, class_="in on"))
     return tag("g", *out)
 
 
 def heat_map(axis: TimeAxis, rows: Sequence[tuple[str, Curve, str]], height: float = 17) -> Markup:
-    """A row a disk, the darker the busier. rows: (name, ratios 0..1, words at the right)."""
+    """One row per disk, darker where it is busier. rows: (name, busy ratios, words shown under the pointer)."""
     parts: list[Markup] = []
-    curves = [(name, fewer(curve, CELLS), words) for name, curve, words in rows]
+    curves = [(name, downsampled(curve, CELLS), words) for name, curve, words in rows]
     for number, (name, curve, _) in enumerate(curves):
         y = number * (height + 3)
         parts.append(single("rect", x=LEFT, y=y, width=PLOT, height=height, class_="track"))
@@ -241,7 +244,7 @@ def heat_map(axis: TimeAxis, rows: Sequence[tuple[str, Curve, str]], height: flo
 
 
 def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Markup]:
-    """One path for each level of busyness."""
+    """One disk's row: an SVG path for each level of utilization."""
     levels: dict[int, list[str]] = {}
     i, values = 0, curve.values
     while i < len(values):

@@ -15,7 +15,7 @@ _PLAIN = ("version", "implementation", "machine", "libc", "executable", "prefix"
 
 
 def doctor_object(found: Diagnosis) -> Object:
-    """null is unknown; a limit of null may also be unlimited. Sizes in bytes, CPU in cores."""
+    """The whole diagnosis. null is unknown; a null limit may also mean unlimited. Sizes in bytes, CPU in cores."""
     host = found.host
     machine = {**found.machine._asdict(), "gpus": list(found.machine.gpus)}
     for key in ("cores", "machine_cores", "quota_cores", "memory_limit_bytes", "cgroup", "shm_bytes", "clock_source"):
@@ -49,10 +49,10 @@ def _python(found: PythonFacts) -> Object:
 
 
 def render_doctor_json(found: Diagnosis) -> str:
-    """The object as indented text without a final newline."""
+    """The diagnosis as indented JSON without a final newline."""
     return json.dumps(doctor_object(found), indent=2, allow_nan=False)
 
 
-def render_differences_json(found: list[Difference]) -> str:
-    """One object: ``differences`` with ``section``, ``name``, ``first``, ``second``; null where one lacks it."""
-    return json.dumps({"differences": [one._asdict() for one in found]}, indent=2, allow_nan=False)
+def render_differences_json(differences: list[Difference]) -> str:
+    """JSON: a list ``differences`` of ``section``, ``name``, ``first``, ``second``; null where one has no value."""
+    return json.dumps({"differences": [one._asdict() for one in differences]}, indent=2, allow_nan=False)

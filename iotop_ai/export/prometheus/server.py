@@ -144,7 +144,7 @@ class _Handler(AnswerHandler):
         if not allowed_host(self.headers.get("Host", ""), self.server.names):
             self.answer(421, b"this name is not of this machine; --allow-host NAME allows it\n")
         elif not self._authorized():
-            self.answer(401, b"a bearer token is needed\n", more=(("WWW-Authenticate", "Bearer"),))
+            self.answer(401, b"a bearer token is needed\n", headers=(("WWW-Authenticate", "Bearer"),))
         elif self.path.partition("?")[0] == "/":
             self.answer(200, _HINT)
         elif self.path.partition("?")[0] != PATH:

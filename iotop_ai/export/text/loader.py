@@ -16,7 +16,7 @@ _LEAST_POINTS = 3
 
 
 def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
-    """All lines, without a final newline."""
+    """The whole text, without a final newline."""
     kind = next((run.built.kind for run in report.runs if run.built), "")
     lines = [f"{report.target}{f' ({kind})' if kind else ''}, by {report.python}"]
     if report.cold:
@@ -24,17 +24,17 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
     failure = next((run.failure for run in report.runs if run.failure), None)
     if failure and report.exit_code == NO_ANSWER:
         return "\n".join([*lines, failure.text])
-    shown = _shown(report.runs)
-    titles = (*shown, "samples/s", "first s", "CPU/worker", "disk-wait", "read", "memory", "shm", "")
-    lines += ["", *table(titles, [_row(run, shown) for run in report.runs])]
+    settings = _varied(report.runs)
+    titles = (*settings, "samples/s", "first s", "CPU/worker", "disk-wait", "read", "memory", "shm", "")
+    lines += ["", *table(titles, [_row(run, settings) for run in report.runs])]
     if drawn := workers_curve(report, width, ascii_only):
         lines += ["", drawn]
     failed = [line for run in report.runs for line in failure_lines(run)]
     return "\n".join([*lines, "", *failed, *findings_text(report)])
 
 
-def _shown(runs: tuple[Run, ...]) -> tuple[str, ...]:
-    """Workers, and what else differs between the configurations."""
+def _varied(runs: tuple[Run, ...]) -> tuple[str, ...]:
+    """The settings that have a column: workers, and those that differ between the configurations."""
     names = ("batch_size", "prefetch", "interleave", "start")
     differ = [name for name in names if len({getattr(run.configuration, name) for run in runs}) > 1]
     return ("workers", *(name.replace("_size", "") for name in differ))
@@ -45,17 +45,17 @@ def _cell(one: Configuration, name: str) -> str:
     return UNDEFINED if value in (None, "") else str(value)
 
 
-def _row(run: Run, shown: tuple[str, ...]) -> tuple[str, ...]:
+def _row(run: Run, settings: tuple[str, ...]) -> tuple[str, ...]:
     steady, used = run.steady, run.used
-    which = tuple(_cell(run.configuration, name) for name in shown)
+    cells = tuple(_cell(run.configuration, name) for name in settings)
     if steady is None:
-        return (*which, *[UNDEFINED] * 7, f"FAILED: {run.failure.kind if run.failure else ''}")
+        return (*cells, *[UNDEFINED] * 7, f"FAILED: {run.failure.kind if run.failure else ''}")
     rate, workers = run.samples_per_s, max(run.configuration.workers, 1)
     cpu = None if used.worker_cores is None else used.worker_cores / workers
     if run.built is not None and run.built.kind == "tensorflow":
         cpu = used.main_cores
     return (
-        *which,
+        *cells,
         number(rate, 0 if rate >= 100 else 1),
         number(steady.first_batch_s, 2),
         f"{percent(cpu)}%",

@@ -20,9 +20,10 @@ _RAYLET = "raylet"
 
 
 class RayRoles(NamedTuple):
-    """owner: of each of Ray's workers, the program that it works for, else the oldest worker of the same Ray job.
+    """What each of Ray's workers does, and for which program.
 
-    ranks: the workers that train. Without any the program itself trains, and all workers work for it.
+    owner: by worker, the program that it works for; where that is unknown, the oldest worker of the same Ray job.
+    ranks: the workers that train. Without any, the program itself trains and all workers load data for it.
     """
 
     owner: Mapping[ProcessKey, ProcessKey] = {}
@@ -43,18 +44,18 @@ def ray_roles(tree: CandidateTree) -> RayRoles:
         return NO_ROLES
     programs = sorted((key for key in tree.candidates if _is_program(tree, key)), key=_age)
     owner: dict[ProcessKey, ProcessKey] = {}
-    shared: dict[ProcessKey | None, list[ProcessKey]] = {}
+    by_raylet: dict[ProcessKey | None, list[ProcessKey]] = {}
     for key in sorted(tree.ray, key=_age):
         raylet = next((up for up in tree.above(key) if up in tree.info and tree.info[up].name == _RAYLET), None)
         starter = None if raylet is None else _starter(tree, raylet)
         if starter is not None:
             owner[key] = starter
         else:
-            shared.setdefault(raylet, []).append(key)
-    # A program that started a raylet of its own uses no other.
-    free = [key for key in programs if key not in owner.values()]
-    for workers in shared.values():
-        owner |= _owners(tree, workers, free)
+            by_raylet.setdefault(raylet, []).append(key)
+    # A program that started a raylet of its own uses only that one.
+    on_cluster = [key for key in programs if key not in owner.values()]
+    for workers in by_raylet.values():
+        owner |= _owners(tree, workers, on_cluster)
     ranks = {key for key in owner if key.pid in tree.on_gpu}
     with_gpu = {owner[key] for key in ranks}
     ranks |= {k for k in owner if owner[k] not in with_gpu and _TRAINS.search(ray_title(tree.info[k])) is not None}
@@ -66,14 +67,14 @@ def _age(key: ProcessKey) -> tuple[int, int]:
 
 
 def _is_program(tree: CandidateTree, key: ProcessKey) -> bool:
-    """Whether it is a program that uses Ray."""
+    """Whether the process is a user's program that imports Ray."""
     if key in tree.ray or key in tree.alike or key in tree.loaders or is_ray_service(tree.info[key]):
         return False
     return "ray" in tree.seen(key).modules
 
 
 def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
-    """The program that started the raylet; None for a cluster's raylet, which ``ray start`` left behind."""
+    """The program that started the raylet by ``ray.init()``; None for one that ``ray start`` left running."""
     for up in tree.above(raylet):
         record = tree.info.get(up)
         if record is not None and is_python(record) and not is_ray_service(record):
@@ -81,19 +82,19 @@ def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
     return None
 
 
-def _number(ray_job: str) -> list[str]:
-    """A sort key of Ray's job ids: a number as hex digits, its lowest byte first (src/ray/common/id.cc, FromInt)."""
+def _job_order(ray_job: str) -> list[str]:
+    """A sort key for Ray's job ids: hex numbers with the lowest byte first (src/ray/common/id.cc, FromInt)."""
     return [ray_job[at : at + 2] for at in range(0, len(ray_job), 2)][::-1]
 
 
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
-    """Owners of the workers of one cluster: its only program, else by the id of Ray's job, in the order of starting."""
+    """The owner of each worker of a cluster: its only program, else the nth program for the nth job id."""
     uids = {tree.info[key].uid for key in workers}
-    near = [key for key in programs if tree.info[key].uid in uids]
-    ids = sorted({tree.seen(key).ids.ray for key in workers} - {""}, key=_number)
-    if len(near) == 1:
-        return dict.fromkeys(workers, near[0])
-    by_id = dict(zip(ids, near, strict=True)) if len(ids) == len(near) else {}
+    of_user = [key for key in programs if tree.info[key].uid in uids]
+    ids = sorted({tree.seen(key).ids.ray for key in workers} - {""}, key=_job_order)
+    if len(of_user) == 1:
+        return dict.fromkeys(workers, of_user[0])
+    by_id = dict(zip(ids, of_user, strict=True)) if len(ids) == len(of_user) else {}
     out: dict[ProcessKey, ProcessKey] = {}
     first: dict[str, ProcessKey] = {}
     for key in workers:

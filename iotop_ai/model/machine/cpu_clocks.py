@@ -16,7 +16,7 @@ from iotop_ai.model.metric import Metric
 class ClockState(NamedTuple):
     """Frequencies in kHz over the cores that report one. base_khz: without turbo; top_khz: with turbo.
 
-    core_throttles, package_throttles: thermal throttles of cores and packages, summed; grow. None: unknown.
+    core_throttles, package_throttles: counters of thermal throttles, summed over cores and packages. None: unknown.
     """
 
     least_khz: int | None = None

@@ -1,4 +1,4 @@
-"""All of ``iotop-ai doctor``: reads the facts and has them judged."""
+"""What ``iotop-ai doctor`` does: reads facts about the machine and its Python, and checks them."""
 
 from __future__ import annotations
 
@@ -27,21 +27,24 @@ from iotop_ai.preflight.environment.script import read_script
 def examine(
     snapshot: Snapshot, root: Root, python: str, folder: str, clock: Clock, script: str | None = None
 ) -> Diagnosis:
-    """The whole diagnosis. snapshot: of this machine. folder: where the training starts. script: its file."""
-    facts, found = read_host_facts(root), read_python(python, folder, clock)
-    held = read_held_locks(root, found.held_locks)
-    checks = judged(snapshot, facts, found, held, None if script is None else read_script(script))
-    return Diagnosis(clock.wall_ns() // 10**9, _machine(snapshot), facts, found, checks)
+    """Read the facts and return the diagnosis. snapshot: of this machine. python: the interpreter that trains.
+
+    folder: where the training starts. script: its file.
+    """
+    facts, python_facts = read_host_facts(root), read_python(python, folder, clock)
+    held = read_held_locks(root, python_facts.held_locks)
+    checks = all_checks(snapshot, facts, python_facts, held, None if script is None else read_script(script))
+    return Diagnosis(clock.wall_ns() // 10**9, _machine(snapshot), facts, python_facts, checks)
 
 
-def judged(
+def all_checks(
     snapshot: Snapshot,
     facts: HostFacts,
     python: PythonFacts,
     held: tuple[HeldLock, ...] = (),
     script: ScriptFacts | None = None,
 ) -> tuple[Check, ...]:
-    """All lines, by area."""
+    """The checks of every area, in the order in which they are printed."""
     return (
         *judge_rights(snapshot, facts),
         *judge_gpu(snapshot, facts, python),

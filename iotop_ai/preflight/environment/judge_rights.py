@@ -1,4 +1,4 @@
-"""What this user may read here: a Snapshot and the host's facts in, lines out. The reasons are the collectors' own."""
+"""Checks what this user may read on this machine, from a Snapshot: the reasons are those of the collectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_rights(snapshot: Snapshot, facts: HostFacts) -> list[Check]:
-    """The sources of the monitor, one line each."""
+    """A check for each source that the monitor reads."""
     return [
         _processes(snapshot),
         _delays(snapshot),
@@ -65,18 +65,18 @@ def _smart(snapshot: Snapshot) -> list[Check]:
         if whole.status is Status.OFF:
             return []
         return [_of_reading("rights", "SMART", whole, "")]
-    lacks: dict[tuple[Status, str, str], list[str]] = {}
+    unread: dict[tuple[Status, str, str], list[str]] = {}
     answered = []
     for name, reading in whole.value.items():
         if reading.status in (Status.OK, Status.ASLEEP):
             answered.append(name)
         else:
-            lacks.setdefault((reading.status, reading.reason, reading.remedy), []).append(name)
+            unread.setdefault((reading.status, reading.reason, reading.remedy), []).append(name)
     out = []
-    if answered or not lacks:
+    if answered or not unread:
         text = f"{', '.join(answered)} answered" if answered else "no disk with SMART here"
         out.append(Check("rights", "SMART", OK, text))
-    for (status, reason, remedy), names in lacks.items():
+    for (status, reason, remedy), names in unread.items():
         fine = status in (Status.UNSUPPORTED, Status.ABSENT, Status.OFF) and not remedy
         state = OK if fine else UNKNOWN if status is Status.PENDING else WARN
         out.append(Check("rights", "SMART" if not out else f"SMART of {names[0]}", state,

@@ -18,12 +18,12 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _HELPERS = (b"resource_tracker", b"semaphore_tracker")
 _SERVER = b"multiprocessing.forkserver"
 _LEAST_PAUSE_S, _PAUSE_FACTOR = 0.25, 10
-"""The pause after a reading of memory: at least so many seconds, and ten times as long as the reading took."""
+"""The pause after reading memory: at least this many seconds, and this many times as long as the reading took."""
 _MOST_POINTS = 4000
 
 
 class TreeWatch:
-    """All descendants of one process. Read by one thread."""
+    """Samples a process and its descendants. For one thread."""
 
     def __init__(self, root: Root, pid: int, clock: Clock) -> None:
         self._root, self._pid, self._clock = root, pid, clock
@@ -47,7 +47,7 @@ class TreeWatch:
         return [self._pid, *self.workers, *self.helpers]
 
     def find(self) -> None:
-        """Look for workers anew."""
+        """Find the workers and helpers that exist now."""
         self.workers, self.helpers = [], []
         queue = [self._pid]
         while queue:
@@ -71,7 +71,7 @@ class TreeWatch:
             return b""
 
     def look(self) -> None:
-        """Read each process's CPU time and each worker's state; of a loader without workers, its threads' states."""
+        """Sample each process's CPU time and each worker's state; without workers, the loader's threads' states."""
         for pid in self.pids:
             with suppress(ValueError):
                 stat = parse_stat(self._read(pid, "stat")).record
@@ -127,7 +127,7 @@ class TreeWatch:
                 self._reads[pid] = found.read_bytes, found.rchar
 
     def begin(self) -> None:
-        """The steady part begins now."""
+        """Start the measurement anew: the loader has warmed up."""
         self._next_memory_ns = 0
         self.sample_memory(0)
         self.look()
@@ -137,7 +137,7 @@ class TreeWatch:
         self._base_ns = self._clock.monotonic_ns()
 
     def used(self, built: Built | None) -> Used:
-        """Since ``begin``."""
+        """CPU, waits, memory and reads since ``begin``."""
         self.look()
         for pid in self.pids:
             self._read_io(pid)
@@ -164,11 +164,11 @@ class TreeWatch:
         )
 
     def cpu_seconds(self) -> float:
-        """Of all processes seen so far, since their start."""
+        """CPU time of all processes seen so far, since their start."""
         return sum(self._ticks.values()) / TICKS_PER_S
 
     def stuck(self) -> list[Stuck]:
-        """Each process now, without its line of Python."""
+        """The state in which each process hangs, without its line of Python."""
         self.find()
         out = []
         for pid in [self._pid, *self.workers]:
@@ -182,7 +182,7 @@ class TreeWatch:
         return out
 
     def catches(self, pid: int, number: int) -> bool:
-        """Whether the process has a handler for this signal, so that it does not die of it."""
+        """Whether the process has a handler for this signal, and thus survives it."""
         for line in self._read(pid, "status").splitlines():
             if line.startswith(b"SigCgt:"):
                 return bool(int(line.split()[1], 16) >> (number - 1) & 1)

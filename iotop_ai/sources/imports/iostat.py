@@ -40,10 +40,11 @@ _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 
 
 class LogSummary(NamedTuple):
-    """Facts of a whole log, needed before the first Snapshot. day: the date of its first banner.
+    """Facts of a whole log, needed before the first Snapshot. A run is one start of iostat.
 
-    interval_s: the usual one, None without times. timed: every report has a time. dates: finds the order of day and
-    month. sparse: idle devices are left out (``-z``), so a missing one did nothing. names, columns: of each run.
+    interval_s: the most frequent one, None without times. timed: every report has a time. dates: finds the order of
+    day and month. sparse: idle devices are left out (``-z``), so a missing one did nothing. names, columns: by run.
+    day: the date of the first banner.
     """
 
     reports: int
@@ -57,7 +58,7 @@ class LogSummary(NamedTuple):
 
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
-    """Read a log once. Raises InputError for an empty one."""
+    """Read a log once, and return its facts. Raises InputError for an empty one."""
     count, named, timed, idle, missing = 0, 0, True, False, False
     dates = DateOrderFinder()
     steps: Counter[int] = Counter()
@@ -107,8 +108,8 @@ class CounterBuilder:
         """Increase a counter; returns its whole units of growth, None where the log has no value."""
         if amount is None:
             return None
-        # In millionths, in which floats printed with two decimals add up exactly. Rounded, since iostat prints some
-        # 1 as 0.99; the rest may thus be negative, but never makes a counter fall.
+        # Counted in millionths, as floats printed with two decimals then add up exactly. Rounded, as iostat prints 1 as
+        # 0.99 at times; so the rest may be negative, but a counter never falls.
         due = self._rest.get(name, 0) + round(amount * _MICRO)
         grown = (due + _MICRO // 2) // _MICRO
         self._rest[name] = due - grown * _MICRO
@@ -117,20 +118,20 @@ class CounterBuilder:
 
     def add_kind(self, letter: str, rates: dict[str, float], seconds: float) -> None:
         """Add to the four counters of reads (r), writes (w) or discards (d)."""
-        done = self.add(letter + "ios", _times(rates.get(f"{letter}/s"), seconds))
-        self.add(letter + "merges", _times(rates.get(f"{letter}rqm/s"), seconds))
+        done = self.add(letter + "ios", _product(rates.get(f"{letter}/s"), seconds))
+        self.add(letter + "merges", _product(rates.get(f"{letter}rqm/s"), seconds))
         size = next((rates[letter + unit] * scale for unit, scale in _BYTES.items() if letter + unit in rates), None)
         self.add(letter + "sectors", None if size is None else size * seconds / SECTOR_BYTES)
-        self.add(letter + "ms", _times(rates.get(f"{letter}_await"), done))
+        self.add(letter + "ms", _product(rates.get(f"{letter}_await"), done))
 
     def add_interval(self, rates: dict[str, float], seconds: float) -> None:
         """Add one interval of logged rates."""
         for letter in "rwd":
             self.add_kind(letter, rates, seconds)
-        flushed = self.add("fios", _times(rates.get("f/s"), seconds))
-        self.add("fms", _times(rates.get("f_await"), flushed))
-        self.add("queue", _times(rates.get("aqu-sz"), seconds * 1000))
-        self.add("busy", _times(rates.get("util"), seconds * 10))
+        flushed = self.add("fios", _product(rates.get("f/s"), seconds))
+        self.add("fms", _product(rates.get("f_await"), flushed))
+        self.add("queue", _product(rates.get("aqu-sz"), seconds * 1000))
+        self.add("busy", _product(rates.get("util"), seconds * 10))
 
     def counters(self, columns: frozenset[str]) -> BlockCounters:
         """The counters as in /proc/diskstats; None for those without a column in the log."""
@@ -147,15 +148,16 @@ class CounterBuilder:
         return BlockCounters(*four("r"), *four("w"), None, *levels, *discards, *flushes)
 
 
-def _times(rate: float | None, by: float | None) -> float | None:
+def _product(rate: float | None, by: float | None) -> float | None:
     return None if rate is None or by is None else rate * by
 
 
 def assumed_start(
     summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None, day_first: bool
 ) -> tuple[int, str]:
-    """(start of a log without times, how it was found). The last report is as old as the file, if the banner's date
-    agrees; else the log begins with that date.
+    """(start of a log without times, how it was found).
+
+    The last report is taken to be as old as the file; if the banner's date contradicts, the log begins on that date.
     """
     start_ns = written_ns - round((summary.reports - 1) * interval_s * _NS)
     if summary.day is None:
@@ -171,8 +173,8 @@ def iostat_snapshots(
 ) -> Iterator[Snapshot]:
     """The Snapshots of a log, oldest first: for each run one before its first interval and one for each interval.
 
-    The first report of a run is iostat's mean since boot, which is left out unless ``keep_first``. say: gets a sentence
-    about times that are assumed. Raises InputError for another kind of file, UsageError where times are missing.
+    The first report of a run is iostat's mean since boot, which is left out unless ``keep_first``. say: called with a
+    sentence about each assumption. Raises InputError for another kind of file, UsageError where times are missing.
     """
     try:
         summary = summarize(iostat_reports(path), options)
@@ -196,7 +198,7 @@ def iostat_snapshots(
 
 
 class _Import:
-    """One pass over a log."""
+    """Makes the Snapshots of a log whose summary is known."""
 
     def __init__(
         self, path: str, options: ImportOptions, summary: LogSummary, interval_s: float, day_first: bool
@@ -222,7 +224,7 @@ class _Import:
         """All Snapshots of the log."""
         for number, report in enumerate(iostat_reports(self._path), 1):
             try:
-                logged_ns = self._logged(report)
+                logged_ns = self._logged_time(report)
             except InputError as error:
                 raise InputError(f"{self._path}: report {number}: {error}") from None
             if report.run != self._run:
@@ -234,7 +236,7 @@ class _Import:
             self._wall_ns = self._at_ns if logged_ns is None else logged_ns
             yield self._interval(report, seconds)
 
-    def _logged(self, report: Report) -> int | None:
+    def _logged_time(self, report: Report) -> int | None:
         """The report's time, shifted to the user's start time; None where it has none."""
         if not self._summary.timed or report.moment is None:
             return None

@@ -52,7 +52,7 @@ _LATER = {
     "smart": "the disks are not listed yet",
 }
 SLEPT_NS = 100_000_000
-"""A smaller step is not a sleep of the machine, as the two clocks are read one after the other."""
+"""Smaller differences are not a suspend: the two clocks are read one after the other."""
 
 
 class LiveSource:
@@ -60,8 +60,8 @@ class LiveSource:
 
     The collectors run on the iterating thread; collectors that may be slow (GPU, SMART, statvfs) have threads or
     processes of their own and give their newest answer. The other methods may be called from any thread. marks: listen
-    for marks of other programs. soon: the first Snapshot has no GPUs, SMART and marks; ``begin`` starts them, at the
-    latest before the second Snapshot.
+    on the socket by which other programs send marks and step counts. soon: give the first Snapshot without GPUs, SMART
+    and marks; ``begin`` starts these, at the latest before the second Snapshot.
     """
 
     live = True
@@ -118,7 +118,7 @@ class LiveSource:
         self._cgroups: ScheduledCollector | None = None
         self._disks: Mapping[str, BlockInfo] | None = None
         self._rounder = TimeRounder()
-        self._before: Snapshot | None = None
+        self._previous: Snapshot | None = None
         self._descendants: DescendantTracker | None = None
         self._child_codes: dict[int, int] = {}
         self._marks_wanted = marks
@@ -196,14 +196,14 @@ class LiveSource:
             self.begin()
 
     def snapshot(self, late_ns: int = 0) -> Snapshot:
-        """Read all that is due. late_ns: how late this tick began."""
+        """Read every collector that is due. late_ns: how late this tick began."""
         step = step_ns(self._interval_s)
         at_ns, wall_ns = (ns - ns % step for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
-        # Asked before the loop: begin, on another thread, may add collectors after it.
+        # Read before the loop, as begin() on another thread may add collectors during it.
         slow_read = self._slow is not None
         readings: dict[str, Reading[Any]] = {}
-        for paced in self._collectors:
-            readings[paced.field] = self._read(paced, at_ns, step)
+        for scheduled in self._collectors:
+            readings[scheduled.field] = self._read(scheduled, at_ns, step)
         if not slow_read:
             for name, reason in _LATER.items():
                 readings[name] = Reading(None, Status.PENDING, reason, "", at_ns)
@@ -250,23 +250,23 @@ class LiveSource:
         descendants, table = self._descendants, snapshot.processes.value
         members = frozenset() if descendants is None else descendants.members
         more: list[Event] = []
-        if self._before is not None:
+        if self._previous is not None:
             # Imported here: the first Snapshot does not need it.
             from iotop_ai.sources.live.events import derive_events
 
-            more = derive_events(self._before, snapshot, members, self._child_codes, self._kernel_events.unlogged)
+            more = derive_events(self._previous, snapshot, members, self._child_codes, self._kernel_events.unlogged)
         if descendants is not None and table is not None:
             descendants.update(table)
-        self._before = snapshot
+        self._previous = snapshot
         return snapshot._replace(events=newest_events((*events, *more), at_ns, wall_ns)) if more else snapshot
 
-    def _read(self, paced: ScheduledCollector, at_ns: int, step: int) -> Reading[Any]:
-        self._in_flight = (paced.field, at_ns)
-        reading = paced.reading(at_ns, self._rounder.fine_ns(paced.field, step), TOOK_NS)
-        return self._rounder.reading(paced.field, reading, step)
+    def _read(self, scheduled: ScheduledCollector, at_ns: int, step: int) -> Reading[Any]:
+        self._in_flight = (scheduled.field, at_ns)
+        reading = scheduled.reading(at_ns, self._rounder.fine_ns(scheduled.field, step), TOOK_NS)
+        return self._rounder.reading(scheduled.field, reading, step)
 
     def _suspended(self) -> int | None:
-        """How long the machine has slept; a step below SLEPT_NS is ignored."""
+        """How long the machine has been suspended since boot; growth below SLEPT_NS is ignored."""
         now_ns, last_ns = self._clock.suspended_ns(), self._suspended_ns
         if last_ns is None or abs(now_ns - last_ns) >= SLEPT_NS:
             self._suspended_ns = now_ns
@@ -318,7 +318,7 @@ class LiveSource:
         self._wake.set()
 
     def hold_smart(self, hold: bool) -> None:
-        """Query no disk while a device is saturated."""
+        """Stop SMART queries (True) or allow them again (False)."""
         slow = self._slow_collectors()
         if slow is not None and slow.smart is not None:
             slow.smart.hold(hold)
@@ -338,14 +338,14 @@ class LiveSource:
         self.add_event("mark", text)
 
     def take_steps(self, pid: int, counts: StepCounts) -> None:
-        """Take a training process's totals that did not come through the socket."""
+        """Take the totals of a training process that did not come through the socket of marks."""
         if self._steps is not None:
             self._steps.take(pid, counts)
 
     def pending(self, seq: int) -> tuple[Event, ...]:
-        """The events that are in no Snapshot up to this number. They stay in the source, and nothing is read.
+        """The events that no Snapshot up to this number has. They stay in the source.
 
-        Call it before a second Snapshot follows: only the newest Snapshot's events are kept.
+        Only the newest Snapshot's events are kept: call it before a second one follows.
         """
         with self._lock:
             number, events = self._newest_events
@@ -358,7 +358,7 @@ class LiveSource:
         self._descendants = DescendantTracker(pid)
 
     def child_ended(self, pid: int, code: int) -> None:
-        """Take the exit code, or minus the signal, of a child of the monitor; those of other processes need root."""
+        """Take the exit code, or minus the signal, of a child of the monitor; root alone can read those of others."""
         self._child_codes = {pid: code}
 
     def close(self) -> None:
@@ -374,9 +374,9 @@ class LiveSource:
     def _release(self) -> None:
         with self._lock:
             collectors, self._collectors = self._collectors, []
-        for paced in collectors:
+        for scheduled in collectors:
             with contextlib.suppress(OSError):
-                paced.close()
+                scheduled.close()
         self._jobs.close()
         if self._state_files is not None:
             self._state_files.close()

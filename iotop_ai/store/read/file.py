@@ -17,14 +17,14 @@ from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.blocks import Block, Blocks, NoKeyframeError, open_blocks
 
 WARM_UP_S = 300.0
-"""How far before a time the fold starts where the recorded fold state is of other rules."""
+"""How far before a time the fold starts where other rules made the recorded fold state."""
 
 
 class Entry(NamedTuple):
     """Where to begin reading for a time.
 
     block: index of the first block. fold_ns: time of the keyframe at which the fold begins; before it only history is
-    built. warming: the recorded fold state is of other rules and not used.
+    built. warming: other rules made the recorded fold state, so it is not used.
     """
 
     block: int
@@ -33,10 +33,10 @@ class Entry(NamedTuple):
 
 
 class FileRecording:
-    """One file. Times are monotonic ns of a session; sessions follow each other in wall time.
+    """One file. Times are monotonic ns of a session (one run of the monitor); sessions follow each other in wall time.
 
     Raises InputError for a file that is not a recording, with a line number and never its content.
-    allow_root: as of ``open_blocks``.
+    allow_root: as in ``open_blocks``.
     """
 
     def __init__(self, path: str, *, allow_root: bool = False) -> None:
@@ -83,14 +83,14 @@ class FileRecording:
         return self._blocks.lines(block)
 
     def refresh(self) -> bool:
-        """Index what was appended; True when there was anything. Raises InputError where no keyframe is left."""
+        """Index what was appended; returns whether there was anything. Raises InputError when no keyframe is left."""
         try:
             return self._blocks.refresh()
         except InputError as error:
             raise InputError(f"{self.path}: {error}") from None
 
     def first(self) -> Block:
-        """The first block after the pre-roll; the first of all where there is only pre-roll."""
+        """The first block after the pre-roll, or the first block if there is only pre-roll."""
         return next((b for b in self.blocks if not b.pre), self.blocks[0])
 
     def entry(self, session: int, at_ns: int) -> Entry:
@@ -126,7 +126,7 @@ class FileRecording:
         return self._headers[first]
 
     def lines(self, first: int = 0, last: int | None = None, budget: ReaderBudget | None = None) -> Iterator[Item]:
-        """The decoded lines of the blocks [first, last), without unknown kinds. budget: as of Decoder."""
+        """The decoded lines of the blocks [first, last), without unknown kinds. budget: as in Decoder."""
         decoder = Decoder(budget)
         for block in self.blocks[first:last]:
             number = 0
@@ -143,8 +143,8 @@ class FileRecording:
     ) -> Iterator[Snapshot | Keyframe]:
         """The blocks [first, last) as ``pipeline.frames`` takes them, with the pre-roll, which callers must not show.
 
-        adopt: give out the recorded fold state where its stamp matches. folds_ns: Snapshots of the first session
-        before this time are history and yield no Frame; the fold begins here.
+        adopt: pass the recorded fold state on where its stamp matches. folds_ns: the fold begins at this time; earlier
+        Snapshots of the first session are history and yield no Frame.
         """
         own_stamp = stamp()
         current = self.stamp_of(first)

@@ -1,4 +1,4 @@
-"""A finished recording as a gzip file: ``python -m iotop_ai.store.write.compress FILE`` at the lowest priority."""
+"""Compresses a finished recording: ``python -m iotop_ai.store.write.compress FILE`` runs at the lowest priority."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def lower_priority() -> None:
 
 
 def main() -> int:
-    """Compress the file of the first argument; 0, or 2 with a one-line error."""
+    """Compress the file that the first argument names; returns 0, or 2 after a one-line error."""
     lower_priority()
     try:
         compress(sys.argv[1])

@@ -16,48 +16,48 @@ from iotop_ai.tui.widgets.lines import LinePanel
 
 
 class MonitorScreen(Screen[None]):
-    """What the app can ask of any of its screens."""
+    """A screen of the app, with the methods that the app calls on every screen."""
 
     ACTIONS: ClassVar[tuple[Action, ...]] = ()
     """The actions that the palette offers here; () where it does not open."""
 
     @property
     def captures_keys(self) -> bool:
-        """Whether every key is typed text at the moment."""
+        """Whether keys are typed text now, for example in a search field."""
         return False
 
     def follow(self) -> None:
         """Draw the main screen's current Frame, where this screen shows it."""
 
     def leave(self) -> None:
-        """Return to the screen below. Of two keys or clicks in one read, the second finds the screen closed."""
+        """Return to the screen below, unless an earlier key or click of the same read already did."""
         if self.is_current:
             self.app.pop_screen()
 
     def update_front(self) -> None:
-        """Let the screen in front follow. The app may be leaving and have none."""
+        """Call ``follow`` of the screen in front. An app that is ending may have none."""
         stack = self.app.screen_stack
         if stack and isinstance(stack[-1], MonitorScreen):
             stack[-1].follow()
 
 
 class RootScreen(MonitorScreen):
-    """The screen at the bottom of an app. theme_styles: what it is painted in."""
+    """The screen at the bottom of an app's stack. theme_styles: the colours in which it is painted."""
 
     theme_styles: ThemeStyles
 
     @property
     @abstractmethod
     def view(self) -> View:
-        """How everything is shown."""
+        """The user's choices of what is shown, and how."""
 
     @abstractmethod
     def use_theme(self, theme_styles: ThemeStyles) -> None:
-        """Paint everything in another theme."""
+        """Repaint every screen in another theme."""
 
     @abstractmethod
     def answer(self, text: str) -> None:
-        """Answer a key on the screen in front."""
+        """Show a short answer to a key on the screen in front."""
 
 
 class PanelScreen(MonitorScreen):

@@ -87,7 +87,7 @@ class Health:
             self._unmatched += [] if found else [word]
 
     def run(self) -> int:
-        """The exit code."""
+        """Query the disks and print; returns the exit code."""
         if self._args.history:
             return self._show_history()
         collector = self._collector()
@@ -166,10 +166,10 @@ class Health:
         return PROBLEM if PROBLEM in results else max(code, *results)
 
     def _result(self, collector: SmartCollector, name: str, before: SmartState | None) -> int:
-        """Wait until a disk's self-test is over and print its result."""
+        """Wait until a disk's self-test is over and print its result; returns the exit code."""
         lost, last_text = 0, ""
         while True:
-            reading = self._renewed(collector, name)
+            reading = self._next_reading(collector, name)
             state = reading.value
             if state is None or reading.status is not Status.OK:
                 lost += 1
@@ -192,8 +192,8 @@ class Health:
         print(f"{name}: {last.kind}: {last.status}")
         return HEALTHY if last.passed else PROBLEM if last.passed is False else UNKNOWN
 
-    def _renewed(self, collector: SmartCollector, name: str) -> Reading[SmartState]:
-        """The disk's next Reading."""
+    def _next_reading(self, collector: SmartCollector, name: str) -> Reading[SmartState]:
+        """Query the disk and wait for its new Reading."""
         before = collector.read().get(name)
         collector.refresh()
         for _ in range(int(4 * TIMEOUT_S / 0.1)):
@@ -204,12 +204,12 @@ class Health:
         return Reading(None, Status.FAILED, "no answer")
 
     def _show_history(self) -> int:
-        """Plot, or print as JSON; 2 when a disk has no history."""
+        """Plot the histories, or print them as JSON; returns 2 when a disk has none."""
         found: list[History] = []
-        lacks: list[str] = []
+        missing: list[str] = []
         for known in self._history.every():
             if not self._args.disk or known.serial in self._unmatched:
-                self._add(found, lacks, known.serial, known)
+                self._add(found, missing, known.serial, known)
         serials = {serial for _, serial, _, _ in found}
         self._unmatched = [word for word in self._unmatched if word not in serials]
         table: Table = {}
@@ -221,14 +221,14 @@ class Health:
                 collector.close()
         for name, reading in table.items():
             if reading.value is None or not reading.value.serial:
-                lacks.append(f"{name}: {reading.reason or 'it reports no serial number'}")
+                missing.append(f"{name}: {reading.reason or 'it reports no serial number'}")
             else:
                 try:
-                    self._add(found, lacks, name, self._history.known(reading.value))
+                    self._add(found, missing, name, self._history.known(reading.value))
                 except OSError as error:
-                    lacks.append(f"{name}: {error.strerror}")
-        if not (found or lacks):
-            lacks.append("no disk has a history yet")
+                    missing.append(f"{name}: {error.strerror}")
+        if not (found or missing):
+            missing.append("no disk has a history yet")
         if self._args.json:
             sys.stdout.write(render_history_json(found) + "\n")
         else:
@@ -236,28 +236,28 @@ class Health:
             width, _ = bounded(*shutil.get_terminal_size((80, 24)))
             texts = [history_text(name, model, points, width, plain) for name, _, model, points in found if points]
             sys.stdout.write("\n\n".join(texts) + ("\n" if texts else ""))
-        if lacks:
-            sys.stderr.write(f"unknown: {clean('; '.join(lacks))}\n")
-        return UNKNOWN if lacks or not found else HEALTHY
+        if missing:
+            sys.stderr.write(f"unknown: {clean('; '.join(missing))}\n")
+        return UNKNOWN if missing or not found else HEALTHY
 
-    def _add(self, found: list[History], lacks: list[str], name: str, stored: DiskHistory | None) -> None:
+    def _add(self, found: list[History], missing: list[str], name: str, stored: DiskHistory | None) -> None:
         if stored is None or not stored.points:
-            lacks.append(f"{name}: {stored.note if stored is not None and stored.note else 'no history yet'}")
+            missing.append(f"{name}: {stored.note if stored is not None and stored.note else 'no history yet'}")
         else:
             found.append((name, stored.serial, stored.model, stored.points))
 
 
 def _duration_text(test: str, state: SmartState) -> str:
-    """The disk's estimate of the duration, if it has one."""
+    """ ", about 2 min; in the background, data stays as it is", from the disk's estimate; "" for an abort."""
     minutes = {"short": state.test_short_minutes, "long": state.test_long_minutes}.get(test)
     about = "" if minutes is None else f", about {minutes} min"
     return "" if test == "abort" else f"{about}; in the background, data stays as it is"
 
 
 def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
-    """1 for a warning or worse; else 2 when a disk could not be read or judged, or none could; else 0.
+    """1 for a warning or worse; else 2 when a disk could not be read or judged; else 0.
 
-    A disk asleep or without SMART changes nothing, unless all are.
+    A disk that is asleep or has no SMART changes nothing, unless every disk is like that: then 2.
     """
     disks = tuple(readings)
     severities = [

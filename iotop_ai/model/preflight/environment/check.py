@@ -1,4 +1,4 @@
-"""The lines of ``iotop-ai doctor``, and its exit code."""
+"""The checks of ``iotop-ai doctor``, and its exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class State(StrEnum):
-    """What a check found. UNKNOWN: it could not tell."""
+    """The result of a check. UNKNOWN: it could not tell."""
 
     OK = "ok"
     WARN = "warn"
@@ -17,10 +17,10 @@ class State(StrEnum):
 
 
 class Check(NamedTuple):
-    """One line.
+    """One check and its result: a line of the output.
 
-    area: rights, container, limits, gpu, machine, python or terminal. name: unique within all checks. remedy: a command
-    or step to paste, "" without one.
+    area: rights, container, limits, gpu, machine, python or terminal. name: unique within all checks. text: what it
+    found. remedy: a command or step to paste, "" without one.
     """
 
     area: str
@@ -31,6 +31,6 @@ class Check(NamedTuple):
 
 
 def exit_code(checks: Sequence[Check]) -> int:
-    """1 with a fail, else 2 where a check could not tell, else 0."""
+    """1 if a check failed, else 2 if one could not tell, else 0."""
     states = {check.state for check in checks}
     return 1 if State.FAIL in states else 2 if State.UNKNOWN in states else 0

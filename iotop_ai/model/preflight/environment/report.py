@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 class Machine(NamedTuple):
-    """What is compared between two machines. driver: NVIDIA's, "" without one."""
+    """The machine, as ``doctor --diff`` compares it. driver: NVIDIA's, "" without one."""
 
     name: str
     kernel: str = ""
@@ -25,7 +25,7 @@ class Machine(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """wall_s: Unix time."""
+    """Everything that ``iotop-ai doctor`` found. wall_s: Unix time."""
 
     wall_s: int
     machine: Machine
@@ -35,12 +35,12 @@ class Diagnosis(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 with a fail, 2 where a check could not tell, else 0."""
+        """1 if a check failed, else 2 if one could not tell, else 0."""
         return exit_code(self.checks)
 
 
 class Difference(NamedTuple):
-    """A figure of two snapshots. None: one of them lacks it."""
+    """A value that differs between two diagnoses. None: it has none."""
 
     section: str
     name: str
@@ -49,21 +49,21 @@ class Difference(NamedTuple):
 
 
 _SECTIONS = ("machine", "limits", "python", "packages", "conda_packages", "variables")
-_OWN = ("name", "executable", "prefix", "base_prefix", "folder")
-"""Paths and names differ between any two machines."""
+_ALWAYS_DIFFER = ("name", "executable", "prefix", "base_prefix", "folder")
+"""Names and paths, which differ between any two machines."""
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:
     """What differs between two objects of ``doctor --json``: versions, limits, variables, states of checks."""
     for section in _SECTIONS:
-        one, other = (_flat(found.get(section)) for found in (first, second))
-        for name in sorted(one.keys() | other.keys()):
-            if one.get(name) != other.get(name) and name.rpartition(".")[2] not in _OWN:
-                yield Difference(section, name, one.get(name), other.get(name))
-    one, other = (_states(found.get("checks")) for found in (first, second))
-    for name in sorted(one.keys() | other.keys()):
-        if one.get(name) != other.get(name):
-            yield Difference("checks", name, one.get(name), other.get(name))
+        a, b = (_flat(diagnosis.get(section)) for diagnosis in (first, second))
+        for name in sorted(a.keys() | b.keys()):
+            if a.get(name) != b.get(name) and name.rpartition(".")[2] not in _ALWAYS_DIFFER:
+                yield Difference(section, name, a.get(name), b.get(name))
+    a, b = (_states(diagnosis.get("checks")) for diagnosis in (first, second))
+    for name in sorted(a.keys() | b.keys()):
+        if a.get(name) != b.get(name):
+            yield Difference("checks", name, a.get(name), b.get(name))
 
 
 def _flat(found: object, prefix: str = "") -> dict[str, str]:

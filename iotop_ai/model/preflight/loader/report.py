@@ -1,4 +1,4 @@
-"""Everything that one sweep found."""
+"""Everything that one sweep of ``iotop-ai loader`` found: its runs, and the recommended configuration."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from iotop_ai.model.preflight.loader.run import Run
 from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM
 
 NEAR_BEST = 0.95
-"""Part of the best rate that the recommended configuration must reach."""
-UNSWEPT = {"refused", "empty"}
-"""Failures that give no answer where nothing was measured."""
+"""Share of the best rate that the recommended configuration must reach."""
+_NO_DATA = {"refused", "empty"}
+"""Failures of the factory itself: it is refused, or gives no batch."""
 
 
 class Choice(NamedTuple):
-    """The smallest configuration near the best. bound: cpu, storage, main, waiting, or "" unknown.
+    """run: the smallest configuration near the best. bound: cpu, storage, main, waiting, or "" unknown.
 
-    rising: the largest number of workers is the best by more than 5 %, so the top of the curve is not seen.
+    rising: the largest number of workers is the best by more than 5 %, so more workers may be better still.
     """
 
     run: Run
@@ -25,9 +25,10 @@ class Choice(NamedTuple):
 
 
 class Report(NamedTuple):
-    """target: MODULE:FACTORY. cores: that this process may use. room_bytes: memory left before the sweep.
+    """One sweep. target: MODULE:FACTORY. cores: how many this process may use. machine_cores: how many there are.
 
-    shm_bytes: size of /dev/shm; None unknown or without a limit. machine_cores: of the machine.
+    room_bytes: memory left before the sweep. shm_bytes: size of /dev/shm; None when unknown or unlimited. cold: the
+    folder that is evicted from the page cache before each run, "" for none.
     """
 
     target: str
@@ -45,6 +46,6 @@ class Report(NamedTuple):
     def exit_code(self) -> int:
         """1 when a configuration failed; 2 when the factory is refused or gives no batch, and nothing was measured."""
         failed = {run.failure.kind for run in self.runs if run.failure is not None}
-        if self.choice is None and failed <= UNSWEPT:
+        if self.choice is None and failed <= _NO_DATA:
             return NO_ANSWER
         return PROBLEM if failed else FINE
