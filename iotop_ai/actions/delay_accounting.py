@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.root import Root
 
 
 def set_delayacct(on: bool, root: Root, audit: Audit) -> Outcome:
-    """Switch it. Never raises."""
+    """Switch delay accounting on or off; returns the outcome. Never raises."""
 
     def act() -> Outcome:
         why, remedy = set_switch(TASK_DELAYACCT, "1" if on else "0", root)

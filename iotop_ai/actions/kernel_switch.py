@@ -20,7 +20,7 @@ STDERR_BYTES = 4096
 
 
 class Switch(NamedTuple):
-    """name: as for sysctl. values: all that we write."""
+    """A file in /proc/sys that we may write. name: as sysctl names it. values: all that we write."""
 
     name: str
     values: tuple[str, ...]

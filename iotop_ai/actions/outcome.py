@@ -9,7 +9,7 @@ from iotop_ai.actions.audit import Audit
 
 
 class Outcome(NamedTuple):
-    """done: the action was taken. text: the outcome. remedy: for a refusal, "" for none."""
+    """The outcome of an action. done: the action was taken. text: the outcome. remedy: for a refusal, "" for none."""
 
     done: bool
     text: str
@@ -17,7 +17,7 @@ class Outcome(NamedTuple):
 
     @property
     def full_text(self) -> str:
-        """Both in one line."""
+        """The text with the remedy, in one line."""
         return self.text + (f" ({self.remedy})" if self.remedy else "")
 
 

@@ -15,7 +15,10 @@ CLOSE_S, END_S = 5.0, 5.0
 
 
 class RunningAlerts:
-    """note: puts an event into the next Snapshot; say: reports an alert that is not delivered, from any thread."""
+    """Checks the rules on every Frame and delivers the alerts.
+
+    note: puts an event into the next Snapshot; say: reports an alert that is not delivered, from any thread.
+    """
 
     def __init__(self, config: AlertConfig, note: Callable[[str, str], None], say: Callable[[str], None]) -> None:
         self._rules = AlertRules(config.rules)

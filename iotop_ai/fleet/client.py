@@ -189,7 +189,7 @@ class Prometheus:
 
 
 def _reason(error: Exception) -> str:
-    """Of an OSError: a certificate's fault in OpenSSL's words, else the system's."""
+    """Why a request failed: a certificate's fault in OpenSSL's words, else the system's message."""
     certificate = getattr(error, "verify_message", "")
     if certificate:
         return f"its certificate is not trusted ({certificate}); --ca-file names another authority"

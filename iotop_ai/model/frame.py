@@ -14,7 +14,10 @@ HISTORY_LEAST = 5
 
 
 class Frame(NamedTuple):
-    """history: Samples in (t - 60 s, t] and at least the newest five, oldest first; the last is ``sample``."""
+    """Everything that is shown at one time.
+
+    history: Samples in (t - 60 s, t] and at least the newest five, oldest first; the last is ``sample``.
+    """
 
     snapshot: Snapshot
     sample: Sample

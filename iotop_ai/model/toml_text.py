@@ -14,7 +14,7 @@ _NESTED = pattern(r"(?:[\[{][^\[\]{}]*){100}")
 
 
 class TomlError(UsageError):
-    """what: the fault without its place. line: from 1; None where it is unknown."""
+    """The text is not valid TOML. what: the fault without its place. line: from 1; None where it is unknown."""
 
     def __init__(self, what: str, line: int | None) -> None:
         super().__init__(f"not TOML: {what}{'' if line is None else f' (line {line})'}")
@@ -22,7 +22,7 @@ class TomlError(UsageError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Its tables. Raises TomlError."""
+    """The tables of a TOML text. Raises TomlError."""
     import tomllib  # slow import; the bare start has no file
 
     try:

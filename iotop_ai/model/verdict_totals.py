@@ -35,7 +35,7 @@ class VerdictSpan(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long it lasted."""
+        """How long the span lasted."""
         return self.stood_ns / 1e9
 
 

@@ -64,7 +64,7 @@ class Cancelled(Exception):  # noqa: N818 - not an error: there is a newer reque
 
 
 def never() -> bool:
-    """Not cancelled."""
+    """Returns False: the default for "not cancelled"."""
     return False
 
 

@@ -46,7 +46,10 @@ _SHORT_S = 0.2
 
 
 class RingState(NamedTuple):
-    """span_s: how far back the user can look, 0 while that is not possible. size_bytes: memory of the lines."""
+    """How much of the last hour is kept.
+
+    span_s: how far back the user can look, 0 while that is not possible. size_bytes: memory of the lines.
+    """
 
     span_s: float
     size_bytes: int

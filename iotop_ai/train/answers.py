@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
 
     @classmethod
     def of(cls, found: dict[str, Any] | None) -> Verdict | None:
-        """From the recorder's object; None without one."""
+        """The verdict from the recorder's object; None without one."""
         if not found:
             return None
         return cls(
@@ -66,7 +66,7 @@ class Breakdown(NamedTuple):
 
     @classmethod
     def of(cls, status: dict[str, Any]) -> Breakdown | None:
-        """From the recorder's answer; None where the job's time is not counted yet."""
+        """The breakdown from the recorder's answer; None where the job's time is not counted yet."""
         shares = status.get("time")
         if not shares:
             return None

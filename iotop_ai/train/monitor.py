@@ -120,7 +120,7 @@ class Monitor:
         steps.mark(text)
 
     def watch(self, loader: Iterable[T]) -> steps.Watched[T]:
-        """``iotop_ai.watch``."""
+        """Same as ``iotop_ai.watch``."""
         return steps.watch(loader)
 
     def verdict(self, wait: float = ANSWER_S) -> Verdict | None:

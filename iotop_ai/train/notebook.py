@@ -137,7 +137,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def escaped(text: str) -> str:
-    """Text for HTML."""
+    """The text with HTML's special characters escaped."""
     from html import escape
 
     return escape(text, quote=True)

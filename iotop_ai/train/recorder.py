@@ -66,7 +66,7 @@ class Recorder:
 
     @property
     def pid(self) -> int:
-        """Its pid."""
+        """The recorder's pid."""
         return self._child.pid
 
     def send(self, message: Mapping[str, object]) -> None:

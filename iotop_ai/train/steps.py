@@ -110,7 +110,10 @@ def mark(text: str) -> None:
 
 
 class _Fetching(threading.local):
-    """active: this thread is within a measured fetch, so a watched loader within it does not count again."""
+    """Per-thread state of a measured fetch.
+
+    active: this thread is within a measured fetch, so a watched loader within it does not count again.
+    """
 
     active = False
 

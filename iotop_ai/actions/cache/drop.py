@@ -31,7 +31,7 @@ STAMP_BYTES = 512
 
 
 class Dropped(NamedTuple):
-    """effect: None when nothing was dropped."""
+    """The outcome of dropping caches. effect: None when nothing was dropped."""
 
     outcome: Outcome
     effect: Effect | None = None

@@ -36,7 +36,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def find_rsync() -> str:
-    """Its path; "" without one."""
+    """The path of rsync; "" if it is not installed."""
     return find_program("rsync")
 
 

@@ -23,7 +23,7 @@ _PREFIX = "IOTOP_AI_ALERT_"
 
 
 class CommandDelivery(NamedTuple):
-    """argv: by absolute path, never from the alert."""
+    """Runs a command for each alert. argv: by absolute path, never from the alert."""
 
     name: str
     argv: tuple[str, ...]

@@ -29,7 +29,9 @@ PORTS = {"no": 25, "starttls": 587, "tls": 465}
 
 
 class MailDelivery(NamedTuple):
-    """smtp: "host" or "host:port", "" for the local sendmail. tls: a key of PORTS. user: "" without a login.
+    """Sends each alert as a mail.
+
+    smtp: "host" or "host:port", "" for the local sendmail. tls: a key of PORTS. user: "" without a login.
 
     The password is read from its file for each mail, so that a new one works at once.
     """

@@ -8,7 +8,7 @@ from iotop_ai.alerts.rules import Alert
 
 
 def alert_object(alert: Alert) -> dict[str, object]:
-    """Its JSON object."""
+    """The JSON object of an alert."""
     return {
         "time": datetime.fromtimestamp(alert.wall_ns // 10**9, UTC).isoformat().replace("+00:00", "Z"),
         "host": alert.host,
@@ -25,6 +25,6 @@ def alert_object(alert: Alert) -> dict[str, object]:
 
 
 def title(alert: Alert) -> str:
-    """One line for people."""
+    """The alert in one line."""
     verdict = f" ({alert.verdict})" if alert.verdict else ""  # a test message has none
     return f"[{alert.severity}] {alert.host}: {alert.text}{verdict}"

@@ -36,12 +36,12 @@ class Delivery(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the file."""
+        """The delivery's name in the rules file."""
         ...
 
     @property
     def at_most(self) -> int:
-        """Messages an hour."""
+        """The largest number of messages per hour."""
         ...
 
     def send(self, alert: Alert, stop: threading.Event) -> None:

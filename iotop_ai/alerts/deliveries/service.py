@@ -22,7 +22,7 @@ def is_installed() -> bool:
 
 
 class ServiceDelivery(NamedTuple):
-    """url: in apprise's form, as "tgram://token/chat"."""
+    """Sends each alert to a service by apprise. url: in apprise's form, as "tgram://token/chat"."""
 
     name: str
     url: str

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0."""
+    """List, print or write assets; returns 0."""
     if args.action == "list":
         for asset in ASSETS:
             print(f"{asset.name:24} {asset.text}; {asset.place}")

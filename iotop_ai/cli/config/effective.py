@@ -16,7 +16,10 @@ from iotop_ai.model.settings import Settings
 
 
 class Effective(NamedTuple):
-    """origins: by a setting's name, "flag", "environment VARIABLE", "FILE:LINE" or "default"."""
+    """The settings in force, and where each comes from.
+
+    origins: by a setting's name, "flag", "environment VARIABLE", "FILE:LINE" or "default".
+    """
 
     settings: Settings
     origins: Mapping[str, str]

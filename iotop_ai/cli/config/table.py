@@ -82,7 +82,7 @@ def duration_between(low: float, high: float) -> Callable[[object], float]:
 
 
 def number_between(low: float, high: float) -> Callable[[object], float]:
-    """A reader of a number."""
+    """A function that reads a number within limits."""
 
     def read(value: object) -> float:
         try:

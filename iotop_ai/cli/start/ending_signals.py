@@ -36,7 +36,7 @@ class EndingSignals:
         self._number: int | None = None
 
     def install(self) -> None:
-        """Replace the handlers."""
+        """Replace the handlers of the signals that end the program."""
         signal.signal(signal.SIGALRM, self._end_by_force)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._note)

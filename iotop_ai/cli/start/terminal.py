@@ -15,7 +15,10 @@ LIGHT_BACKGROUNDS = ("7", "15")
 
 
 class Terminal(NamedTuple):
-    """theme: a name of present.text.theme. colours: 2**24, 256, 16 or 0. ascii_only: only ASCII glyphs."""
+    """What the terminal can show.
+
+    theme: a name of present.text.theme. colours: 2**24, 256, 16 or 0. ascii_only: only ASCII glyphs.
+    """
 
     theme: str
     colours: int

@@ -72,7 +72,7 @@ class HealthHistory:
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
+        """The folder of the histories."""
         from pathlib import Path
 
         return Path(self._place)

@@ -9,7 +9,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class SystemCall(NamedTuple):
-    """waits_on: how its arguments tell what it waits for.
+    """A system call in which a thread may wait. waits_on: how its arguments tell what it waits for.
 
     "fd": a descriptor in argument 0; "poll", "select", "epoll": several; "futex", "timer", "file" (a path): none, since
     the call itself says it; "-": elsewhere.

@@ -39,7 +39,9 @@ class _Thread:
 
 
 class Census(NamedTuple):
-    """threads: ids of the threads that moved lately, the latest first. pin: the pin-memory thread, 0 without one.
+    """Tasks of a job that moved lately.
+
+    threads: ids of the threads that moved lately, the latest first. pin: the pin-memory thread, 0 without one.
 
     autograd: of ``threads``, those of a backward pass.
     """

@@ -214,11 +214,11 @@ class TimeAccountant:
         return out
 
     def file_waits(self) -> dict[ProcessKey, int]:
-        """As in JobTable."""
+        """The field ``file_waits`` of JobTable."""
         return {key: int(state.file_ms) for key, state in self._states.items() if state.file_ms is not None}
 
     def forget(self) -> None:
-        """There is no job."""
+        """Forget all jobs: there is none now."""
         if self._states:
             self._states, self._gpus, self._inherited = {}, _GpuMoments(), _Inherited()
 

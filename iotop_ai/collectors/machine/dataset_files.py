@@ -184,7 +184,7 @@ class Sample:
         self.paths: list[tuple[str, int]] = []
 
     def take(self, path: str, size: int) -> None:
-        """Offer a file."""
+        """Add a file to the sample, or leave it out."""
         self._seen += 1
         if len(self.paths) < self._most:
             self.paths.append((path, size))

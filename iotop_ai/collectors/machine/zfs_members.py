@@ -23,7 +23,10 @@ def parse_udev(raw: bytes) -> str:
 
 
 class ZfsMembers:
-    """pools: pool by device number ("8:1"); a new mapping when the content changes."""
+    """Finds the disks of ZFS pools on a thread of its own.
+
+    pools: pool by device number ("8:1"); a new mapping when the content changes.
+    """
 
     def __init__(self, root: Root) -> None:
         self._root = root

@@ -102,7 +102,7 @@ def read_stat_once(root: Root, pid: int) -> bytes | OSError:
 
 
 def open_kept(root: Root, relative: str, size: int) -> KeptFile | OSError:
-    """A kept file or the error."""
+    """Open a file to be kept; returns it, or the error."""
     try:
         return root.keep(relative, size)
     except OSError as error:

@@ -181,7 +181,7 @@ class DetailReader:
 
 
 class _FdInfo(NamedTuple):
-    """mode: r, w, rw, "" unknown. mount: its mnt_id."""
+    """The content of /proc/PID/fdinfo/N. mode: r, w, rw, "" unknown. mount: its mnt_id."""
 
     mode: str
     position: int | None

@@ -10,7 +10,10 @@ from iotop_ai.collectors.process.exit_codes import ExitWatch
 
 
 class KnownExits:
-    """codes: exit code, or minus the signal, by pid: of zombies, and of all that exit where the kernel reports it."""
+    """Exit codes of processes that have exited and are still listed.
+
+    codes: exit code, or minus the signal, by pid: of zombies, and of all that exit where the kernel reports it.
+    """
 
     def __init__(self) -> None:
         self.codes: dict[int, int] = {}

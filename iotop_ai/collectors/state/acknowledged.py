@@ -37,7 +37,7 @@ class Acknowledged:
 
     @property
     def path(self) -> Path:
-        """Path of the file."""
+        """The path of the file."""
         from pathlib import Path
 
         return Path(self._file)

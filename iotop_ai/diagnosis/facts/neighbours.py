@@ -106,7 +106,7 @@ class CoreUse(NamedTuple):
 
     @property
     def others(self) -> float:
-        """By other programs."""
+        """Use by other programs."""
         return self.used - self.own
 
 

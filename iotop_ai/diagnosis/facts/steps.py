@@ -13,7 +13,9 @@ from iotop_ai.model.process.records import ProcessKey
 
 
 class JobSteps(NamedTuple):
-    """ranks: the reporting processes with their rates, by rank. seen_ratio: share of time without data, seen from
+    """The steps that a job's processes report.
+
+    ranks: the reporting processes with their rates, by rank. seen_ratio: share of time without data, seen from
     outside; None where it is not counted.
     """
 

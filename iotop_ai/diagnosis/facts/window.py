@@ -139,7 +139,7 @@ def both(*conditions: Flags) -> Flags:
 
 
 def either(*conditions: Flags) -> Flags:
-    """True where any is true."""
+    """True in each sample in which any of the flags is true."""
     return tuple(map(any, zip(*conditions, strict=True)))
 
 

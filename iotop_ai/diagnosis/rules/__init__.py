@@ -1,4 +1,4 @@
-"""The rules, one file a family."""
+"""The rules, one file per family."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The length of the run."""
         return (self.end_ns - self.begin_ns) / 1e9
 
 
@@ -133,7 +133,7 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
 
 
 def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
-    """From the first to the last mark that both runs have; None with fewer than two."""
+    """The time from the first to the last mark that both runs have; None with fewer than two."""
     found = []
     for story in (before, after):
         marks: dict[str, int] = {}

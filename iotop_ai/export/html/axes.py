@@ -24,7 +24,7 @@ class TimeAxis(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Its length; at least a second."""
+        """The length of the axis; at least a second."""
         return max(1.0, (self.end_ns - self.begin_ns) / 1e9)
 
     @property

@@ -58,7 +58,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """By time lost as the verdict, then by time lost, then by duration; () when nothing was judged.
+        """The findings, sorted by time lost as the verdict, by time lost, by duration; () when nothing was judged.
 
         A state without a loss that was shorter than a window only led over to another verdict: it is left out, unless
         there is nothing else.

@@ -70,7 +70,7 @@ def _alert(one: FleetAlert) -> Object:
 
 
 def _time(seconds: Sequence[float] | None) -> Object | None:
-    """Shares that add up to 1."""
+    """The shares of time by name, which add up to 1; None when unknown."""
     whole = sum(seconds or ())
     return dict(zip(SHARES, (value / whole for value in seconds), strict=True)) if seconds and whole else None
 

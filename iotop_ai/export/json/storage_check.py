@@ -62,7 +62,7 @@ def _forecast_object(found: Forecast | None) -> Object | None:
 
 
 def result_object(one: Measured) -> Object:
-    """One measurement."""
+    """One measurement as a JSON object."""
     latency = None if one.latency is None else one.latency._asdict()
     return {**one._asdict(), "bytes_per_s": one.bytes_per_s, "ops_per_s": one.ops_per_s, "latency": latency}
 

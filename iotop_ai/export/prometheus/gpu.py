@@ -19,7 +19,7 @@ COUNTED = {
 
 
 def gpu_families(frame: Frame) -> list[Family]:
-    """Every GPU that answers."""
+    """The families of every GPU that answers."""
     table = frame.snapshot.gpu.value or {}
     states = [(uuid, reading.value) for uuid, reading in table.items() if reading.value is not None][:MOST_GPUS]
     rates, details = frame.sample.gpu.value or {}, frame.snapshot.gpu_slow.value or {}

@@ -44,7 +44,7 @@ class StoryBuilder:
         self._gaps: list[Gap] = []
 
     def add(self, item: RunItem) -> None:
-        """Take an item in."""
+        """Add a Frame or a judged span."""
         if isinstance(item, JudgedSpan):
             self.diagnosis.join(item.totals)
             self._add_events(item.events)

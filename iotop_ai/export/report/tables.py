@@ -31,7 +31,9 @@ _BUSY_BYTES = 1 << 20
 
 
 class ReportTable(NamedTuple):
-    """texts: how many of the first columns hold text and are left-aligned; the others are right-aligned figures.
+    """A table of the report.
+
+    texts: how many of the first columns hold text and are left-aligned; the others are right-aligned figures.
 
     note: a sentence below it. bad: the rows to mark. drop: columns that a narrow page leaves out, these first.
     """
@@ -89,7 +91,7 @@ def key_device(story: Story) -> DeviceStory | None:
 
 
 def jobs_table(story: Story, price: Price | None) -> ReportTable:
-    """A row a job."""
+    """One row per job."""
     rows = [_job_row(job, price) for job in story.jobs[:MOST_JOBS]]
     columns = (
         "job",
@@ -144,7 +146,7 @@ def share_table(job: JobStory, price: Price | None) -> ReportTable:
 
 
 def _stat(stat: Stat | None, text: Callable[[float], str]) -> tuple[str, str, str]:
-    """Mean, CV and peak."""
+    """Mean, coefficient of variation and peak."""
     if stat is None:
         return UNDEFINED, UNDEFINED, UNDEFINED
     return text(stat.mean), UNDEFINED if stat.cv is None else figure(stat.cv), text(stat.peak)
@@ -193,7 +195,7 @@ def device_words(one: DeviceStory) -> str:
 
 
 def gpu_table(story: Story) -> ReportTable:
-    """A row a GPU."""
+    """One row per GPU."""
     columns = (
         *("GPU", "name", "busy %", "CV", "idle for", "SM %", "memory", "peak", "of", "C", "peak", "W", "peak"),
         *("SM MHz", "energy", "throttled"),
@@ -265,14 +267,14 @@ def health_table(story: Story) -> ReportTable:
 
 
 def event_table(story: Story) -> ReportTable:
-    """Marks and what happened."""
+    """One row per mark or event."""
     rows = tuple((moment(story, one.wall_ns), one.kind.replace("_", " "), one.text) for one in story.events)
     note = f"{story.more_events} more events." if story.more_events else ""
     return ReportTable("Marks and events", ("time", "kind", "text"), rows, 3, note)
 
 
 def gap_table(story: Story) -> ReportTable:
-    """Times without data."""
+    """One row per gap in the data."""
     rows = tuple(
         (moment(story, one.begin_ns), duration((one.end_ns - one.begin_ns) / 1e9), one.text) for one in story.gaps
     )

@@ -14,7 +14,7 @@ NOT_COUNTED = "where its time went was not recorded"
 
 
 def title(story: Story) -> str:
-    """Host and time."""
+    """The report's title: host and time."""
     return f"{story.machine.host.name}, {clock(story.begin_ns, pattern='%Y-%m-%d %H:%M:%S')} for {length(story)}"
 
 

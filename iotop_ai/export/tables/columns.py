@@ -18,7 +18,10 @@ _IOSTAT_UNITS = {"B/s": "KiB/s", "B": "KiB", "ratio": "%"}
 
 
 class Column(NamedTuple):
-    """kind: time (Unix ns), text, real, int, bool. key: the JSON key if it differs from the name."""
+    """A column of a table.
+
+    kind: time (Unix ns), text, real, int, bool. key: the JSON key if it differs from the name.
+    """
 
     name: str
     kind: str
@@ -33,7 +36,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """rows: the rows of one Frame, each as long as ``columns``."""
+    """A table and its rows. rows: the rows of one Frame, each as long as ``columns``."""
 
     name: str
     columns: tuple[Column, ...]

@@ -60,7 +60,7 @@ class DeviceBaseline(NamedTuple):
 
 
 def middle_ms(place: int) -> float:
-    """The middle of a bin."""
+    """The middle of a bin in ms."""
     place = min(max(place, 0), len(BOUNDS_NS) - 2)
     return (BOUNDS_NS[place] + BOUNDS_NS[place + 1]) / 2e6
 

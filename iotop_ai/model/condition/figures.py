@@ -144,7 +144,7 @@ def _jobs(frame: Frame) -> Table:
 
 
 def _named(field: str) -> Callable[[Frame], Table]:
-    """Rates by name."""
+    """The rates of a table by name."""
 
     def found(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)

@@ -55,7 +55,7 @@ class ConditionOverRun:
         return bool(self._held or self._sums)
 
     def add(self, frame: Frame) -> None:
-        """Take a Frame in."""
+        """Add a Frame."""
         self._add_means(frame)
         self._add_failed(frame)
         found = {i: watch.add(frame) for i, watch in self._held.items()}

@@ -34,7 +34,7 @@ class ClauseWatch:
         self._was_known = False
 
     def add(self, frame: Frame) -> Seen:
-        """Take a Frame in.
+        """Add a Frame.
 
         A hold ends at a gap, an unknown value or its object's end; it goes on for an object that was not read again.
         Met is unknown where every value is, and False where the objects whose values were known have ended.

@@ -128,7 +128,7 @@ class FleetJob(NamedTuple):
 
     @property
     def gpus(self) -> int | None:
-        """GPUs on all machines."""
+        """The job's number of GPUs on all machines."""
         found = summed(part.gpus for part in self.parts)
         return None if found is None else int(found)
 

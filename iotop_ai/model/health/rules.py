@@ -49,7 +49,10 @@ Check = Callable[[SmartState], tuple[str, ...]]
 
 
 class Rule(NamedTuple):
-    """id: stable. threshold: as text, with its number. says: the clauses that apply to a state, () for none."""
+    """A rule about a disk's health.
+
+    id: stable. threshold: as text, with its number. says: the clauses that apply to a state, () for none.
+    """
 
     id: str
     severity: str

@@ -70,7 +70,10 @@ class Cgroup(NamedTuple):
 
 
 class CgroupTable(NamedTuple):
-    """groups: by path. jobs: the path of each job that has a cgroup of its own, not the root's."""
+    """The cgroups of the jobs.
+
+    groups: by path. jobs: the path of each job that has a cgroup of its own, not the root's.
+    """
 
     groups: Mapping[str, Cgroup] = {}
     jobs: Mapping[ProcessKey, str] = {}

@@ -215,7 +215,7 @@ def _first_ranks(found: _Found) -> set[ProcessKey]:
 
 
 def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) -> str:
-    """See Rank.worker_kind."""
+    """The value of Rank.worker_kind."""
     tree, several = found.tree, list(workers)
     if not several:
         return ""

@@ -36,7 +36,7 @@ class Split(NamedTuple):
 
     @property
     def whole(self) -> float:
-        """All looks of this part."""
+        """The sum of all looks of this part."""
         return self.disk + self.network + self.cpu + self.other
 
 

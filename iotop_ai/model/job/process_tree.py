@@ -49,7 +49,7 @@ class CandidateTree:
         return self.looks.get(key, NOTHING_SEEN)
 
     def parent(self, key: ProcessKey) -> ProcessKey | None:
-        """Its parent; None when that is not listed."""
+        """The parent process; None when it is not listed."""
         return self.by_pid.get(self.stat[key].ppid)
 
     def above(self, key: ProcessKey) -> list[ProcessKey]:

@@ -129,7 +129,7 @@ class TaskCounts(NamedTuple):
 
     @property
     def looks(self) -> int:
-        """All looks."""
+        """The sum of all looks."""
         return self.disk + self.running + self.queue + self.net + self.other + self.hidden
 
 

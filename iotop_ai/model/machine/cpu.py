@@ -61,7 +61,7 @@ UNKNOWN_CORE = CoreRates(None, None, None, None, None)
 
 
 class CpuRates(NamedTuple):
-    """all: mean over cores. busiest: the busiest core's number, None when unknown."""
+    """CPU use between two readings. all: mean over cores. busiest: the busiest core's number, None when unknown."""
 
     all: CoreRates
     cores: Mapping[int, CoreRates]

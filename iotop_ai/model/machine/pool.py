@@ -58,7 +58,10 @@ class BtrfsErrors(NamedTuple):
 
 
 class PoolTable(NamedTuple):
-    """arc: None without ZFS. zfs: by pool; btrfs: by UUID; lustre: by client ("scratch-ffff8800")."""
+    """The pools of filesystems that span disks or servers.
+
+    arc: None without ZFS. zfs: by pool; btrfs: by UUID; lustre: by client ("scratch-ffff8800").
+    """
 
     arc: ArcCounters | None = None
     zfs: Mapping[str, Moved] = {}

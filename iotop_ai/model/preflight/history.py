@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Now over then."""
+        """The newest figure over the earlier one."""
         return self.now / self.then
 
 

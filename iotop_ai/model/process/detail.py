@@ -32,7 +32,7 @@ class ThreadDetail(NamedTuple):
 
 
 class ThreadTable(NamedTuple):
-    """threads: those with the lowest ids. number: of all."""
+    """The threads of a process. threads: those with the lowest ids. number: of all."""
 
     threads: tuple[ThreadDetail, ...]
     number: int
@@ -54,7 +54,9 @@ class OpenFile(NamedTuple):
 
 
 class OpenFiles(NamedTuple):
-    """files: by path. others: number of the remaining descriptors by kind ("pipe", "socket", "eventfd").
+    """The open files of a process.
+
+    files: by path. others: number of the remaining descriptors by kind ("pipe", "socket", "eventfd").
 
     number: descriptors that were looked at. more: whether it has more than these.
     """
@@ -76,7 +78,10 @@ class Socket(NamedTuple):
 
 
 class Sockets(NamedTuple):
-    """sockets: of TCP, UDP and Unix domain. hidden: open sockets that the tables of our namespace lack."""
+    """The sockets of a process.
+
+    sockets: of TCP, UDP and Unix domain. hidden: open sockets that the tables of our namespace lack.
+    """
 
     sockets: tuple[Socket, ...]
     hidden: int = 0
@@ -117,7 +122,10 @@ class CgroupDetail(NamedTuple):
 
 
 class ProcessDetail(NamedTuple):
-    """environ: (name, value) as the program was started, secrets replaced."""
+    """One process in detail, for its own screen.
+
+    environ: (name, value) as the program was started, secrets replaced.
+    """
 
     key: ProcessKey
     identity: Reading[ProcessIdentity] = Reading()

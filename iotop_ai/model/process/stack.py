@@ -47,7 +47,10 @@ class ThreadCode(NamedTuple):
 
 
 class PythonCode(NamedTuple):
-    """threads: the main thread first, then by looks. looks: the most at one thread."""
+    """The lines of Python at which a process's threads are.
+
+    threads: the main thread first, then by looks. looks: the most at one thread.
+    """
 
     threads: tuple[ThreadCode, ...]
     looks: int

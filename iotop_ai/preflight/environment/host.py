@@ -129,7 +129,7 @@ def count_nvidia(root: Root) -> int:
 
 
 def read_terminal(environ: Mapping[str, str]) -> Terminal:
-    """Of standard output."""
+    """The terminal of standard output."""
     out = sys.stdout
     tty = out is not None and out.isatty()
     columns = rows = 0

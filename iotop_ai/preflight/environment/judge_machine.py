@@ -22,7 +22,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_machine(snapshot: Snapshot, facts: HostFacts) -> list[Check]:
-    """Swap, disks, clocks."""
+    """The checks of swap, disks and clocks."""
     return [_swap(snapshot), *_disks(snapshot), *_frequency(facts), *_clock_source(facts)]
 
 

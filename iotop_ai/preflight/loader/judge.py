@@ -189,7 +189,7 @@ def _signal_of(one: Stuck) -> int:
 
 
 def signal_name(number: int) -> str:
-    """ "SIGKILL"."""
+    """The name of a signal: "SIGKILL"."""
     try:
         return signal.Signals(number).name
     except ValueError:

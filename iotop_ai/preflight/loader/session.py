@@ -36,7 +36,9 @@ _SOURCE = Path(__file__).with_name("run_child.py")
 
 
 class Request(NamedTuple):
-    """module, factory: of MODULE:FACTORY. folder: the user's current one, searched first. seconds: of steady reading.
+    """What the child is asked to run.
+
+    module, factory: of MODULE:FACTORY. folder: the user's current one, searched first. seconds: of steady reading.
 
     timeout_s: without a batch, after which a configuration hangs. once: only one epoch.
     """

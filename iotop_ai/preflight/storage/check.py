@@ -126,7 +126,7 @@ class StorageCheck:
 
 
 def parse_line(line: dict[str, Any]) -> News:
-    """One line of the child."""
+    """What one line of the child reports."""
     kind = line.pop("news")
     if kind == "progress":
         phase = Phase(*(line[name] for name in Phase._fields))

@@ -36,7 +36,7 @@ class Lines:
         self._lock = threading.Lock()
 
     def put(self, news: str, **fields: Any) -> None:
-        """One line."""
+        """Write one line to the parent."""
         raw = json.dumps({"news": news, **fields}).encode() + b"\n"
         try:
             with self._lock:

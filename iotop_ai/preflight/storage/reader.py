@@ -245,7 +245,7 @@ class Blocks:
         return self._read(buffer, number % self._blocks * self._block)
 
     def random(self, buffer: mmap.mmap, number: int) -> int:
-        """A block anywhere."""
+        """Read a block at a random place."""
         return self._read(buffer, self._random.below(self._blocks, number) * self._block)
 
     def _read(self, buffer: mmap.mmap, offset: int) -> int:
@@ -268,7 +268,7 @@ class Slots:
         self._flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """One small file."""
+        """Read one small file."""
         offset = self._random.below(self._slots, number) * self._size
         handle = os.open(self._name, self._flags, dir_fd=self._folder)
         try:

@@ -48,7 +48,7 @@ def ceilings(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
 
 
 def settings(frame: Frame, device: BlockDevice) -> list[Field]:
-    """Its queue settings, transport and stack; without the fields that the kernel does not provide."""
+    """The device's queue settings, transport and stack; without the fields that the kernel does not provide."""
     info = device.info
     if info is None:
         return []

@@ -83,7 +83,10 @@ def _await_of(kind: str) -> Value:
 
 
 class AwaitLimits(NamedTuple):
-    """hot_ms: read awaits above it are drawn as hot. typical_ms: the level in the chart. None: unknown."""
+    """Levels of read await in the graphs.
+
+    hot_ms: read awaits above it are drawn as hot. typical_ms: the level in the chart. None: unknown.
+    """
 
     hot_ms: float | None = None
     typical_ms: float | None = None

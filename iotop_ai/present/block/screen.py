@@ -152,7 +152,7 @@ def _processes_tab(
 def _facts_tab(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """Its stack, its peaks and settings, every filesystem on it."""
+    """The device's stack, its peaks and settings, and every filesystem on it."""
     table = device_rows(frame, view, width, "now", _stack(frame, view, device))
     peaks, fields = field_rows(ceilings(frame, view, device), width), field_rows(settings(frame, device), width)
     out = [*table, *([rule(width, "peaks"), *peaks] if peaks else [])]

@@ -1,4 +1,4 @@
-"""The jobs of a fleet: a row a job, the largest loss first, and the parts of the one under the cursor."""
+"""The jobs of a fleet: one row per job, the largest loss first, and the parts of the one under the cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fleet's screen: the summary, a row a machine, and the machine under the cursor over the last hour."""
+"""The fleet's screen: the summary, one row per machine, and the machine under the cursor over the last hour."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def places(width: int) -> tuple[ColumnSlot, ...]:
 
 
 def machine_row(one: FleetMachine, width: int, *, marked: bool) -> Line:
-    """One machine."""
+    """The row of one machine."""
     return _row(one, width, marked)
 
 

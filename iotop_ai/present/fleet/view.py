@@ -23,7 +23,9 @@ class History(NamedTuple):
 
 
 class FleetView(NamedTuple):
-    """view: pattern, cursor (a machine's name), scroll, order, mode and message. server: its address.
+    """The user's choices on the fleet's screens.
+
+    view: pattern, cursor (a machine's name), scroll, order, mode and message. server: its address.
 
     trouble: why the newest refresh failed, "" where it did not. age_s: since the newest answer. job: the name of the
     job under the cursor of the list of jobs.

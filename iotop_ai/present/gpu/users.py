@@ -46,7 +46,7 @@ def _job_name(frame: Frame, key: ProcessKey, info: ProcessInfo) -> str:
 
 @cached_per_item(lambda state: state.uuid)
 def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] | None:
-    """Its processes, the one with most memory first; None when NVML does not list them."""
+    """The GPU's processes, the one with most memory first; None when NVML does not list them."""
     if state.processes is None:
         return None
     by_pid = _by_pid(frame, view)

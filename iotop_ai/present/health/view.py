@@ -50,7 +50,7 @@ class DiskRow(NamedTuple):
 
     @property
     def state(self) -> SmartState | None:
-        """Its last answer, also from before it went to sleep; None without any."""
+        """The disk's last answer, also from before it went to sleep; None without any."""
         return None if self.reading is None else self.reading.value
 
 

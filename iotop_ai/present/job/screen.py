@@ -255,7 +255,7 @@ def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
 
 
 def _clock(milliseconds: int) -> str:
-    """h:mm:ss."""
+    """A duration as h:mm:ss."""
     minutes, seconds = divmod(round(milliseconds / 1000), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 

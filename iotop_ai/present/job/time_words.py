@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words: "data: disk"."""
+        """The share in words: "data: disk"."""
         return _NAMES.get(self.share, self.share)
 
     @property

@@ -96,7 +96,7 @@ def evicted_text(done: Evicted) -> str:
 
 
 def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list[str]:
-    """The files that could not be examined, a sentence a line; [] without any."""
+    """The files that could not be examined, one sentence per line; [] without any."""
     out = []
     if unknown:
         owner = "their owner" if unknown > 1 else "its owner"
@@ -116,7 +116,7 @@ def fits_in_memory(dataset: Cached, room_bytes: int | None) -> bool | None:
 
 
 def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
-    """The dataset and the available memory, a sentence a line."""
+    """The dataset and the available memory, one sentence per line."""
     share = dataset.resident_ratio
     out = [f"{plain(dataset.top)}: {plural(dataset.files, 'file')}, {amount(dataset.size_bytes)}"]
     if share is not None:

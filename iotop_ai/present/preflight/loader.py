@@ -194,5 +194,5 @@ def failure_lines(run: Run) -> list[str]:
 
 
 def progress_text(place: str, batches: int) -> str:
-    """ "2/4, 120 batches"."""
+    """The progress of a sweep: "2/4, 120 batches"."""
     return f"configuration {place}, {plural(batches, 'batch').replace('batchs', 'batches')}"

@@ -29,7 +29,7 @@ def code_text(code: PythonCode) -> str:
 
 
 def place_text(frame: StackFrame) -> str:
-    """ "train.py:88"."""
+    """A place in the code: "train.py:88"."""
     name = plain(frame.file.rsplit("/", 1)[-1])
     return f"{name}:{frame.line}" if frame.line else name
 

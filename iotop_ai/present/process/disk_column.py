@@ -18,7 +18,10 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 
 
 class _Disks(NamedTuple):
-    """only: the one disk that moved a byte, "" without one. by_pid: the disk of a job's files, by its processes."""
+    """The disks that the column names.
+
+    only: the one disk that moved a byte, "" without one. by_pid: the disk of a job's files, by its processes.
+    """
 
     only: str
     by_pid: Mapping[int, str]

@@ -186,7 +186,10 @@ def _tokens(text: str) -> list[str]:
 
 
 class _Parser:
-    """either: both or both ...; both: one and one ...; one: not one, (either), field op value, a word."""
+    """Parses a filter by recursive descent.
+
+    either: both or both ...; both: one and one ...; one: not one, (either), field op value, a word.
+    """
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens

@@ -21,7 +21,9 @@ Owner = tuple[str, str]
 
 
 class GroupStats(NamedTuple):
-    """state: the one that matters most, "?" where none is readable; in_state: how many are in it.
+    """Aggregate stat of a process group.
+
+    state: the one that matters most, "?" where none is readable; in_state: how many are in it.
 
     known: sums of (threads, resident pages) over the readable members; None without any.
     """

@@ -47,7 +47,7 @@ _Block = list[list[Cell]]
 
 
 class _Page(NamedTuple):
-    """rows: below the title. about: its content in the words of the hint on the page before."""
+    """A page of the help. rows: below the title. about: its content in the words of the hint on the page before."""
 
     rows: list[Line]
     about: str

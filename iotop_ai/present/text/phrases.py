@@ -11,17 +11,17 @@ SEMI, COMMA = Span("; "), Span(", ")
 
 
 def plain(text: str) -> Span:
-    """Words."""
+    """A span of plain words."""
     return Span(text)
 
 
 def strong(text: str) -> Span:
-    """Figures and names."""
+    """A span of figures and names."""
     return Span(text, "strong")
 
 
 def bad(text: str) -> Span:
-    """The culprit."""
+    """A span that names the culprit."""
     return Span(text, "bad")
 
 

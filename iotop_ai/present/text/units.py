@@ -162,7 +162,7 @@ def amount(bytes_: float | None) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """ "1 file", "3 files"."""
+    """A number with its noun: "1 file", "3 files"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -28,7 +28,9 @@ _WRITES = ("checkpoint_write",)
 
 
 class Culprit(NamedTuple):
-    """hue: "bad" or "warn", "" when nothing is named. disk_hue: of the disk, which a second finding may name.
+    """The disk, GPU or process that the verdict names.
+
+    hue: "bad" or "warn", "" when nothing is named. disk_hue: of the disk, which a second finding may name.
 
     disk: kernel name. mount: of a full or a slow filesystem. gpus: UUIDs. gpu_cell, process_cell: the column that shows
     why. pids: of processes. worker_state: "run" where the job's workers compute. cores, memory: whether the host's are

@@ -13,7 +13,10 @@ _MONTHS = 12
 
 
 class DateOrder(NamedTuple):
-    """day_first: 21/11/2026, not 11/21/2026. assumed: why, where the dates themselves leave it open, else ""."""
+    """Whether a log writes the day or the month first.
+
+    day_first: 21/11/2026, not 11/21/2026. assumed: why, where the dates themselves leave it open, else "".
+    """
 
     day_first: bool
     assumed: str

@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class _Spacing(NamedTuple):
-    """gpus: rows in a round. limit_ns: a larger step of time ends a round."""
+    """How the rounds of a log are told apart. gpus: rows in a round. limit_ns: a larger step of time ends a round."""
 
     gpus: int
     limit_ns: int

@@ -64,7 +64,10 @@ class StepPoint(NamedTuple):
 
 
 class StepLog(NamedTuple):
-    """kind: PRINTED, STATE or EVENTS. points: in the log's order. per_s: steps per second, None if not in the log."""
+    """A training log's steps.
+
+    kind: PRINTED, STATE or EVENTS. points: in the log's order. per_s: steps per second, None if not in the log.
+    """
 
     kind: str
     points: tuple[StepPoint, ...]

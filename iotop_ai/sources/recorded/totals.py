@@ -154,7 +154,7 @@ class _Reader:
         self._times = times
 
     def contents(self, block: ShownBlock, depth: Depth) -> BlockContents:
-        """What a block holds."""
+        """The totals, keyframe or Snapshots of a block."""
         part = self._parts[block.part]
         found, anchor = block_contents(part, block.block, depth), self._times.anchor(part, block.block)
         if anchor is None:

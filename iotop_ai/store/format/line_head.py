@@ -32,7 +32,10 @@ _BACK = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
 
 
 class LineHead(NamedTuple):
-    """kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow the kind. pre: of the pre-roll."""
+    """The first fields of a line, read without decoding the rest.
+
+    kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow the kind. pre: of the pre-roll.
+    """
 
     kind: str
     at_ns: int | None

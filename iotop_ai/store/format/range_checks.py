@@ -42,7 +42,7 @@ def _check_processes(table: ProcessTable) -> None:
 
 
 def check_sample(sample: Sample) -> None:
-    """Check times."""
+    """Raise an error for a Sample with an impossible time."""
     check_times(sample.at_ns, sample.wall_ns)
 
 

@@ -24,7 +24,9 @@ class Depth(Enum):
 
 
 class BlockContents(NamedTuple):
-    """totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without fold states.
+    """What a block of a recording holds.
+
+    totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without fold states.
 
     events: all of the block, also those that a Snapshot has; () at depth TOTALS.
     """

@@ -46,7 +46,7 @@ class Sink(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
+        """Bytes written so far."""
         ...
 
     def write(self, data: bytes) -> None:
@@ -82,7 +82,9 @@ class Rotation(NamedTuple):
 
 
 class RecorderState(NamedTuple):
-    """dropped: Snapshots lost so far. dropped_events: events lost with them. trouble: why nothing is written now, ""
+    """How the writing of a recording goes.
+
+    dropped: Snapshots lost so far. dropped_events: events lost with them. trouble: why nothing is written now, ""
     without an error."""
 
     path: str

@@ -46,5 +46,5 @@ class Retries:
         return pause_s
 
     def worked(self) -> None:
-        """Count a success."""
+        """Forget the failures after a success."""
         self._failures, self._next_ns = 0, 0

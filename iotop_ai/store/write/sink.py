@@ -169,7 +169,7 @@ class PipeSink:
         """Nothing to sync."""
 
     def free_bytes(self) -> int | None:
-        """Unlimited."""
+        """None: a pipe has no limit."""
         return None
 
     def beside(self) -> None:

@@ -71,7 +71,7 @@ class TrainingSession:
         self._written_verdict = None
 
     def waiting(self) -> None:
-        """From now on the loop waits for its next batch: a step, or other work between two steps, has ended."""
+        """Note that the loop waits for its next batch: a step, or other work between two steps, has ended."""
         self._since, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
 
     def not_waiting(self) -> None:

@@ -15,7 +15,10 @@ from iotop_ai.tui.threads.storage_check import CheckEnded, CheckStep, CheckThrea
 
 
 class CheckScreen(DialogScreen):
-    """path: proposed. note: takes a text for the recording. Closing it stops a running check."""
+    """Measures storage and shows the result.
+
+    path: proposed. note: takes a text for the recording. Closing it stops a running check.
+    """
 
     seconds = SECONDS
     takes_paste = True

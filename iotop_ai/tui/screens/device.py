@@ -21,7 +21,7 @@ from iotop_ai.tui.widgets.lines import RowClicked
 
 
 class DeviceScreen(DetailScreen):
-    """device: kernel name of the block device that it shows."""
+    """The screen of one disk. device: kernel name of the block device that it shows."""
 
     BINDINGS = DEVICE_KEYS
     ACTIONS = SCREENS["device"]

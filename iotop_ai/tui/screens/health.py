@@ -100,7 +100,7 @@ class HealthScreen(LiveScreen):
         self.draw()
 
     def answer(self, text: str) -> None:
-        """Answer a key."""
+        """Show a short answer to a key."""
         self.main.change(text)
         self.draw()
 

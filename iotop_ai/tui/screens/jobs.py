@@ -15,7 +15,7 @@ from iotop_ai.tui.widgets.lines import RowClicked
 
 
 class JobsScreen(DetailScreen):
-    """cursor: pid of the job whose row is marked."""
+    """The screen of all jobs. cursor: pid of the job whose row is marked."""
 
     BINDINGS = JOBS_KEYS
     ACTIONS = SCREENS["jobs"]
@@ -29,7 +29,7 @@ class JobsScreen(DetailScreen):
         self.cursor = cursor
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """Every job."""
+        """The rows of every job."""
         return jobs_screen_rows(self.main.frame, self.main.view, width, height, self.cursor)
 
     def _pids(self) -> list[int]:

@@ -26,7 +26,7 @@ WHOLE_NS = 10_000_000_000
 
 
 class ProcessDetailScreen(DetailScreen):
-    """key: the process that it shows."""
+    """The screen of one process. key: the process that it shows."""
 
     BINDINGS = PROCESS_KEYS
     ACTIONS = SCREENS["process"]
@@ -60,7 +60,7 @@ class ProcessDetailScreen(DetailScreen):
         return self.main.view.not_live or ("not available in a replay" if self._machine.root is None else "")
 
     def on_mount(self) -> None:
-        """Begin to read."""
+        """Begin to read the process."""
         self._read()
 
     def on_unmount(self) -> None:

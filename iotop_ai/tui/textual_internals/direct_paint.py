@@ -31,7 +31,7 @@ class PaintedPanel(Protocol):
     """What the painter needs of a panel."""
 
     def visible_region(self) -> Region | None:
-        """Its region on the terminal; None unless all of it is visible."""
+        """The widget's region on the terminal; None unless all of it is visible."""
         ...
 
     def collect_changes(self, cell_diff: CellDiff, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:

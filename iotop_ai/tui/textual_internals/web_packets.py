@@ -24,7 +24,10 @@ class MessageError(Exception):
 
 
 class Packet(NamedTuple):
-    """letter: "D" for typed or painted data, "M" for a message about the screen."""
+    """A packet between the web driver and the page.
+
+    letter: "D" for typed or painted data, "M" for a message about the screen.
+    """
 
     letter: bytes
     payload: bytes

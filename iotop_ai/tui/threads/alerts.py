@@ -31,7 +31,9 @@ class AlertsChanged(Message):
 
 
 class LiveAlerts:
-    """begin: reads the rules and starts their deliveries, None without rules. It may take long or fail (IotopError).
+    """Runs the alerts of a live session on a thread.
+
+    begin: reads the rules and starts their deliveries, None without rules. It may take long or fail (IotopError).
     Its argument is called with each failure then and later, from any thread.
     """
 
@@ -85,6 +87,6 @@ def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:
 
 
 def _answer(changed: list[Alert]) -> str:
-    """Of several at once the last that fires: the header has the others."""
+    """What the screen says: of several alerts at once the last that fires; the header has the others."""
     shown = next((one for one in reversed(changed) if one.fires), changed[-1])
     return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)

@@ -37,7 +37,10 @@ class HistoryAnswered(Message):
 
 
 class _HistoryRequest(NamedTuple):
-    """slots: number of values of a graph. end_s: the server's time of the newest."""
+    """A request for the values of a machine's graphs.
+
+    slots: number of values of a graph. end_s: the server's time of the newest.
+    """
 
     machine: FleetMachine
     slots: int

@@ -34,7 +34,9 @@ _SECOND = 1_000_000_000
 
 
 class PlaybackState(NamedTuple):
-    """playing: whether it plays, or waits for more at the end. speed: 0.25 to 64. ended: it is at the last Frame.
+    """The state of a playback.
+
+    playing: whether it plays, or waits for more at the end. speed: 0.25 to 64. ended: it is at the last Frame.
 
     follows: more may be appended. note: an answer for the screen ("failed: ..."), "" for none. judged_anew: the verdict
     is computed from minutes before, because other rules recorded it.

@@ -18,7 +18,7 @@ class StalenessWatch:
         self._reading_ns = self._checked_ns = clock.monotonic_ns()
 
     def reading_came(self) -> None:
-        """A reading has come."""
+        """Note that a reading has come."""
         self._reading_ns = self._clock.monotonic_ns()
 
     def check(self, interval_s: float) -> int | None:

@@ -211,7 +211,7 @@ class LinePanel(Widget, can_focus=True):
         self._hover(event.y)
 
     def on_leave(self, event: Leave) -> None:
-        """Underline nothing."""
+        """Remove the underline."""
         self._hover(None)
 
     def on_click(self, event: Click) -> None:

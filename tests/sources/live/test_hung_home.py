@@ -75,11 +75,11 @@ def test_a_disks_health_is_shown_without_its_history(home: Home) -> None:
         severity="ok",
         reasons=(),
     )
-    assert history.beside(state).history_note == ""
+    assert history.with_history(state).history_note == ""
     home.hang()
     begun = time.monotonic()
-    state_with_past = history.beside(state)
-    again = history.beside(state._replace(serial="S2"))
+    state_with_past = history.with_history(state)
+    again = history.with_history(state._replace(serial="S2"))
     assert time.monotonic() - begun < FOLDER_WAIT_S + 1
     assert state_with_past.history_note == f"no history: {home.path}/state/iotop-ai/health: no answer for 5 s"
     assert again.history_note.endswith("no answer")

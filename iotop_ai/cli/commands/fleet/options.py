@@ -23,7 +23,10 @@ SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 1.0, 600.0
 
 
 class FleetOptions(NamedTuple):
-    """server: not connected yet. window_s: the time that shares and rates cover. interval_s: between refreshes."""
+    """The flags of ``fleet``, checked.
+
+    server: not connected yet. window_s: the time that shares and rates cover. interval_s: between refreshes.
+    """
 
     server: Prometheus
     window_s: float

@@ -38,7 +38,7 @@ def live_keeper(settings: Settings, pending: Callable[[int], tuple[Event, ...]])
 
 
 def new_ring() -> Ring:
-    """An empty last hour."""
+    """An empty buffer for the last hour."""
     from iotop_ai.store.last_hour import Ring
 
     return Ring()

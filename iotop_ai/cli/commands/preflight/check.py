@@ -179,7 +179,7 @@ def _per_s(text: str) -> float:
 
 
 def _await(text: str) -> float:
-    """Milliseconds."""
+    """A latency with its unit as milliseconds."""
     if text[-1:].isdigit():  # seconds are hardly meant
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms")
     return _typed(parse_duration_s, text) * 1000
@@ -199,7 +199,7 @@ def _size(text: str) -> int:
 
 
 def _step(text: str) -> float:
-    """Seconds."""
+    """A step's duration with its unit as seconds."""
     return _await(text) / 1000
 
 

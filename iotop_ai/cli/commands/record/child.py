@@ -55,7 +55,7 @@ class Command:
 
     @property
     def pid(self) -> int:
-        """Its pid."""
+        """The child's pid."""
         return self._child.pid
 
     def forward(self, number: signal.Signals) -> None:

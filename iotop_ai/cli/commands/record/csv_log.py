@@ -13,7 +13,10 @@ from iotop_ai.store.write.sink import TextSink
 
 
 class CsvLog:
-    """say: prints a line; on_end: called when the log ends by itself. Raises InputError or UsageError."""
+    """Writes the CSV log of a recording.
+
+    say: prints a line; on_end: called when the log ends by itself. Raises InputError or UsageError.
+    """
 
     def __init__(self, path: str, *, append: bool, say: Callable[[str], None], on_end: Callable[[], None]) -> None:
         self._path = path

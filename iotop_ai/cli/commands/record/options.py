@@ -24,7 +24,10 @@ _SECONDS = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
 
 
 class RecordOptions(NamedTuple):
-    """output, csv: a path, "-", or "" for none. hook, command: argv, () for none. burst_s: None for no bursts."""
+    """The flags of ``record``, checked.
+
+    output, csv: a path, "-", or "" for none. hook, command: argv, () for none. burst_s: None for no bursts.
+    """
 
     settings: Settings
     output: str

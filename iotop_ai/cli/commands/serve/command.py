@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal; 0."""
+    """Serve until a signal ends it; returns 0."""
     options = serve_options(args)
     quiet_log()
     session = ServeSession(options)

@@ -21,7 +21,10 @@ LISTEN = "127.0.0.1:9743"
 
 
 class ServeOptions(NamedTuple):
-    """listen: None with --textfile alone. socket: "" for none. record: an empty output when nothing is recorded."""
+    """The flags of ``serve``, checked.
+
+    listen: None with --textfile alone. socket: "" for none. record: an empty output when nothing is recorded.
+    """
 
     listen: tuple[str, int] | None
     textfile: str

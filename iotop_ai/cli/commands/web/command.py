@@ -36,7 +36,7 @@ def port(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C; 0."""
+    """Serve until Ctrl-C; returns 0."""
     if importlib.util.find_spec("textual_serve") is None:
         raise UnknownError(EXTRA)
     settings = resolve_devices(settings_of(args))  # reports a mistake here, not in every browser

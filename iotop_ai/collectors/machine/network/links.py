@@ -88,7 +88,7 @@ class NetworkCollector:
         self._places: dict[str, str] = {}
 
     def read(self) -> dict[str, LinkCounters]:
-        """By name; {} without a link. A removed link is left out."""
+        """The links by name; {} without a link. A removed link is left out."""
         out = {}
         seen = set()
         self._refresh_places([name for name in self._root.names(NET) if name != "lo"])

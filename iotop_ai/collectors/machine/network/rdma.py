@@ -25,7 +25,7 @@ class RdmaCollector:
         self._root = root
 
     def read(self) -> dict[str, RdmaCounters]:
-        """By port ("mlx5_0/1"). Raises Unavailable on a machine without RDMA."""
+        """The ports by name ("mlx5_0/1"). Raises Unavailable on a machine without RDMA."""
         out: dict[str, RdmaCounters] = {}
         for device in self._root.names(INFINIBAND):
             for port in self._root.names(f"{INFINIBAND}/{device}/ports"):

@@ -10,7 +10,10 @@ INFINITE = -1
 
 
 class Terminal(NamedTuple):
-    """term: $TERM. encoding: of standard output. tty: whether that is a terminal. columns, rows: 0 without one."""
+    """The terminal of standard output.
+
+    term: $TERM. encoding: of standard output. tty: whether that is a terminal. columns, rows: 0 without one.
+    """
 
     term: str = ""
     encoding: str = ""

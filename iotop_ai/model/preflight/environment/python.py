@@ -47,7 +47,7 @@ class Torch(NamedTuple):
 
 
 class PythonFacts(NamedTuple):
-    """error: why this Python could not be asked; then only executable is known.
+    """A Python interpreter and its packages. error: why this Python could not be asked; then only executable is known.
 
     packages: in the order of the path, so the first of a name is the one that is imported. unmet None: unknown.
     numpies: folders with a numpy. shadows: files in the current folder that hide a module. locks: (program, path) of

@@ -8,7 +8,7 @@ FORK = "fork"
 
 
 class ScriptFacts(NamedTuple):
-    """error: why it could not be read; then only path is known.
+    """What the training script's source shows. error: why it could not be read; then only path is known.
 
     unguarded: what starts processes when the module is imported, outside ``if __name__ == "__main__"``; "" nothing.
     workers: a DataLoader with workers, or processes of its own, anywhere. method: the start method that it sets, "" for

@@ -20,7 +20,9 @@ class Stuck(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """phase: import, build, start, batches. silent_s: without a batch or a step; 0 when it did not hang.
+    """How the run of a loader ended.
+
+    phase: import, build, start, batches. silent_s: without a batch or a step; 0 when it did not hang.
 
     returncode: of the loader's own process, None while it ran. error, text, trace: the exception. refused: why the
     factory cannot be swept, or gave no batch (empty). stderr: the end of what was printed. shm_free_bytes: least

@@ -13,7 +13,9 @@ _NO_DATA = {"refused", "empty"}
 
 
 class Choice(NamedTuple):
-    """run: the smallest configuration near the best. bound: cpu, storage, main, waiting, or "" unknown.
+    """The recommended configuration.
+
+    run: the smallest configuration near the best. bound: cpu, storage, main, waiting, or "" unknown.
 
     rising: the largest number of workers is the best by more than 5 %, so more workers may be better still.
     """

@@ -10,7 +10,9 @@ TORCH, TENSORFLOW, ITERABLE = "torch", "tensorflow", "iterable"
 
 
 class Configuration(NamedTuple):
-    """prefetch: batches per worker, None for the loader's own default. start: "" for the Python's own.
+    """Settings of a loader that the sweep varies.
+
+    prefetch: batches per worker, None for the loader's own default. start: "" for the Python's own.
 
     interleave: files that tf.data reads side by side (cycle_length), None for the pipeline's own.
     """
@@ -40,7 +42,10 @@ class Built(NamedTuple):
 
 
 class Steady(NamedTuple):
-    """batches, samples, seconds: after each worker's first batch. first_batch_s: from the start of the iteration."""
+    """The steady part of a run.
+
+    batches, samples, seconds: after each worker's first batch. first_batch_s: from the start of the iteration.
+    """
 
     batches: int
     samples: int

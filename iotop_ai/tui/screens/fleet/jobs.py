@@ -27,7 +27,7 @@ class FleetJobsScreen(LiveScreen):
         self._theme_styles = theme_styles
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """Every job."""
+        """The rows of every job."""
         return jobs_screen_rows(self.state.fleet, self.state.shown, width, height)
 
     def _mark(self, name: str) -> None:

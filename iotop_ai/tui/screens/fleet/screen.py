@@ -24,7 +24,10 @@ LONGEST_PATTERN = 200
 
 
 class FleetScreen(LiveScreen, RootScreen):
-    """open_machine: opens the machine under the cursor. next_theme: paints in the next theme."""
+    """The main screen of ``iotop-ai fleet``.
+
+    open_machine: opens the machine under the cursor. next_theme: paints in the next theme.
+    """
 
     BINDINGS = FLEET_KEYS
     ACTIONS = SCREENS["fleet"]
@@ -63,7 +66,7 @@ class FleetScreen(LiveScreen, RootScreen):
         self.panel.use_theme(theme_styles)
 
     def answer(self, text: str) -> None:
-        """Answer a key."""
+        """Show a short answer to a key."""
         self.state.change(text)
 
     def on_key(self, event: Key) -> None:

@@ -29,7 +29,10 @@ ENDED = "it has ended"
 
 
 class MachineActions:
-    """backdrop: makes what a dialog needs of the main screen. open_dialog: shows a dialog."""
+    """The controller of the keys that change the machine.
+
+    backdrop: makes what a dialog needs of the main screen. open_dialog: shows a dialog.
+    """
 
     def __init__(
         self,

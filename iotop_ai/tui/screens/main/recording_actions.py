@@ -34,7 +34,10 @@ class RecordingResult(Message):
 
 
 class RecordingActions:
-    """keeper: keeps the last hour and writes recordings of a live session; None in a replay."""
+    """The controller of the keys that write into a recording.
+
+    keeper: keeps the last hour and writes recordings of a live session; None in a replay.
+    """
 
     def __init__(
         self, state: MainState, source: Source, keeper: SessionRecorder | None, post_message: Callable[[Message], bool]
@@ -73,7 +76,7 @@ class RecordingActions:
         self._post_message(RecordingResult(answer))
 
     def show_result(self, message: RecordingResult) -> None:
-        """Answer the key."""
+        """Show the result of the key."""
         self.watch_recording()
         self._state.change(message.answer)
 

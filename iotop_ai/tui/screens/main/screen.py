@@ -114,7 +114,7 @@ class MainScreen(RootScreen):
 
     @property
     def view(self) -> View:
-        """How the Frame is shown."""
+        """The user's choices of what is shown."""
         return self.state.view
 
     @property

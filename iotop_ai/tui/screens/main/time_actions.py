@@ -25,7 +25,9 @@ NOTHING_YET = "nothing to look back at yet"
 
 
 class TimeActions:
-    """playback: plays a recording or the last hour; None while the screen shows now.
+    """The controller of the keys that move through time.
+
+    playback: plays a recording or the last hour; None while the screen shows now.
 
     look_back: makes a PlaybackThread over the last hour; it returns None while too little is kept.
     """

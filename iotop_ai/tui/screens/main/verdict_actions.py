@@ -21,7 +21,10 @@ NOTHING_LASTS = "only a failing disk or GPU can be acknowledged"
 
 
 class VerdictActions:
-    """why_not: why nothing may be changed from here, "" where it may. osc52: writes to the terminal's clipboard."""
+    """The controller of the keys about the verdict.
+
+    why_not: why nothing may be changed from here, "" where it may. osc52: writes to the terminal's clipboard.
+    """
 
     def __init__(
         self, state: MainState, threads: ActionThreads, why_not: Callable[[], str], osc52: Callable[[str], None]
