@@ -105,7 +105,7 @@ def build_parser(argv: Sequence[str]) -> Parser:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Parse and run; the exit code. Raises the command's errors."""
+    """Parse and run; returns the exit code. Raises the command's errors."""
     if (flags := plain_flags(argv)) is not None:
         return _run_screen(flags)
     args = build_parser(argv).parse_args(join_times(expand_stream(argv)))

@@ -172,7 +172,7 @@ def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
 
 
 def is_aside(finding: Finding) -> bool:
-    """Whether it stands beside the verdict: it reports a fault that costs no time now."""
+    """Whether the finding reports a fault that costs no time now: it is never the verdict, only shown beside it."""
     costs = finding.state in (State.SLOWED, State.BLOCKED, State.FAILING) or CLASS_SPECS[finding.class_id].wastes
     return costs and finding.severity is Severity.INFO
 

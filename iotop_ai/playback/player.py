@@ -32,7 +32,7 @@ class RecordingPart(Protocol):
         ...
 
     def refresh(self) -> bool:
-        """Index what was appended; True when there was anything."""
+        """Index what was appended; returns True when there was anything."""
         ...
 
     def entry(self, session: int, at_ns: int) -> Entry:
@@ -125,7 +125,7 @@ class FrameCursor:
         return max([self._walls[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
-        """Index what was appended, and the part after the last; True when there was anything."""
+        """Index what was appended, and the part after the last; returns True when there was anything."""
         grown = self._parts[-1].refresh()
         if not grown and (another := self._follow()) is not None:
             self._parts.append(another)

@@ -109,7 +109,7 @@ class Ring:
             self._queue.put(frame)
 
     def drained(self, seconds: float = _WAIT_S) -> bool:
-        """Wait at most ``seconds`` until all Frames are compressed; whether they are."""
+        """Wait at most ``seconds`` until all Frames are compressed; returns whether they are."""
         with self._put_lock:
             self._queue_waiting()
         return self._queue.drained(seconds)

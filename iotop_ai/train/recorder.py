@@ -74,7 +74,7 @@ class Recorder:
         self._sent(message)
 
     def _sent(self, message: Mapping[str, object]) -> bool:
-        """Send a message without waiting; whether it was written."""
+        """Send a message without waiting; returns whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(raw) <= select.PIPE_BUF:  # so that it is written whole or not at all
             with contextlib.suppress(OSError, ValueError):
@@ -99,7 +99,7 @@ class Recorder:
             self._take(end - time.monotonic())
 
     def end(self, seconds: float) -> int:
-        """Let it take a last Snapshot and end, within ``seconds``; its exit code (-15, -9: it was killed)."""
+        """Let it take a last Snapshot and end, within ``seconds``; returns its exit code (-15, -9: it was killed)."""
         try:
             # Closing alone is not enough: a forked worker may hold this end of the pipe, too.
             self.send({"kind": "end"})
@@ -112,7 +112,7 @@ class Recorder:
             raise
 
     def _ended_within(self, seconds: float) -> int:
-        """Take what it still writes and reap it; its exit code."""
+        """Take what it still writes and reap it; returns its exit code."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._take(end - time.monotonic())

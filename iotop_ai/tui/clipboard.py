@@ -50,7 +50,7 @@ def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -
 
 
 def _by_tmux(text: str) -> bool:
-    """Load the text into tmux's buffer, which sets the terminal's clipboard, too; whether that worked."""
+    """Load the text into tmux's buffer, which sets the terminal's clipboard, too; returns whether that worked."""
     program = find_user_program("tmux")
     if not program:
         return False
@@ -68,7 +68,7 @@ def _by_tmux(text: str) -> bool:
 
 
 def _write_file(text: str, folder: Path) -> Path | None:
-    """Write the text into a private file; its path, None if it could not be written."""
+    """Write the text into a private file; returns its path, None if it could not be written."""
     try:
         keep_file(folder, FILE, text.encode())
     except OSError:

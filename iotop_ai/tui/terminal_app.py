@@ -205,7 +205,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             self._end(signal.SIGHUP)
 
     def next_theme(self) -> str:
-        """Paint everything in the next theme; its name."""
+        """Paint everything in the next theme; returns its name."""
         self.look = theme_after(self.look)
         with self.batch_update():
             switch_textual_theme(self, self.look)

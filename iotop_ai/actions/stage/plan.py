@@ -26,7 +26,7 @@ FILES_PER_PROGRESS = 500
 def plan(
     ends: Ends, root: Root, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> tuple[Plan, list[tuple[str, int]]]:
-    """Scan every entry; the plan and a sample of (path, bytes). on_progress: files and bytes so far.
+    """Scan every entry; returns the plan and a sample of (path, bytes). on_progress: files and bytes so far.
 
     Raises OSError, and InputError for a folder of the target that is not trusted.
     """

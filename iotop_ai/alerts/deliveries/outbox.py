@@ -96,7 +96,7 @@ class Outbox:
             self._say(f"{lost} alert{'s are' if lost > 1 else ' is'} not delivered: the monitor ended")
 
     def _drain(self) -> int:
-        """Empty the queue; how many of its alerts had a delivery."""
+        """Empty the queue; returns how many of its alerts had a delivery."""
         lost = 0
         while True:
             try:

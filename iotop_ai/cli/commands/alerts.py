@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0; 1 where a test message is not delivered."""
+    """Returns 0, or 1 if a test message was not delivered."""
     config = find_alerts(args.alerts)
     if args.what == "list":
         _list(config)

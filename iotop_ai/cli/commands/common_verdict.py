@@ -92,7 +92,7 @@ class SelectedJob:
 def watch(
     source: Source, seconds: float | None, job: SelectedJob, on_frame: Callable[[Frame], None] = lambda frame: None
 ) -> Frame | None:
-    """Watch for some seconds; the last Frame, None when there was none. Ctrl-C stops early.
+    """Watch for some seconds; returns the last Frame, None when there was none. Ctrl-C stops early.
 
     seconds: None is WATCH_S, extended to LONGEST_S while the verdict is unsure.
     """

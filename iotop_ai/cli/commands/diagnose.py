@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge, print; 1 when something slowed the job, 2 when unknown. With --fail-if, 1 when that holds."""
+    """Judge and print; returns 1 when something slowed the job, 2 when unknown; with --fail-if, 1 when that holds."""
     conditions = [ConditionOverRun(one) for one in conditions_of(args)]
     job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)
     last = _recorded(args, job, diagnosis) if args.file is not None else _live(args, job, diagnosis)

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the recording; OUT appears when it is complete, and stderr names it."""
+    """Write the recording; returns 0. OUT appears when it is complete, and stderr names it."""
     log = args.iostat or args.nvidia_smi
     start_ns = None if args.start is None else parse_moment_ns(args.start)
     wanted = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
@@ -88,7 +88,7 @@ class Writer:
         self.snapshots = 0
 
     def write(self, file: BinaryIO, imported: Iterator[Frame]) -> None:
-        """Write all. Raises UnknownError when the log has no interval."""
+        """Write all Frames. Raises UnknownError when the log has no interval."""
         encoder = Encoder()
         boot_id = ""
         frame = None

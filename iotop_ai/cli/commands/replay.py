@@ -48,7 +48,7 @@ def speed(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the recording until the user leaves; the exit code."""
+    """Show the recording until the user leaves; returns the exit code."""
     from iotop_ai.cli.options.common import settings_elsewhere
 
     settings = settings_elsewhere(args)

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line, or with --follow one each interval; 0 whatever the state is."""
+    """Print one line, or with --follow one each interval; returns 0 whatever the state is."""
     form = None if args.format is None else checked_format(args.format)
     job = SelectedJob(getattr(args, "job", 0))
     if args.file is not None:

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch, print the block; 1 when something slows the job, 2 when unknown."""
+    """Watch, print the block; returns 1 when something slows the job, 2 when unknown."""
     settings = resolve_devices(settings_of(args))
     job = SelectedJob(getattr(args, "job", 0))
     source = LiveSource(settings, marks=True)

@@ -89,7 +89,7 @@ class BlockInfoCollector:
         return self._at_ns
 
     def _list(self, now: int) -> bool:
-        """Read new and replaced devices, forget removed ones; whether there were any."""
+        """Read new and replaced devices, forget removed ones; returns whether there were any."""
         if self._block is not None:
             self._moved |= self._block.changed
             if self._block.generation == self._generation:
@@ -111,7 +111,7 @@ class BlockInfoCollector:
         return bool(fresh or removed)
 
     def _refresh(self, now: int) -> bool:
-        """Read a few devices whose facts are older than 30 s; whether they changed."""
+        """Read a few devices whose facts are older than 30 s; returns whether they changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
         most = max(8, len(self._alone) // 25)
         changed = False

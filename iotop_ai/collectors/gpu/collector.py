@@ -137,7 +137,7 @@ class GpuCollector:
         return self._returned_ns
 
     def wait(self, seconds: float) -> bool:
-        """Wait until NVML has answered or refused once, at most ``seconds``; whether it has."""
+        """Wait until NVML has answered or refused once, at most ``seconds``; returns whether it has."""
         self._start()
         return self._first.wait(seconds)
 
@@ -187,7 +187,7 @@ class GpuCollector:
             self._newest = lack
 
     def _show_drm_alone(self) -> bool:
-        """Publish AMD's and Intel's cards without NVML; whether there are any."""
+        """Publish AMD's and Intel's cards without NVML; returns whether there are any."""
         cards = None if self._drm is None else self._drm.read()
         if self._drm is not None and cards:
             self._details, self._details_at_ns = self._drm.details, self._drm.details_at_ns

@@ -24,7 +24,7 @@ _REASONS = {
 
 
 class IntelCards:
-    """The present cards, by PCI address."""
+    """Reads the cards that are present, identified by their PCI address."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
@@ -33,7 +33,7 @@ class IntelCards:
         self._links: dict[str, str] = {}
 
     def cards(self) -> tuple[str, ...]:
-        """Ids of the present cards; () without any."""
+        """Ids of the cards that are present; () without any."""
         self._folders, self._links = {}, {}
         for name in drm_cards(self._root):
             folder = f"{DRM}/{name}"
@@ -58,10 +58,10 @@ class IntelCards:
             uuid=card,
             number=list(self._folders).index(card),
             name=f"Intel GPU {self._root.text_or(f'{folder}/device/device').removeprefix('0x')}",
-            temperature_celsius=_over(self._first(f"{hwmon}/temp2_input", f"{hwmon}/temp1_input"), 1000),
-            memory_celsius=_over(number(f"{hwmon}/temp3_input"), 1000),
-            power_limit_mw=_over(number(f"{hwmon}/power1_max"), 1000),
-            energy_mj=_over(energy, 1000),
+            temperature_celsius=_divided(self._first(f"{hwmon}/temp2_input", f"{hwmon}/temp1_input"), 1000),
+            memory_celsius=_divided(number(f"{hwmon}/temp3_input"), 1000),
+            power_limit_mw=_divided(number(f"{hwmon}/power1_max"), 1000),
+            energy_mj=_divided(energy, 1000),
             sm_mhz=self._first(f"{xe}/act_freq", f"{i915}/rps_act_freq_mhz"),
             sm_max_mhz=self._first(f"{xe}/rp0_freq", f"{i915}/rps_RP0_freq_mhz"),
             clock_reasons=self._reasons(f"{xe}/throttle/", "reason_", f"{i915}/throttle_reason_", ""),
@@ -76,16 +76,16 @@ class IntelCards:
     def detail(self, card: str) -> GpuDetail:
         """A card's limits."""
         rated = self._root.number_or_none(f"{self._hwmon(self._folders[card])}/power1_rated_max")
-        return GpuDetail(card, default_limit_mw=_over(rated, 1000))
+        return GpuDetail(card, default_limit_mw=_divided(rated, 1000))
 
     def bus_id(self, card: str) -> str:
         """A card's PCI address."""
         return card.removeprefix("Intel-")
 
     def _reasons(self, *places: str) -> int | None:
-        """The reasons now, 0 without any; None when the driver reports none, or only reasons that are not in _REASONS.
+        """The throttle reasons now; 0: not throttled; None: no driver has these files, or no reason is in _REASONS.
 
-        places: for each driver the start of its files' names, and the prefix of a reason's name.
+        places: for each driver, the beginning of its files' paths, and the prefix of a reason's name.
         """
         for start, prefix in zip(places[::2], places[1::2], strict=True):
             status = self._root.number_or_none(f"{start}status")
@@ -106,5 +106,5 @@ class IntelCards:
         return f"{folder}/device/hwmon/{names[0]}" if names else f"{folder}/device/hwmon/none"
 
 
-def _over(value: int | None, unit: int) -> int | None:
+def _divided(value: int | None, unit: int) -> int | None:
     return None if value is None else value // unit

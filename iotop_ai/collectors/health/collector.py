@@ -115,7 +115,7 @@ class SmartCollector:
         return self._read_at
 
     def wait(self, seconds: float) -> bool:
-        """Wait until every disk was queried once, at most ``seconds``; whether that has happened."""
+        """Wait until every disk was queried once, at most ``seconds``; returns whether that has happened."""
         self._start()
         return self._first.wait(seconds)
 

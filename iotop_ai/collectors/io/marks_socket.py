@@ -65,7 +65,7 @@ class RateLimit:
         self._seen: dict[int, tuple[int, int]] = {}
 
     def allows(self, pid: int) -> bool:
-        """Count a message of this process; whether it is within the limit."""
+        """Count a message of this process; returns whether it is within the limit."""
         second = self._clock.monotonic_ns() // 10**9
         began, count = self._seen.get(pid, (second, 0))
         if began != second:

@@ -59,7 +59,7 @@ def send(message: Mapping[str, object], environment: Mapping[str, str], skip: Co
 
 
 def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
-    """Send to the socket of IOTOP_AI_SOCKET; whether it was sent. Raises UsageError for a file of another kind."""
+    """Send to the socket of IOTOP_AI_SOCKET; returns whether it was sent. UsageError for another kind of file."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             raise UsageError(f"{SOCKET_VARIABLE} is {clean(path)}, which is not a socket; use a monitor's socket")

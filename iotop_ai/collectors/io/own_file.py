@@ -173,7 +173,7 @@ def _locked(fd: int) -> bool:
 
 
 def remove_left_over(name: str, folder: int) -> bool:
-    """Remove a file that ``create_part`` would replace; whether the name is free now."""
+    """Remove a file that ``create_part`` would replace; returns whether the name is free now."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:

@@ -102,7 +102,7 @@ class BackgroundWorker:
         return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the job to end, at most ``seconds``; whether it has. True without a job."""
+        """Wait for the job to end, at most ``seconds``; returns whether it has. True without a job."""
         if not self._running.acquire(timeout=seconds):
             return False
         self._running.release()

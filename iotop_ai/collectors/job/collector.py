@@ -172,7 +172,7 @@ class JobCollector:
         self._info = table.info
 
     def _inspect_due(self, now: int) -> bool:
-        """Inspect due candidates, at most ``LOOKS_A_TICK``; whether a result changed."""
+        """Inspect due candidates, at most ``LOOKS_A_TICK``; returns whether a result changed."""
         changed, left = False, LOOKS_A_TICK
         grown = self._activity.grown
         for key, (first, turn) in list(self._due_ns.items()):

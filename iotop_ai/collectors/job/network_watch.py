@@ -35,7 +35,7 @@ class NetworkWatch:
         """By pid, of the newest update."""
 
     def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
-        """Set which processes of each watch wait for the network; whether that changed. asleep: pids, all watches'."""
+        """Set which processes wait for the network; returns whether that changed. asleep: pids of all watches."""
         pids = [pid for watch in watches for pid in watch.pids()]
         # Ray's processes talk to its services on the same machine all the time, also where none of it is data.
         of_ray = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]

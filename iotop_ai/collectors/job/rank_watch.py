@@ -106,7 +106,7 @@ class RankWatch:
         return [task.key.pid for task in self._order]
 
     def take_census(self, now_ns: int, most: int) -> bool:
-        """Choose the threads and children to look at, at most ``most``; whether they changed."""
+        """Choose the threads and children to look at, at most ``most``; returns whether they changed."""
         if self._main is None or self._main.ended:
             return False
         census = self._threads_of(self.rank.key).update(now_ns)
@@ -140,7 +140,7 @@ class RankWatch:
         return self._order
 
     def count(self, places: Sequence[int | None], times: int) -> bool:
-        """Count a look that was seen ``times`` times; whether a task made data while the main thread slept.
+        """Count a look that was seen ``times`` times; returns whether a task made data while the main thread slept.
 
         places: of its part of the row; None for a task that ended.
         """

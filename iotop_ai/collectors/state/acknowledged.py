@@ -1,5 +1,6 @@
 """Acknowledged findings, kept across restarts: ``acknowledged.json`` in the state folder, mode 0600.
 
+Each entry has the finding's identity and its value, that is severity and figures, at the time of acknowledgement:
 ``{"format": 1, "acknowledged": {"failing_disk:S1": {"value": "critical reallocated=312", "wall_s": 1794884000}}}``. A
 write creates a new file and renames it over the old one.
 """
@@ -20,14 +21,14 @@ FILE = "acknowledged.json"
 FORMAT = 1
 LONGEST = 200
 _LONGEST_VALUE = 2000
-"""A value cut short counts as worse."""
+"""Longer values are cut; a finding whose value was cut counts as worse than that."""
 MOST = 256
 """Entries of a file."""
 _LARGEST = 1 << 20
 
 
 class Acknowledged:
-    """The file in one state folder."""
+    """Reads and writes the file of one state folder."""
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = folder
@@ -43,7 +44,7 @@ class Acknowledged:
         return Path(self._file)
 
     def read(self) -> dict[str, str]:
-        """Value by identity; {} without a file. Raises OSError; ValueError for another user's file or kind of file."""
+        """The values by identity; {} without a file. Raises OSError; ValueError for another user's or kind of file."""
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)
 
@@ -63,7 +64,7 @@ class Acknowledged:
         self._write({**dict(others[1 - MOST :]), identity: {"value": value, "wall_s": wall_s}})
 
     def remove(self, identity: str) -> bool:
-        """Remove an acknowledgement; whether it existed. Raises OSError and ValueError."""
+        """Remove an acknowledgement; returns whether it existed. Raises OSError and ValueError."""
         entries = self._entries()
         if identity not in entries:
             return False
@@ -109,7 +110,7 @@ class Acknowledged:
 
 
 def parse_acknowledged(raw: bytes) -> dict[str, str]:
-    """Value by identity of a file's content. Raises ValueError."""
+    """The values by identity in a file's content. Raises ValueError."""
     if len(raw) > _LARGEST:
         raise ValueError("too large")
     import json

@@ -134,7 +134,7 @@ def share(flags: Flags) -> float:
 
 
 def both(*conditions: Flags) -> Flags:
-    """True where all are true; the conditions belong to the same samples."""
+    """True in each sample in which all conditions are true; the conditions belong to the same samples."""
     return tuple(map(all, zip(*conditions, strict=True)))
 
 

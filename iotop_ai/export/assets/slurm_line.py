@@ -63,7 +63,7 @@ def figure(hours: float) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Print the line; 1 without a readable report."""
+    """Print the line; returns 1 without a readable report."""
     reports = []
     for path in words[1:]:
         try:

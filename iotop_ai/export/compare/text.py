@@ -27,7 +27,7 @@ _ALIGNED = {"marks": "between common marks", "job": "each job from its first ste
 
 
 def changes_table(found: Comparison) -> ReportTable:
-    """A row a figure; a clear change says so in its own column."""
+    """One row per figure; a clear change says so in its own column."""
     rows = [
         (
             one.title,

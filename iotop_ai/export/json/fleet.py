@@ -14,12 +14,12 @@ _SEVERITIES = ("ok", "warning", "critical")
 
 
 def render_fleet_json(fleet: Fleet, machines: Sequence[FleetMachine]) -> str:
-    """One line. machines: in this order."""
+    """The fleet as one line of JSON. machines: those to list, in this order."""
     return json.dumps(fleet_object(fleet, machines), allow_nan=False)
 
 
 def fleet_object(fleet: Fleet, machines: Sequence[FleetMachine]) -> Object:
-    """Ratios 0..1, null where unknown."""
+    """The fleet as a JSON object: ratios from 0 to 1, null when unknown."""
     return {
         "time": rfc3339(int(fleet.at_s * 1e9)),
         "window_s": fleet.window_s,

@@ -21,7 +21,7 @@ MOST_JOBS = 16
 
 
 class Peer(NamedTuple):
-    """The process that asks; cgroup: as in /proc/PID/cgroup, "" if unknown."""
+    """The process that asks. uid: its user. cgroup: its path in /proc/PID/cgroup, "" if unknown."""
 
     uid: int
     cgroup: str
@@ -31,7 +31,7 @@ def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
     """Whether a job is the peer's own: in its pod, container or batch job; else of its user.
 
     Root counts as every job's user. Many users share the cgroup of a service (cron, a notebook hub), so there the user
-    decides. Container images share user ids (all of them root, or 1000), so a user says nothing there.
+    id decides. Containers of different people share user ids (root, or 1000), so there it does not.
     """
     below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
     own = job_ids(peer.cgroup)

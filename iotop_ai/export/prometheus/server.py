@@ -1,4 +1,4 @@
-"""The HTTP server that a scrape asks. It answers GET /metrics from the newest Frame and reads no device.
+"""The HTTP server for Prometheus: it answers GET /metrics from the newest Frame and reads no device.
 
 A web page can make a browser ask any address, under a name of its own (DNS rebinding): a request whose Host header
 names anything but this machine is refused, and no answer allows another origin to read it.
@@ -121,11 +121,11 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         return found if found.version == 4 else found.packed[:8]
 
     def start(self) -> None:
-        """Answer from now on, on threads."""
+        """Start the thread that answers requests."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, also where it was never started."""
+        """Stop answering and close the socket, also if it was never started."""
         if self._thread.is_alive():
             self.shutdown()
             self._thread.join(REQUEST_S)
@@ -156,8 +156,9 @@ class _Handler(AnswerHandler):
             if text is None:
                 self.answer(503, b"nothing is read yet\n")
             else:
-                more = (("Vary", "Accept, Accept-Encoding"), *((("Content-Encoding", "gzip"),) if gzipped else ()))
-                self.answer(200, text, OPENMETRICS_TYPE if openmetrics else TEXT_TYPE, more)
+                encoding = (("Content-Encoding", "gzip"),) if gzipped else ()
+                headers = (("Vary", "Accept, Accept-Encoding"), *encoding)
+                self.answer(200, text, OPENMETRICS_TYPE if openmetrics else TEXT_TYPE, headers)
 
     def _authorized(self) -> bool:
         if not self.server.token:

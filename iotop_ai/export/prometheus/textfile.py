@@ -31,7 +31,7 @@ class Textfile:
         self._tried_ns: int | None = None
 
     def put(self, frame: Frame) -> bool:
-        """Write the Frame where it is time to; whether it was. Raises OSError or InputError."""
+        """Write the Frame where it is time to; returns whether it was. Raises OSError or InputError."""
         now_ns = frame.snapshot.at_ns
         if self._tried_ns is not None and now_ns - self._tried_ns < EVERY_S * 1e9:
             return False

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MOST_POINTS = 1800
-"""Of a series; a longer one joins its points in pairs."""
+"""Points of a series at most; a longer one joins its points in pairs."""
 _SECOND = 1_000_000_000
 
 
@@ -20,7 +20,7 @@ class Interval(NamedTuple):
 
 
 class Series:
-    """Weighted sums on the points of a grid."""
+    """One figure over time: the weighted sum of its values, and the weight, at each point of a grid."""
 
     __slots__ = ("sums", "weights")
 
@@ -52,7 +52,7 @@ def _paired(values: list[float]) -> list[float]:
 
 
 class Grid:
-    """The points in time that all series of a run share. end_ns: None where it is not known (a stream)."""
+    """The points in time that all series of a run share. end_ns: None when it is unknown (a stream)."""
 
     def __init__(self, begin_ns: int, end_ns: int | None, interval_s: float, most: int = MOST_POINTS) -> None:
         self.begin_ns = begin_ns
@@ -64,14 +64,14 @@ class Grid:
 
     def series(self) -> Series:
         """A new series on this grid."""
-        one = Series()
-        self._series.append(one)
-        return one
+        series = Series()
+        self._series.append(series)
+        return series
 
     @property
     def points(self) -> int:
         """How many points the longest series has; at least 1."""
-        return max(1, max((len(one.sums) for one in self._series), default=1))
+        return max(1, max((len(series.sums) for series in self._series), default=1))
 
     def interval(self, end_ns: int, seconds: float) -> Interval | None:
         """The time before ``end_ns`` (wall); None where it is before the grid's begin."""
@@ -80,8 +80,8 @@ class Grid:
             return None
         while (end_ns - 1 - self.begin_ns) // self.step_ns >= self._most:
             self.step_ns *= 2
-            for one in self._series:
-                one.halve()
+            for series in self._series:
+                series.halve()
         first, last = (begin_ns - self.begin_ns) // self.step_ns, (end_ns - 1 - self.begin_ns) // self.step_ns
         if first == last:
             return Interval(((first, (end_ns - begin_ns) / _SECOND),), seconds, end_ns)
@@ -91,9 +91,9 @@ class Grid:
 
 
 class Stat(NamedTuple):
-    """A figure over a run. mean: weighted. cv: the standard deviation of the intervals' values by their mean.
+    """A figure over a run. mean: weighted. cv: the standard deviation of the intervals' values divided by their mean.
 
-    peak: the highest value of an interval, and when. weight: seconds, or requests of a time per request.
+    peak, peak_ns: the highest value of an interval, and its time. weight: seconds; of a time per request, requests.
     """
 
     mean: float
@@ -114,7 +114,7 @@ class Track:
         self._peak, self._peak_ns = -math.inf, 0
 
     def add(self, interval: Interval, value: float | None, weight: float | None = 1.0) -> None:
-        """Add a value; an unknown one, and one of no weight, adds nothing. weight: multiplies the seconds."""
+        """Add a value; one that is unknown or has no weight is ignored. weight: multiplies the seconds."""
         if value is None or not weight:
             return
         if self.series is not None:
@@ -122,15 +122,15 @@ class Track:
         # West's update of a weighted variance: one pass, and no difference of large sums.
         weight *= interval.seconds
         self._weight += weight
-        away = value - self._mean
-        self._mean += away * weight / self._weight
-        self._m2 += weight * away * (value - self._mean)
+        deviation = value - self._mean
+        self._mean += deviation * weight / self._weight
+        self._m2 += weight * deviation * (value - self._mean)
         if value > self._peak:
             self._peak, self._peak_ns = value, interval.wall_ns
 
     @property
     def total(self) -> float | None:
-        """The sum of value times weight and seconds, as bytes of a rate in B/s; None without a known value."""
+        """The sum of value x weight x seconds: of a rate in B/s, the bytes. None without a known value."""
         return self._mean * self._weight if self._weight else None
 
     @property

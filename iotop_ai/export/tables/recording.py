@@ -107,12 +107,12 @@ class Recording:
 
     def _read(self, names: Sequence[str]) -> None:
         selected: list[tuple[Table, list[Row]]] = [(one, []) for one in tables(self._cmdline) if one.name in names]
-        played = self._open()
+        recorded = self._open()
         with corrupt_input_as_error(self.path):
-            for frame in played:
+            for frame in recorded:
                 for table, rows in selected:
                     rows.extend(table.rows(frame))
-        self.about = played.about()
+        self.about = recorded.about()
         self._loaded.update((table.name, LoadedTable(table.name, table.columns, rows)) for table, rows in selected)
 
 

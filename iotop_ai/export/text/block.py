@@ -144,7 +144,7 @@ def gpu_lines(frame: Frame) -> list[str]:
 
 
 def process_lines(frame: Frame, block: Block) -> list[str]:
-    """The heaviest processes with pidstat's terms. ``*``: not all threads; ``+``: may include a child's bytes."""
+    """A row per process with pidstat's terms. ``*``: not all threads; ``+``: may include bytes of a child."""
     rows = process_rows(frame, block.only_active)
     rows = [row for row in rows if _has_figures(row[1])]
     if not rows:

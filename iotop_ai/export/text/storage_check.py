@@ -17,7 +17,7 @@ _LEAST_POINTS = 3
 
 
 def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> str:
-    """All lines, without a final newline."""
+    """The whole text, without a final newline."""
     lines = [place_text(report.place)]
     if report.target is not None:
         lines.append(target_text(report.target, report.engine))
@@ -31,12 +31,13 @@ def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> 
 
 def _row(one: Measured) -> tuple[str, ...]:
     bytes_per_s, latency = one.bytes_per_s, one.latency
-    moved = "-" if one.name in (CREATE, STAT) else number(None if bytes_per_s is None else bytes_per_s / KIB**2, 1)
+    has_bytes = one.name not in (CREATE, STAT)
+    rate = number(None if bytes_per_s is None else bytes_per_s / KIB**2, 1) if has_bytes else "-"
     per_s = number(one.ops_per_s, 0 if (one.ops_per_s or 0) >= 100 else 1)
     times = [latency.p50_ms, latency.p99_ms, latency.most_ms] if latency is not None and one.name != WRITE else []
-    shown = [number(value, 2 if value >= 1 else 3) for value in times] or ["-"] * 3
-    floor = "+" if one.cpu_bound and one.name not in (CREATE, STAT) else ""
-    return phase_title(one).replace(" ", "\N{NO-BREAK SPACE}"), str(one.depth), moved, per_s, *shown, floor
+    time_cells = [number(value, 2 if value >= 1 else 3) for value in times] or ["-"] * 3
+    at_least = "+" if one.cpu_bound and has_bytes else ""
+    return phase_title(one).replace(" ", "\N{NO-BREAK SPACE}"), str(one.depth), rate, per_s, *time_cells, at_least
 
 
 def depth_curve(results: tuple[Measured, ...], width: int, ascii_only: bool = False) -> str:

@@ -28,17 +28,17 @@ from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
 
 ALONE = ""
-"""The name of a family's only object: "memory.swap_in_bytes_per_s" has two parts."""
+"""Stands for the name of a family's only object, which is not written: "memory.swap_in_bytes_per_s"."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
 SHARE_NAMES = (*_DERIVED, *SHARES)
-"""Shares of the time of the verdict's job, without a dot; and of each job, as "jobs.PID.data_wait"."""
+"""Shares of a job's time: "data_wait" is that of the verdict's job, "jobs.PID.data_wait" that of any job."""
 
 
 class Table(NamedTuple):
-    """A family's objects in a Frame. renewed: read again since the Frame before.
+    """A family's objects in a Frame. renewed: read since the previous Frame, not repeated from it.
 
-    objects: (name, record); None for one that did not answer, ALONE for a name that is not known.
+    objects: (name, record). A record of None did not answer; ALONE also stands for an unknown name.
     """
 
     objects: Iterable[tuple[str, Any]]
@@ -49,9 +49,9 @@ _UNKNOWN = Table(((ALONE, None),))
 
 
 class Family(NamedTuple):
-    """Objects of one kind. records: each class of its values, and that class's table in a Frame.
+    """A kind of object, such as disks. records: each class of its values, and the function that finds them in a Frame.
 
-    alone: its one object has no name.
+    alone: there is only one object, without a name.
     """
 
     name: str
@@ -60,9 +60,10 @@ class Family(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure of one or several objects. family: "" for a share of the verdict's job, and for a caller's own figure.
+    """A figure of one or several objects. text: as the user wrote it.
 
-    name: of the objects, with ``*`` for any text and ``?`` for any character.
+    family: "" for a share of the verdict's job, and for a figure that the caller defines. name: the objects' names;
+    ``*`` stands for any text, ``?`` for any character.
     """
 
     text: str
@@ -96,7 +97,7 @@ def _disks(frame: Frame) -> Table:
 
 
 def _gpus(frame: Frame) -> Table:
-    """By NVML's index, as in the table of GPUs; the index of one that does not answer is not known."""
+    """The GPUs by NVML's index, as in the table of GPUs; a GPU that does not answer has no known index."""
     rated, table = frame.sample.gpu, frame.snapshot.gpu.value or {}
     if rated.value is None:
         return _UNKNOWN
@@ -216,7 +217,7 @@ def _is_number(hint: Any) -> bool:
 def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
     """The figure that a text names. Raises UsageError.
 
-    extra: units of further names, which need not be FAMILY.NAME.FIELD.
+    extra: figures that the caller defines, with their units; their names may have any form.
     """
     if extra and text in extra:
         return Figure(text, "", ALONE, text, extra[text])
@@ -250,8 +251,8 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 class Value(NamedTuple):
     """A figure of one object. value None: unknown.
 
-    name: the object's; "" for a family's only object, and where the name is not known.
-    weight: of this interval in a mean, beside its length. renewed: read again since the Frame before, else repeated.
+    name: the object's; "" for a family's only object, and where the name is unknown. weight: this interval's, in a mean
+    over time, besides its length. renewed: read since the previous Frame, not repeated from it.
     """
 
     name: str
@@ -265,11 +266,11 @@ _PER_REQUEST = {
     "write_size_bytes": "writes_per_s", "discard_await_ms": "discards_per_s",
     "discard_size_bytes": "discards_per_s", "flush_await_ms": "flushes_per_s",
 }  # fmt: skip
-"""Means per request, and what their mean over several intervals is weighted with."""
+"""Means per request, and the rate that weights them in a mean over several intervals."""
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The figure of each object that is meant and exists."""
+    """The figure's value for each object in the Frame that it names."""
     if not figure.family:
         return _own_share(figure, frame)
     out = []

@@ -1,6 +1,6 @@
 """Describes the Python that runs it (3.8 or newer) from the files of its environment; imports no framework.
 
-Run as ``python -c SOURCE FOLDER``: FOLDER is the one that the training starts in. Standard output: one JSON object.
+Run as ``python -c SOURCE FOLDER``; FOLDER is where the training starts. Standard output is one JSON object.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import os
 import sys
 
 PATH = [place for place in sys.path if place]
-"""As the training has it."""
+"""The import path that the training will have."""
 STANDARD = os.path.dirname(os.__file__)
-# A file of the user with the name of a module is to be found, not imported.
+# The standard library comes first: a user's file with a module's name is to be reported, not imported.
 sys.path[:] = sorted(PATH, key=lambda place: not place.startswith(STANDARD) or "-packages" in place)
 
 import contextlib  # noqa: E402

@@ -183,7 +183,7 @@ class Files:
         self._readers = readers
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the reader's next file; the bytes read, NOTHING where the file is gone."""
+        """Read the reader's next file; returns the bytes read, NOTHING where the file is gone."""
         turn, reader = divmod(number, self._readers)
         mine = -(-(len(self._files) - reader) // self._readers)
         path, evict = self._files[reader + self._readers * (turn % mine)]

@@ -1,4 +1,4 @@
-"""The decoding of a sample of pictures, measured in the user's own Python."""
+"""Measures how fast the user's own Python decodes a sample of pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_FILES, MOST_BYTES = 32, 32 << 20
 _TIMEOUT_S = 15.0
 _TICK_S = 0.2
 _KILLED_S = 1.0
-"""Wait for a killed Python: one that waits for storage does not end."""
+"""Longest wait for a killed Python: one that waits for storage does not end."""
 _SOURCE = Path(__file__).with_name("decode_child.py")
 
 
@@ -30,10 +30,10 @@ def is_picture(path: str) -> bool:
     return path.lower().endswith(PICTURES)
 
 
-def decode(python: str, files: Sequence[bytes], clock: Clock, going: Callable[[], bool]) -> Decoding:
-    """Decode these files. Never raises: without a result ``why`` says the reason.
+def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[[], bool]) -> Decoding:
+    """Decode the content of these files. Never raises: without a result, ``why`` has the reason.
 
-    going: called several times a second meanwhile; False ends it.
+    proceed: called several times a second; False ends the measurement.
     """
     if not python:
         return Decoding(why="no Python of yours is found; --python names one")
@@ -41,9 +41,9 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, going: Callable[[]
     command = [python, "-c", _SOURCE.read_text()]
     end_ns = clock.monotonic_ns() + int(_TIMEOUT_S * 1e9)
     try:
-        # Not a pipe, which nothing would fill while the child is waited for.
+        # Not a pipe: nothing would fill it while we wait for the child.
         with open(os.memfd_create("pictures"), "w+b") as source:
-            source.write(b"".join(struct.pack(">I", len(each)) + each for each in files))
+            source.write(b"".join(struct.pack(">I", len(content)) + content for content in files))
             source.seek(0)
             child = start(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         while True:
@@ -51,7 +51,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, going: Callable[[]
                 out, _ = child.communicate(timeout=_TICK_S)
                 break
             except subprocess.TimeoutExpired:
-                if not going() or clock.monotonic_ns() > end_ns:
+                if not proceed() or clock.monotonic_ns() > end_ns:
                     child.kill()
                     with suppress(subprocess.TimeoutExpired):
                         child.communicate(timeout=_KILLED_S)

@@ -123,7 +123,7 @@ class Session:
                 self._measure(phase, slots.read)
 
     def _dataset(self, phases: Sequence[Phase]) -> bool:
-        """Read the dataset's own files; whether there was anything to read."""
+        """Read the dataset's own files; returns whether there was anything to read."""
         looking, *readings = phases
 
         def show(files: int, size: int) -> None:
@@ -196,7 +196,7 @@ class Session:
             self._own = create_part(name, folder)
 
     def _write(self, phases: Sequence[Phase]) -> int:
-        """Fill our own file as a checkpoint is written, through the page cache with fsync; the bytes written."""
+        """Fill our own file through the page cache with fsync, like a checkpoint; returns the bytes written."""
         assert self._opened is not None
         writing = _Writing(self._own, self._opened.most_bytes, self._clock)
         for phase in phases:
@@ -298,7 +298,7 @@ class _Writing:
         self.done = 0
 
     def write(self, buffer: mmap.mmap, number: int) -> int:
-        """One operation; the bytes written."""
+        """Run one operation; returns the bytes written."""
         at_ns, start = self._clock.monotonic_ns(), self.done
         for _ in range(min(self._mebibytes, self._most - self.done // MIB)):
             self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))

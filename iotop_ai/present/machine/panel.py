@@ -41,9 +41,9 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; with two rows the filesystem usage; from four the network table above them. Zoomed: each core."""
+    """The CPU row; from two rows on also filesystem usage; from four on the network table. Zoomed: also each core."""
     culprit = culprit_of(frame, view)
-    out = [_cpu(frame, width, culprit)]
+    out = [_cpu_row(frame, width, culprit)]
     if height >= 2:
         out.insert(0, _fullness(frame, width, culprit, with_net=height < 4))
     if height >= 4:
@@ -165,14 +165,15 @@ def _net(frame: Frame, width: int) -> list[Span]:
     return out
 
 
-def _cpu(frame: Frame, width: int, culprit: Culprit) -> Line:
+def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
+    """CPU, memory, swap, pressure and caches, as many as fit; the monitor's own cost at the right."""
     out: list[Span] = []
     right = _own(frame)
     room, used = width - 2 - spans_cells(right), 0
     for part in (
-        _named(_cores(frame), culprit.hue if culprit.cores else ""),
+        _coloured(_cores(frame), culprit.hue if culprit.cores else ""),
         *host_problems(frame),
-        _named(_memory(frame), culprit.hue if culprit.memory else ""),
+        _coloured(_memory(frame), culprit.hue if culprit.memory else ""),
         _swap(frame),
         *_pressure(frame),
         _cached(frame),
@@ -185,8 +186,8 @@ def _cpu(frame: Frame, width: int, culprit: Culprit) -> Line:
     return row(width, out, right)
 
 
-def _named(spans: list[Span], hue: str) -> list[Span]:
-    """A part that the verdict names, in its colour."""
+def _coloured(spans: list[Span], hue: str) -> list[Span]:
+    """The spans in the colour of the verdict that names them; "" leaves them as they are."""
     return [span._replace(token=hue) for span in spans] if hue else spans
 
 

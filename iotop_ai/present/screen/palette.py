@@ -43,16 +43,16 @@ def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
     ]
     first = text.strip().lower()
 
-    def later(entry: Entry) -> bool:
+    def comes_later(entry: Entry) -> bool:
         return not (first and any(word.lower().startswith(first) for word in (entry.action.text, entry.action.name)))
 
-    return tuple(sorted(out, key=later))
+    return tuple(sorted(out, key=comes_later))
 
 
 class Wording(NamedTuple):
     """The title of a list, what Enter does, and the message when nothing matches.
 
-    named: whether the names of the actions are at the right.
+    named: whether to show the names of the actions at the right.
     """
 
     title: str = "actions"
@@ -74,7 +74,10 @@ def palette_rows(
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """A whole screen: the rule, the input, the entries around the one under the cursor (keys "act:NAME")."""
+    """A whole screen: title, input and the entries around the cursor. at: index of the entry under the cursor.
+
+    The key of an entry's row is "act:NAME".
+    """
     hint = [] if typed else [Span(" type to find", "dim")]
     out = [
         rule(width, wording.title, [Span(f"{len(listed)}", "dim")]),

@@ -18,7 +18,7 @@ from iotop_ai.model.settings import Settings
 
 
 class SlowCollectors:
-    """Creating it starts them. smart: None where it is switched off. rare: collectors read in the tick itself."""
+    """smart: None when it is switched off. rare: rarely read collectors without a thread of their own."""
 
     def __init__(
         self, root: Root, clock: Clock, settings: Settings, interval_s: float, mounts: MountsCollector

@@ -1,4 +1,4 @@
-"""A recording as the recorded totals of its blocks where they are usable, and as Snapshots to fold elsewhere."""
+"""Reads a recording fast: the recorded totals of a block where they are usable, else its Snapshots, to be folded."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def blocks_or_totals(
 ) -> Iterator[SummedBlock | Items]:
     """The blocks of the wall time from begin to end (both included, None: all), in order: summed, or Items to fold.
 
-    Call it where ``same_rules``. Items reach beyond both times; the last yielded are always Items. depth: of the blocks
-    that are not folded. each: at depth KEYFRAME, one of this many blocks has its keyframe, the others only events. The
-    first and the last block of what was recorded without a gap always have it, and blocks with a job that the keyframe
-    before lacks. times: of the parts.
+    Call it only where ``same_rules``. Items may reach beyond both times; the last result is always Items. depth: how
+    much of a summed block is read. each: at depth KEYFRAME, one block of this many has its keyframe, the others only
+    events; the first and last block between two gaps always have it, and so have blocks with a job that is new. times:
+    of the parts.
     """
     reader = _Reader(parts, times)
     blocks = shown_blocks(parts, begin_ns, end_ns, times)
@@ -69,7 +69,7 @@ def blocks_or_totals(
     """A block without its keyframe, until it is known whether the next follows it without a gap."""
     thin = 0
     jobs: frozenset[ProcessKey] = frozenset()
-    """Of the newest keyframe."""
+    """The jobs of the newest keyframe."""
     for before, block in zip([None, *blocks], blocks, strict=False):
         contents = totals = None
         joins = _same_session(parts, before, block)

@@ -45,7 +45,7 @@ class Blocks(Protocol):
     """Bytes after the last whole block, of a file that does not grow."""
 
     def refresh(self) -> bool:
-        """Index what was appended; True when there was anything. Raises InputError where no keyframe is left."""
+        """Index what was appended; returns whether there was anything. Raises InputError when no keyframe is left."""
         ...
 
     def data(self, block: Block) -> bytes:
@@ -201,7 +201,7 @@ class PlainBlocks:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Index what was appended; True when there was anything. A file that became shorter is indexed anew.
+        """Index what was appended; returns whether there was anything. A file that became shorter is indexed anew.
 
         Raises InputError where it has no whole keyframe any more.
         """

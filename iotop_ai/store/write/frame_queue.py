@@ -91,7 +91,7 @@ class FrameQueue:
         self._lost = Lost(self._lost.frames + 1, self._lost.events + over)
 
     def drained(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` until all Frames are done; whether they are."""
+        """Wait at most ``seconds`` until all Frames are done; returns whether they are."""
         with self._ready:
             return self._ready.wait_for(lambda: not self._queue and not self._busy, seconds)
 

@@ -175,7 +175,7 @@ class Recorder:
         return self._thread.is_alive()
 
     def close(self, seconds: float = 10.0) -> bool:
-        """Write the queued Frames and the end line; whether that took at most ``seconds``."""
+        """Write the queued Frames and the end line; returns whether that took at most ``seconds``."""
         self._queue.close()
         self._thread.join(seconds)
         return not self._thread.is_alive()

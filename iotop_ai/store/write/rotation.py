@@ -133,7 +133,7 @@ class Rotator:
         return part_name(path, when)
 
     def finish(self, path: str | None, seconds: float) -> bool:
-        """Run the hook for the last file and wait for all work; whether it ended within ``seconds``."""
+        """Run the hook for the last file and wait for all work; returns whether it ended within ``seconds``."""
         if path is not None:
             self._closed.put((os.path.abspath(path), ""))
         self._closed.put(None)

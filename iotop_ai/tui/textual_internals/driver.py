@@ -48,13 +48,13 @@ class HangupSafeFile:
         self._file = file
 
     def write(self, text: str) -> int:
-        """Write, or drop."""
+        """Write the text, or drop it if the terminal is closed."""
         with contextlib.suppress(OSError):
             self._file.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Write out, or drop."""
+        """Flush, unless the terminal is closed."""
         with contextlib.suppress(OSError):
             self._file.flush()
 
@@ -72,7 +72,7 @@ class BlockingInputDriver(LinuxDriver):
     """The terminal's attributes as the user's shell left them, if they were changed before the app started."""
 
     shared: bool = False
-    """Whether another program, as ssh before our pipe, may read the same terminal: it would take every other key."""
+    """Whether another program may read the same terminal (ssh, whose output we read): it would take some keys."""
 
     def __init__(self, app: Any, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
@@ -114,8 +114,7 @@ class BlockingInputDriver(LinuxDriver):
     def _keep_keys(self) -> None:
         """Hide keys from poll(): a program that sleeps in it, as ssh does, leaves them to us; we read without waiting.
 
-        The descriptor is our own, because the front has opened the terminal again, so no other program's descriptor
-        becomes non-blocking.
+        The command line has opened the terminal again for us, so no other program's descriptor becomes non-blocking.
         """
         with contextlib.suppress(termios.error, OSError):
             attributes = termios.tcgetattr(self.fileno)

@@ -143,7 +143,7 @@ class PlaybackThread:
         self._thread.start()
 
     def close(self, seconds: float = 1.0) -> bool:
-        """Stop, and wait at most ``seconds``; whether the thread has ended."""
+        """Stop, and wait at most ``seconds``; returns whether the thread has ended."""
         with self._ready:
             self._closing = True
             self._ready.notify()
@@ -242,7 +242,7 @@ class PlaybackThread:
                                 self._ready.wait(wait_s)
                 except Cancelled:
                     continue
-        except Exception as error:  # the app ends with it, and the front prints one line
+        except Exception as error:  # the app ends and prints it as one line
             log.exception("the recording failed")
             self._app.post_message(SourceEnded(error))
 
@@ -344,7 +344,7 @@ class PlaybackThread:
         return True
 
     def _read_past(self) -> bool:
-        """Read the Samples older than a Frame's history, for the graphs; whether there were any to read."""
+        """Read the Samples older than a Frame's history, for the graphs; returns whether there were any to read."""
         frame = self._cursor.frame
         if frame is None or self._past_for is frame:
             return False
@@ -369,7 +369,7 @@ class PlaybackThread:
         return True
 
     def _read_timeline(self) -> bool:
-        """Read the next block for the time line; whether there was one."""
+        """Read the next block for the time line; returns whether there was one."""
         if self._timeline_complete:
             return False
         more = self._timeline_reader.step()

@@ -51,7 +51,7 @@ class SourceThread:
         self._thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """Close the source and wait at most ``seconds`` for the thread; whether the thread has ended."""
+        """Close the source and wait at most ``seconds`` for the thread; returns whether the thread has ended."""
         self._source.close()
         if self._thread.is_alive():
             self._thread.join(seconds)

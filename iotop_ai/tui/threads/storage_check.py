@@ -61,7 +61,7 @@ class CheckThread:
                 self._running.stop()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end, at most ``seconds``; whether it has ended."""
+        """Wait for its end, at most ``seconds``; returns whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 done, or the dataset fits; 1 some of it stayed in memory, or it does not fit; 2 not done, or unknown."""
+    """Exit codes: 0 done, or it fits; 1 part of it stayed in memory, or it does not fit; 2 not done, or unknown."""
     settings = settings_of(args)
     if args.cache == "status":
         return _status(args)

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 copied and verified; 1 it does not fit, is not faster or differs; 2 not done. stdout gets only the new path."""
+    """Exit codes: 0 copied and verified; 1 no room, not faster, or differs; 2 not done. Prints only the new path."""
     if settings_of(args).readonly:
         raise UsageError(f"{READ_ONLY} does not allow staging")
     command = Stage(args)

@@ -66,7 +66,7 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def fleet_options(args: argparse.Namespace) -> FleetOptions:
-    """The options of the flags. Raises UsageError or InputError."""
+    """Check the flags and read the files that they name. Raises UsageError or InputError."""
     address = Address(args.prometheus)
     if args.token_file and args.user_file:
         raise UsageError("--token-file and --user-file exclude each other")
@@ -80,7 +80,7 @@ def fleet_options(args: argparse.Namespace) -> FleetOptions:
         address,
         token=token,
         user=user,
-        tls=_trust(args.ca_file) if address.secure else None,
+        tls=_tls_context(args.ca_file) if address.secure else None,
         timeout_s=_duration("--timeout", args.timeout, SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S),
     )
     delay = _duration("--delay", args.every, SHORTEST_S, LONGEST_S) if args.every is not None else INTERVAL_S
@@ -105,8 +105,8 @@ def _duration(flag: str, text: object, shortest_s: float, longest_s: float) -> f
     return seconds
 
 
-def _trust(ca_file: str | None) -> ssl.SSLContext:
-    """The system's authorities, or those of a file. Raises InputError."""
+def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """A TLS context that trusts the system's authorities, or those of a file. Raises InputError."""
     import ssl
 
     try:

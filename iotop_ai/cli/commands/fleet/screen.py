@@ -29,7 +29,7 @@ _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
-    """Show the fleet until the user leaves it; the exit code. first: the answer that is on its way."""
+    """Show the fleet until the user leaves it; returns the exit code. first: the answer that is on its way."""
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
         print(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"), file=sys.stderr)
         return NO_TERMINAL

@@ -14,7 +14,7 @@ from iotop_ai.cli.options.common import add_smart_type, settings_of
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
-from iotop_ai.collectors.health.history import HealthHistory, DiskHistory
+from iotop_ai.collectors.health.history import DiskHistory, HealthHistory
 from iotop_ai.collectors.health.targets import Disk, disks_named, smart_disks, with_given_types
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, root_from_options
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Query and print; 0 all healthy, 1 a warning or worse, 2 unknown."""
+    """Query and print; returns 0 if all are healthy, 1 for a warning or worse, 2 when unknown."""
     if args.wait and args.test not in ("short", "long"):
         raise UsageError("--wait needs --test short or long")
     if args.test and not args.disk:

@@ -96,9 +96,10 @@ def run_monitor(
     on_paint: Callable[[], None] | None = None,
     make_alerts: Callable[[LiveSource, MessageReceiver], LiveAlerts] | None = None,
 ) -> int:
-    """Show the live screen until the user leaves it; the exit code. on_paint: called after the first frame is painted.
+    """Show the live screen until the user leaves it; returns the exit code.
 
-    make_alerts: None for the alerts of the default file. Raises the screen's error after the terminal is restored.
+    on_paint: called after the first frame is painted. make_alerts: None for the alerts of the default file. Raises the
+    screen's error after the terminal is restored.
     """
     if in_browser():
         settings = settings._replace(readonly=True, remember=False)
@@ -185,13 +186,13 @@ def _save_screenshot(svg: str) -> str:
 
 
 def _keeper(settings: Settings, source: LiveSource) -> SessionRecorder:
-    from iotop_ai.cli.commands.monitor.session_recording import live_keeper
+    from iotop_ai.cli.commands.monitor.session_recording import live_recorder
 
-    return live_keeper(settings, source.pending)
+    return live_recorder(settings, source.pending)
 
 
 def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None]) -> int:
-    """Show the screen of ``opening`` until the user leaves it; the exit code. close: closes its source.
+    """Show the screen of ``opening`` until the user leaves it; returns the exit code. close: closes its source.
 
     Raises the screen's error after the terminal is restored.
     """

@@ -39,7 +39,7 @@ def show_stream(
     why_empty: Callable[[], str] = lambda: "",
     why_ended: Callable[[], str] = lambda: "",
 ) -> int:
-    """Show the recording from a descriptor until the user leaves; the exit code.
+    """Show the recording from a descriptor until the user leaves; returns the exit code.
 
     shared: the sender may read the same terminal. why_empty, why_ended: the sender's reason for a stream without a
     Snapshot, and for one that ended before the user left. Raises InputError for a stream without a Snapshot.
@@ -71,7 +71,7 @@ def show_stream(
 
 
 def show_host(settings: Settings, host: str) -> int:
-    """Start ``iotop-ai record`` on another machine through ssh and show its recording; the exit code.
+    """Start ``iotop-ai record`` on another machine through ssh and show its recording; returns the exit code.
 
     Raises UsageError for a name that ssh would read as an option, InputError when ssh or the other machine fails.
     """

@@ -25,8 +25,8 @@ OPEN_S = 5.0
 """Limit for opening a new recording."""
 
 
-def live_keeper(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> SessionRecorder:
-    """The SessionRecorder of a live session. pending: its argument."""
+def live_recorder(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> SessionRecorder:
+    """The SessionRecorder of a live session. pending: as in SessionRecorder."""
     clock = Clock()
 
     def record(preroll: tuple[str, ...]) -> Recorder:
@@ -61,7 +61,7 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
 
 
 def save_screenshot(svg: str, folder: str = ".") -> str:
-    """Write a screenshot as HOST-TIME.svg, 0600, in ``writable(folder)``; its path. Raises OSError."""
+    """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable(folder)``; returns its path. Raises OSError."""
     from iotop_ai.cli.commands.record.options import default_output
     from iotop_ai.store.write.sink import unused
 

@@ -90,7 +90,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 fine; 1 a threshold is missed, or the storage hangs; 2 it could not be measured."""
+    """Exit codes: 0 fine; 1 a threshold is missed, or the storage hangs; 2 it could not be measured."""
     settings = settings_of(args)
     if settings.readonly and not args.no_write:
         args.no_write = True

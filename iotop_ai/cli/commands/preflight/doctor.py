@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 fine; 1 a check fails, or --diff finds a difference; 2 a check could not tell."""
+    """Exit codes: 0 fine; 1 a check fails, or --diff finds a difference; 2 a check could not tell."""
     if args.diff and args.export:
         raise UsageError("--diff and --export exclude each other")
     if args.diff:

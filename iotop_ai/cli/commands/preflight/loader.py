@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 fine; 1 a configuration hangs or fails; 2 nothing could be measured."""
+    """Sweep the loader. Exit codes: 0 fine; 1 a configuration hangs or fails; 2 nothing could be measured."""
     settings = settings_of(args)
     module, colon, factory = args.target.partition(":")
     if not (colon and _NAME.fullmatch(module) and _NAME.fullmatch(factory)):

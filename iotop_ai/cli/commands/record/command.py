@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record until a signal, or while the command runs; its exit code."""
+    """Record until a signal, or while the command runs; returns its exit code."""
     if os.environ.get(OFF_VARIABLE) == "0":
         words = args.words[1:] if args.words[:1] == ["--"] else args.words
         if words:
@@ -114,7 +114,7 @@ class Session:
                 self._source.close()
 
     def run(self, signals: Signals) -> int:
-        """Open, start, record, close, sum up; the exit code. Raises IotopError when it cannot start."""
+        """Open, start, record, close, sum up; returns the exit code. Raises IotopError when it cannot start."""
         options = self._options
         if options.csv:
             self._log = CsvLog(options.csv, append=options.append, say=say, on_end=self._on_output_end)

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, then print; 0, or what --fail-if answers."""
+    """Read the recording and print the report; returns 0, or the exit code of --fail-if."""
     conditions = conditions_of(args)
     price = None if args.gpu_hour_price is None else parse_price(args.gpu_hour_price)
     with HtmlOut(args) as out:

@@ -73,7 +73,7 @@ class ServeSession:
             self._source.close()
 
     def run(self) -> int:
-        """Listen, read, record; the exit code. Raises IotopError when it cannot start."""
+        """Listen, read, record; returns the exit code. Raises IotopError when it cannot start."""
         options = self._options
         with contextlib.ExitStack() as parts:  # an error in closing one part leaves no other open
             parts.callback(self._close_output)  # last, as it may wait for a disk

@@ -58,7 +58,7 @@ class GpuProcessReader:
         return percent if self._calls.clock.monotonic_ns() - at_ns <= FRESH_NS else 0
 
     def _note_shares(self, uuid: str) -> bool:
-        """Read the new samples; whether the shares are known (NOT_FOUND: no sample is new).
+        """Read the new samples; returns whether the shares are known (NOT_FOUND: no sample is new).
 
         The first call returns minutes of buffered samples, which only show where the new ones begin.
         """

@@ -50,7 +50,7 @@ class _Kept:
             raise
 
     def changed(self) -> bool:
-        """Read; whether any file has changed or the speed has to be read again."""
+        """Read; returns whether any file has changed or the speed has to be read again."""
         raws = [file.read_record() for file in self.files.values()]
         raws.append(self.state_file.read_record())
         before, self.raws = self.raws, raws

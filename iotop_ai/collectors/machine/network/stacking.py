@@ -1,4 +1,4 @@
-"""The device that carries a link's bytes, so that bytes that pass several links of one machine count once.
+"""Finds the device that carries a link's bytes: bytes that pass several links of a machine must count only once.
 
 Sources: Documentation/ABI/testing/sysfs-class-net (device, type, phys_port_name, upper_*, lower_*, bridge),
 net/core/dev.c (netdev_adjacent_sysfs_add), net/core/sysctl_net_core.c (sysctl_core_net_init),
@@ -40,7 +40,7 @@ _REPRESENTOR = pattern(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
 
 
 def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
-    """Name of a network interface to the device that carries its bytes; "" when they also pass another link.
+    """By name of a network interface, the device that carries its bytes; "" when they also pass another link.
 
     Interfaces whose name alone says that they repeat another's bytes are left out. The bytes of a bond, team, bridge or
     VLAN pass the interfaces below it, which have a device. In a container an interface without one (a pod's eth0, also
@@ -65,7 +65,7 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
 
 
 def has_speed(root: Root, name: str, depth: int = 4) -> bool:
-    """Whether the speed is a card's, its own or one below it: the drivers of veth and tun invent theirs."""
+    """Whether the link or one below it is a network card: the speed that veth and tun report is made up."""
     base = f"{NET}/{name}"
     if root.exists(f"{base}/device") or root.exists(f"{base}/bonding"):
         return True

@@ -54,7 +54,7 @@ def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
 
 
 def _xid_cure(xid: int, recovery: int | None) -> str:
-    """recovery: what the driver asks for; a board that it can reset may still need a reboot."""
+    """The advice for an Xid. recovery: what the driver asks for; a board that it can reset may still need a reboot."""
     if xid in _BOARD_CURES:
         return _BOARD_CURES[xid]
     if xid in OF_THE_BOARD:

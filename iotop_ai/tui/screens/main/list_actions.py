@@ -40,7 +40,7 @@ def _entry(name: str, text: str, current: bool) -> Entry:
 
 
 class ListActions:
-    """Changes only the View."""
+    """The controller of these keys. It changes only the View."""
 
     def __init__(self, state: MainState, open_list: OpenList) -> None:
         self._state = state
@@ -54,12 +54,12 @@ class ListActions:
         return next((row.device for row in rows if row.pid == pid and row.device in infos(frame)), "")
 
     def follow_job_device(self) -> None:
-        """Choose the job's device, if the user follows that."""
+        """Select the job's device, if the user chose to follow the job."""
         if self._state.view.follow_job:
             self._state.update(device=self.device_of_job() or self._state.view.device)
 
     def devices(self) -> None:
-        """List every device, and the two choices that follow one."""
+        """Open the list of devices, with two entries that follow the busiest device or the job's."""
         view, frame = self._state.view, self._state.frame
         current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
         entries = [
@@ -104,7 +104,7 @@ class ListActions:
             self.choose_device(name)
 
     def sort_list(self) -> None:
-        """List every column to sort by."""
+        """Open the list of columns to sort by."""
         entries = tuple(_entry(key, _SORT_TEXTS[key], key == self._state.view.sort) for key in SORT_KEYS)
         wording = Wording("sort processes by", "sort", "no column has these words", False)
         self._open_list(entries, self._take_sort, wording)
@@ -120,14 +120,14 @@ class ListActions:
         self._sort_by(sort_after(self._state.view.sort, step))
 
     def sort_by_title(self, key: str) -> None:
-        """Sort processes by a column; reverse the order if they are sorted by it."""
+        """Sort processes by a column, or reverse the order if they are sorted by it already."""
         if key == self._state.view.sort:
             self.reverse()
         else:
             self._sort_by(key)
 
     def units(self) -> None:
-        """Switch the size of a MB in rates."""
+        """Switch between MB of 1,048,576 and of 1,000,000 bytes in rates."""
         units = UNITS[(UNITS.index(self._state.view.units) + 1) % len(UNITS)]
         use_units(units)
         self._state.change(f"done: {UNIT_WORDS[units]}", units=units)
@@ -138,7 +138,7 @@ class ListActions:
         self._state.change(f"done: {'smallest' if reverse else 'largest'} first", reverse=reverse, scroll=0)
 
     def columns(self) -> None:
-        """List every column of the processes that can be left out."""
+        """Open the list of the process columns that can be left out."""
         left_out, width = self._state.view.no_columns, self._state.canvas.columns
         entries = []
         for column in optional_columns():

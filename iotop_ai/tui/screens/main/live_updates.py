@@ -43,7 +43,7 @@ class LiveUpdates:
         state.canvas.redraw_if_in_front()
 
     def check_staleness(self) -> bool:
-        """Put into the View for how long no reading has come; whether that changed."""
+        """Put into the View for how long no reading has come; returns whether that changed."""
         state = self._state
         longest_s = max(state.view.interval_s, state.newest.snapshot.interval_s)
         silent_s = self._staleness.check(longest_s) if state.view.mode in ("live", "paused", "back") else None

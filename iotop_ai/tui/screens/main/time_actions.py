@@ -53,7 +53,7 @@ class TimeActions:
         return self.playback if self._state.in_past else None
 
     def show_playback(self, message: PlaybackFrame) -> None:
-        """Show where the playback stands. A Frame that was sent before the return to now comes too late."""
+        """Show the playback's Frame, unless the screen has returned to now since it was sent."""
         state = self._state
         if self._moving is None:
             return
@@ -120,7 +120,7 @@ class TimeActions:
         playback.seek(wall_ns)
 
     def now(self) -> bool:
-        """Return to now; whether the screen was looking back."""
+        """Return to now; returns whether the screen was looking back."""
         back = self._state.view.mode == "back"
         if back:
             self._return_to_now("done: now")
@@ -176,7 +176,7 @@ class TimeActions:
             state.change("done: rates per second", base=None)
 
     def skip(self, step: int, seconds: float = SKIP_S) -> bool:
-        """Move by ``seconds``, where there is a time line; whether there is."""
+        """Move by ``seconds`` if there is a time line; returns whether there is one."""
         if self.playback is None:
             return False
         self.playback.skip(step * seconds)
@@ -189,7 +189,7 @@ class TimeActions:
         self._begin_to_look_back(self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
 
     def seek_end(self, step: int) -> bool:
-        """Go to the beginning (-1) or end (+1), where there is a time line; whether there is."""
+        """Go to the beginning (-1) or end (+1) if there is a time line; returns whether there is one."""
         if self.playback is None:
             return False
         self.playback.seek(self.playback.span()[step > 0])
