@@ -1,1 +1,1 @@
-"""Empty the page cache: the host's, or that of files."""
+"""Empty the page cache, all of it or of some files."""

@@ -78,5 +78,5 @@ def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
 
 
 def completed(after: Snapshot, later: Snapshot) -> Snapshot:
-    """The Snapshot with its pending fields from a later one; the counters stay those of the interval."""
+    """The Snapshot with its pending fields filled from a later one; the counters stay as they are."""
     return after._replace(**{name: getattr(later, name) for name in late_parts(after)})

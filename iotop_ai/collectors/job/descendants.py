@@ -25,7 +25,7 @@ class Descendants:
         self._below: dict[ProcessKey, frozenset[ProcessKey]] = {}
 
     def update(self, table: ProcessTable, tops: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[ProcessKey]]:
-        """All processes below each of ``tops``, those of other ``tops`` left out."""
+        """All processes below each of ``tops``, without those below another of ``tops``."""
         now = {key.pid: key for key in tops}
         if now != self._tops:
             self._info, self._tops, self._over, self._below = {}, now, {}, {}

@@ -1,4 +1,4 @@
-"""Chooses which other threads and children of a job are looked at: those that moved lately, whatever their names.
+"""Chooses which other threads and children of a job are sampled: those that moved lately, by any name.
 
 It runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving when it is
 on a CPU or blocked at the census, or has used CPU time since the previous one.

@@ -1,4 +1,4 @@
-"""Accounts for each job's time: a tick gives the time since the one before to a share, by the looks at its tasks."""
+"""Accounts for each job's time: each tick adds the time since the previous one to a share, by samples of its tasks."""
 
 from __future__ import annotations
 

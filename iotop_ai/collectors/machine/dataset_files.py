@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder; its entries follow it."""
+        """Whether the item is a folder; its entries follow it."""
         return stat.S_ISDIR(self.stat.st_mode)
 
     def open(self, flags: int = os.O_RDONLY) -> int:

@@ -167,7 +167,7 @@ class AdaptiveSelection:
             return None
 
     def grew_this_tick(self, entry: ProcessEntry) -> bool:
-        """Whether its whole growth is of this tick: it is new or was read in the previous tick."""
+        """Whether all of its growth happened in this tick: it is new, or the previous tick read it."""
         return self._before is None or entry in self._before or not entry.published
 
     def balanced(self, moved: IoBytes, inherited: IoBytes, seconds: float) -> bool:

@@ -31,7 +31,7 @@ _SCOPE = "proc/sys/kernel/yama/ptrace_scope"
 
 
 def py_spy_path() -> str:
-    """The py-spy beside our own Python, else that of the PATH; "" without any."""
+    """The path of py-spy: beside our own Python, else in PATH; "" without any."""
     beside = os.path.join(os.path.dirname(sys.executable), "py-spy") if sys.executable else ""
     return beside if beside.startswith("/") and os.access(beside, os.X_OK) else find_user_program("py-spy")
 

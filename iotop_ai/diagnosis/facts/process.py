@@ -200,7 +200,7 @@ class Tasks:
         return self._once("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
 
     def busiest(self) -> TaskFacts | None:
-        """The one that uses most CPU, of those of which it is known; None without any."""
+        """The process that uses most CPU, among those whose use is known; None without any."""
         if self._table is None:
             return None
         if self._sums.no_cpu:

@@ -31,7 +31,7 @@ def verdict_head(state: str, hue: str, sentence: str) -> Markup:
 
 
 def label_lines(lines: Iterable[tuple[str, str]]) -> Markup:
-    """Labels and their texts; that of "do" stands out."""
+    """Labels and their texts; the label "do" stands out."""
     rows = []
     for label, words in lines:
         rows += [tag("dt", label), tag("dd", words, class_="do" if label == "do" else None)]

@@ -206,6 +206,6 @@ def _findings(story: Story) -> Markup:
 
 
 def _tables(story: Story, price: Price | None) -> list[tables.ReportTable]:
-    """All tables but those of shares, which stand with their job."""
+    """All tables except those of shares, which stand with their job."""
     shown = {share_table(job, price).title for job in detailed_jobs(story)}
     return [one for one in tables.every_table(story, price) if one.title not in shown]

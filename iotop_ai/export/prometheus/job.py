@@ -17,7 +17,7 @@ MOST_JOBS = 16
 
 
 def job_families(frame: Frame) -> list[Family]:
-    """Every job; the label pid is of the process at its top."""
+    """The families of every job; the label pid is that of the process at its top."""
     table = frame.snapshot.jobs.value
     jobs = {} if table is None else dict(list(table.jobs.items())[:MOST_JOBS])
     times = {} if table is None else table.times

@@ -159,7 +159,7 @@ class DiskHealth(NamedTuple):
 
 
 class FindingStory(NamedTuple):
-    """A finding and how long it stood. led_s: as the verdict; lost_s: time lost meanwhile."""
+    """A finding and how long it was active. led_s: seconds as the verdict; lost_s: time lost while it was active."""
 
     finding: Finding
     stood_s: float

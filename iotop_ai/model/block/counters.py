@@ -173,7 +173,7 @@ _MS_FIELDS = frozenset(i for i, name in enumerate(BlockCounters._fields) if name
 
 
 def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
-    """Whether a count has fallen: the device was re-created, re-attached or re-initialised meanwhile."""
+    """Whether a count has fallen: the device was re-created, re-attached or re-initialised in between."""
     for i in _COUNT_FIELDS:
         old, new = before[i], after[i]
         if old is not None and new is not None and new < old:

@@ -29,7 +29,7 @@ DUMPS_BYTES_PER_S = 20e6
 
 
 class Phase(StrEnum):
-    """What an interval belongs to, whatever its looks show, but for the time in which its GPUs work."""
+    """What an interval counts as, regardless of its samples, except for the time in which its GPUs work."""
 
     TRAINING = ""
     STARTUP = "startup"
@@ -100,7 +100,7 @@ def loads(interval: Interval) -> bool:
 
 
 def saves(interval: Interval) -> bool:
-    """Whether waits for a device are waits for writes: much is written meanwhile, and little read."""
+    """Whether waits for a device are waits for writes: much is written during them, and little read."""
     return _mostly_writes(interval.write_bytes_per_s, _reads(interval))
 
 
@@ -126,7 +126,7 @@ def _loaders_save(interval: Interval) -> bool:
 
 
 def saves_aside(interval: Interval) -> bool:
-    """Whether threads of the trainer save, and load no data meanwhile: they compute while they make what they write."""
+    """Whether the trainer's threads save and do not load data: they use CPU while they make what they write."""
     written, read = interval.own_written_bytes_per_s or 0.0, interval.own_read_bytes_per_s
     return written >= SAVE_BYTES_PER_S and read is not None and read < SAVE_READS * written
 

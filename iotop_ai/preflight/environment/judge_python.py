@@ -95,7 +95,7 @@ def judge_variables(host: HostFacts) -> Iterator[Check]:
 
 
 def judge_threads(host: HostFacts) -> Iterator[Check]:
-    """What OpenMP, MKL and OpenBLAS start, against the cores that this process gets."""
+    """Checks the threads that OpenMP, MKL and OpenBLAS start against the cores that this process gets."""
     if host.cores is None:
         return
     given = host.cores if host.quota_cores is None else max(1, min(host.cores, int(host.quota_cores)))

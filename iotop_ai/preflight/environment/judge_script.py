@@ -1,4 +1,4 @@
-"""Start method, main guard, notebook: facts in, lines out.
+"""Checks of start method, main guard and notebook, from the script's facts.
 
 Sources: https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods (each process
 imports the main module anew), https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#cuda-in-multiprocessing
@@ -19,7 +19,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_script(python: PythonFacts, host: HostFacts, script: ScriptFacts | None) -> Iterator[Check]:
-    """How worker processes start, and what keeps them from it. script: None where none was named."""
+    """Checks of how worker processes start, and what would stop them. script: None when none was named."""
     yield from _kernels(python)
     if script is not None and script.error:
         yield Check("python", "script", UNKNOWN, f"{script.path}: {script.error}")

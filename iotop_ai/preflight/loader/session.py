@@ -1,4 +1,4 @@
-"""Runs one configuration in a process of the user's Python, and ends it whatever it does."""
+"""Runs one configuration in a process of the user's Python, and ends that process in any case."""
 
 from __future__ import annotations
 

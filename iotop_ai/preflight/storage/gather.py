@@ -1,4 +1,4 @@
-"""A running check's news, put together into its report; and the report beside those of earlier checks."""
+"""Puts the messages of a running check together into a report, and compares it with earlier checks."""
 
 from __future__ import annotations
 

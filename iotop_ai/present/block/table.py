@@ -123,7 +123,7 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _title(view: View) -> str:
-    """The panel's name with what the user chose for it: a pinned disk stays in the graphs whatever is busy."""
+    """The panel's title, with the user's choices: a pinned disk stays in the graphs even if another is busier."""
     if view.device and not view.follow_job:
         return "disk pinned"
     return "disk active" if view.only_active else "disk"
@@ -263,7 +263,7 @@ def _device_line(
     device_health: Health | None,
     units: str,
 ) -> Line:
-    """One row; an idle device keeps the row of the tick before. units: those of its rates."""
+    """One row; an idle device keeps its row of the previous tick. units: those of its rates."""
     # Marks work without colour: the device in the graphs, and the one that the verdict names when it is another.
     mark = ">" if selected else "!" if device.guilty else " "
     out = [Cell(0, mark, device.hue if device.guilty else "key")]

@@ -59,7 +59,7 @@ def machine_row(one: FleetMachine, width: int, *, marked: bool) -> Line:
 
 @lru_cache(maxsize=1024)
 def _row(one: FleetMachine, width: int, marked: bool) -> Line:
-    """Cached: most machines equal those of the refresh before, or stand in another place."""
+    """Cached: most machines are unchanged since the previous refresh, or only in another place."""
     at = places(width)
     loud = one.troubled
     hue = HUE.get(State(one.state)) if one.state in HUE else None
@@ -78,7 +78,7 @@ def _row(one: FleetMachine, width: int, marked: bool) -> Line:
 
 
 def _cell(one: FleetMachine, column: str, room: int) -> tuple[str, str]:
-    """(text, token; "" for that of the figure)."""
+    """(the text, its token; "" for the figure's usual token)."""
     disk = one.disk
     match column:
         case "lost":

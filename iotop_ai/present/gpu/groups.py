@@ -182,5 +182,5 @@ def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...]
 
 
 def group_key(group: tuple[Gpu, ...], view: View) -> str:
-    """The key of a group's row: that of the marked GPU in it, else of its first; groups change from tick to tick."""
+    """The key of a group's row: its marked GPU's, else its first GPU's, as groups change from tick to tick."""
     return next((gpu.row_key for gpu in group if gpu.row_key == view.cursor), group[0].row_key)

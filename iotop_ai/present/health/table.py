@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
-    """The first row: the disks' state, below that of the job."""
+    """The first row: the state of the disks."""
     word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(BLOCK + 1), hue)
     end = right + " "
     fitting = cut_spans([*sentence], max(0, width - BLOCK - 2 - cells(end)))

@@ -358,7 +358,7 @@ class IdleGroupsCache:
         self._newest: list[_IdleGroups] = []
 
     def groups(self, table: ProcessTable, pattern: str, own_pid: int) -> _IdleGroups:
-        """The idle groups of this table; those of the table before with its changes where these are known."""
+        """The idle groups of this table; updated from the previous table where the changes are known."""
         inputs = _inputs(table, pattern, own_pid)
         for i, idle in enumerate(self._newest):
             if idle.inputs != inputs:

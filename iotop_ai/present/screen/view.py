@@ -60,7 +60,7 @@ class Problem(NamedTuple):
 
 
 class View(NamedTuple):
-    """The screen's state, which the front owns and hands to every ``*_rows`` function."""
+    """The screen's state, which the app owns and passes to every ``*_rows`` function."""
 
     interval_s: float = 1.0
     device: str = ""

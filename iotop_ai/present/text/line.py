@@ -156,7 +156,7 @@ def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line
 
 @lru_cache(maxsize=512)
 def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Line:
-    """``place``, cached: most rows equal those of the picture before."""
+    """``place``, cached: most rows are unchanged since the previous picture."""
     spots = []
     for column, text, token, right in given:
         if text:

@@ -272,7 +272,7 @@ def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
 
 
 def none_has_smart(readings: Iterable[Reading[SmartState]]) -> bool:
-    """Whether every disk is of a kind without SMART, or this machine has no disk."""
+    """Whether no disk supports SMART, or the machine has no disk."""
     return all(one.status is Status.UNSUPPORTED for one in readings)
 
 

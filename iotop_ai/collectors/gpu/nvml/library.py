@@ -158,5 +158,5 @@ class ForeignNvml(Nvml):
     """No GPUs: for another machine's /proc and /sys, since NVML answers for this machine only."""
 
     def open(self) -> None:
-        """Always raises Unavailable: its GPUs are not those of the root that is read."""
+        """Always raises Unavailable: NVML shows this machine's GPUs, the root that is read is another's."""
         raise Unavailable(Status.ABSENT, "the /proc and /sys shown are another machine's", "")

@@ -108,7 +108,7 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
 
 
 def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Evidence, ...]:
-    """The share of time lost, the workers' states meanwhile, then the rule's own evidence."""
+    """The share of time lost, the workers' states during it, then the rule's own evidence."""
     limits, name = facts.limits, f"jobs.{job.subject}"
     out = [Evidence(f"{name}.stall_ratio", job.stall, "ratio", limits.gate)]
     if job.disk is not None:

@@ -45,7 +45,7 @@ class Wait(NamedTuple):
 
 
 def held_by_disk(facts: Facts) -> list[Wait]:
-    """Jobs over their gate whose workers (without workers: the trainer) mostly sit in state D meanwhile."""
+    """Jobs over their gate whose workers (without workers: the trainer) mostly sit in state D while it waits."""
     limits, out = facts.limits, []
     for job in facts.jobs:
         over = gate(facts, job)
@@ -140,7 +140,7 @@ def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
 
 
 def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
-    """Whether the devices behind the mount that it reads from are known: those of a ZFS pool may not be."""
+    """Whether the devices behind the mount that the job reads from are known; a ZFS pool's may not be."""
     first, infos = job.place.mounts[0] if job.place.mounts else None, facts.snapshot.disks.value or {}
     if first is None or facts.snapshot.block.value is None:
         return False
@@ -211,7 +211,7 @@ def _class_of(facts: Facts, wait: Wait) -> str:
 
 
 def waits_of(facts: Facts, class_id: str) -> list[Wait]:
-    """The jobs held up by blocked readers that are of this class."""
+    """The jobs of this verdict class that blocked readers hold up."""
     if not facts.jobs:
         return []
     waits = facts.lazy.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in held_by_disk(facts)])

@@ -59,7 +59,7 @@ class Steady(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What the processes used meanwhile; None unknown. Cores are CPU seconds per second.
+    """What the processes used during the steady part; None unknown. Cores are CPU seconds per second.
 
     worker_cores: of all workers together; of the loader's own process without workers. main_cores: of that process.
     blocked_ratio, running_ratio: looks in which a worker waits for storage (state D), is on a CPU or waits for one.

@@ -204,7 +204,7 @@ def test_a_self_test_of_a_sas_disk_is_waited_for(
     before = SmartState("sda", "scsi", "X", "S", "1", "PASS", "ok", ())
     running, over = (SelfTest("Background short", status, passed) for status, passed in ((RUNNING, None), ("Ok", True)))
     answers = [before._replace(self_test_log=(one,)) for one in (running, running, over)]
-    monkeypatch.setattr(health.Health, "_renewed", lambda *_: Reading(answers.pop(0), Status.OK))
+    monkeypatch.setattr(health.Health, "_next_reading", lambda *_: Reading(answers.pop(0), Status.OK))
     command = health.Health.__new__(health.Health)
     assert command._result(SimpleNamespace(pause=lambda _: None), "sda", before) == 0  # type: ignore[arg-type]
     assert answers == []
