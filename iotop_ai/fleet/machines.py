@@ -1,4 +1,4 @@
-"""Answers of Prometheus to machines. Pure.
+"""Makes machines and jobs of Prometheus's answers. Pure.
 
 What iotop-ai exports comes first; what it lacks is taken from node_exporter, dcgm-exporter and smartctl_exporter.
 """
@@ -32,7 +32,7 @@ _EMPTY = Answer(())
 
 
 def fleet_of(answers: Mapping[str, Answer], window_s: float, partial: Sequence[str] = ()) -> Fleet:
-    """Machines and jobs. answers: by the name of the question; a missing one makes its figures unknown."""
+    """The fleet. answers: by the name of the question; a missing one makes its figures unknown."""
     return _Assembly(answers, window_s).fleet(tuple(partial))
 
 
@@ -187,7 +187,7 @@ class _Assembly:
 
 
 def dcgm_percent(value: float | None) -> float | None:
-    """Percent of DCGM; None for its blanks, which are huge (2147483632, 140737488355328, 9223372036854775794)."""
+    """A percentage of DCGM; None for its "blank" values, which are huge (2147483632, 140737488355328, ...)."""
     return value if value is not None and 0 <= value <= 100 else None
 
 

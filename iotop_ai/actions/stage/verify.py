@@ -22,7 +22,9 @@ _NOT_REGULAR = "not a regular file"
 def verify(
     ends: Ends, sample: Sequence[tuple[str, int]] | None, on_bytes: Callable[[int], None] = lambda _: None
 ) -> Verified:
-    """Compare. sample: the files whose content is compared, None for all. on_bytes: bytes compared so far.
+    """Compare the copy with its original. sample: the files whose content is compared, None for all.
+
+    on_bytes: called with the bytes compared so far.
 
     A file that cannot be read on either side counts as wrong. Raises OSError when the source is missing, and InputError
     for an untrusted folder of the target.

@@ -60,25 +60,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the tables in one pass; OUT appears when it is complete."""
+    """Write the tables in one pass; returns 0. OUT appears when it is complete."""
     kind = format_of(args.format, args.output)
     targets = targets_of(kind, args.output, parse_names(",".join(args.table or ())), tables(args.cmdline))
-    played = recorded_frames(args)
-    warn_of_cut(played)
+    recorded = recorded_frames(args)
+    warn_of_cut(recorded)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(OutFile(t.path, force=args.force)) for t in targets if t.path != STDOUT]
         out_files: list[OutFile | None] = [*files] or [None]
         outs = [_open_out(stack, kind, file, t, args.raw) for file, t in zip(out_files, targets, strict=True)]
         frame = None
         with corrupt_input_as_error(args.file):
-            for frame in played:
+            for frame in recorded:
                 for target, out in zip(targets, outs, strict=True):
                     for table in target.tables:
                         out.add(table, table.rows(frame))
         if frame is None:
             raise UnknownError(f"{args.file}: no data in that period")
         for out in outs:
-            out.finish(played.about())
+            out.finish(recorded.about())
         for file in files:
             file.commit()
     return 0

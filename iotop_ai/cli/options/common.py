@@ -171,7 +171,7 @@ def settings_of(args: argparse.Namespace, environ: Mapping[str, str] = os.enviro
 
 
 def settings_elsewhere(args: argparse.Namespace) -> Settings:
-    """As ``settings_of``, for a recording or another machine, without the settings file's devices of this machine."""
+    """Like ``settings_of``, for a recording or another machine: the file's devices are those of this machine."""
     found = settings_of(args)
     return found if getattr(args, "device", None) else found._replace(devices=())
 

@@ -24,7 +24,7 @@ class LocalProcess(NamedTuple):
 
 
 class PidMapping:
-    """Looks each process up in every fifth sweep."""
+    """Finds the local process of each of NVML's PIDs; looks each one up again in every fifth sweep."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -75,7 +75,7 @@ class PidMapping:
         return None
 
     def _by_device(self, lost: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
-        """By the process's other PIDs (NSpid), else the only remaining process that has the GPU open."""
+        """The local process of each PID: that with it among its PIDs (NSpid), else the only other with the GPU open."""
         holding = {}
         for name in self._root.names("proc"):
             if name.isdigit() and int(name) not in mapped and (status := self._holding(int(name), minor)) is not None:

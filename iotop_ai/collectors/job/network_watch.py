@@ -18,12 +18,12 @@ from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
 LEAST_BYTES_PER_S = 10_000.0
 """Below this a connection only keeps itself alive."""
 MOST_TARGETS = 8
-"""System calls that are read at one update; the sleeping processes take turns."""
+"""Processes whose system call is read in one update; the sleeping ones take turns."""
 _ASLEEP = (QUEUE, NET, FUTEX)
 
 
 class NetworkWatch:
-    """``update`` a few times a second, while a process of a job sleeps."""
+    """Tells which sleeping processes wait for the network. Call ``update`` a few times a second while one sleeps."""
 
     def __init__(self, root: Root, sockets: JobSockets) -> None:
         self._root = root
@@ -32,7 +32,7 @@ class NetworkWatch:
         self._targets: dict[int, bool] = {}
         """Whether a process's main thread was last found asleep at a TCP socket."""
         self.traffic: dict[int, Traffic] = {}
-        """By pid, of the newest update."""
+        """The traffic by pid, from the newest update."""
 
     def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
         """Set which processes wait for the network; returns whether that changed. asleep: pids of all watches."""
@@ -72,7 +72,7 @@ def _receives(traffic: Traffic) -> bool:
 
 
 def sleepers(watches: Sequence[RankWatch], places: Sequence[int | None]) -> list[int]:
-    """Pids of the processes whose main thread sleeps, where the trainer does as well. places: of the whole row."""
+    """Pids of the processes whose main thread sleeps, in jobs whose trainer sleeps too. places: of all watches."""
     out: list[int] = []
     for watch in watches:
         mine = places[watch.start : watch.end]

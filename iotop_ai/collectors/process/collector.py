@@ -266,7 +266,7 @@ class ProcessCollector:
         return outcome
 
     def _admit_stat(self, pid: int, raw: bytes | OSError) -> ProcessEntry | int:
-        """As ``_admit``. raw: the content of its stat file."""
+        """Like ``_admit``, from the content of the process's stat file."""
         if isinstance(raw, OSError):
             return raw.errno or errno.EIO
         try:
@@ -439,7 +439,7 @@ class ProcessCollector:
         return IoBytes(read, written)
 
     def _last_io_ns(self, key: ProcessKey) -> int | None:
-        """Time of the last read of its io."""
+        """When the process's io was last read; None where it is read in every tick."""
         if self._adaptive is None or not self._adaptive.io_at:
             return None
         return self._adaptive.io_out.get(key, self._adaptive.io_at[key.pid % IO_COHORTS])

@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
     name: str
     pid: int
-    """Of one of them."""
+    """The pid of one of them."""
     doing: int
     """Number of processes with this behaviour."""
     whole: int
@@ -58,9 +58,9 @@ class Group(NamedTuple):
     cpu_ratio: float | None
     """Mean CPU of one process; 1.0 is one core."""
     read_bytes_per_s: float | None
-    """Of all of them together; None when unknown for all."""
+    """Sum of all of them; None when unknown for all."""
     write_bytes_per_s: float | None
-    """Of all of them together; None when unknown for all."""
+    """Sum of all of them; None when unknown for all."""
 
 
 class Family(NamedTuple):
@@ -99,7 +99,7 @@ def family(table: ProcessTable | None) -> Family:
 
 
 _Row = tuple[float, float, float, float]
-"""Of one process: blocked, CPU, bytes read and written."""
+"""The figures of one process: blocked, CPU, bytes read and written."""
 
 
 class _Ratios:
@@ -132,11 +132,11 @@ class _Ratios:
 
     @cached_property
     def rows(self) -> list[_Row]:
-        """The figures of each."""
+        """The figures of every process."""
         return [*zip(self.blocked, self.cpu, self.read, self.write, strict=True)]
 
     def of(self, i: int) -> _Row:
-        """The figures of one alone."""
+        """The figures of the process at an index; cheaper than ``rows`` for a few."""
         of, known = self._sums.of, self._known
         blocked = _blocked(of(DELAY, i) / known, of(LOOKS, i) / known)
         return blocked, of(CPU, i) / known, of(READ, i) / known, of(WRITE, i) / known
@@ -184,15 +184,15 @@ class Tasks:
         self._own_pids = cache.monitor_pids.of(table, own_pid)
 
     def all(self) -> tuple[TaskFacts, ...]:
-        """All of them."""
+        """All tasks."""
         return self._once("all", 0.0, lambda: range(len(self._sums.keys)))
 
     def blocked(self, least: float) -> tuple[TaskFacts, ...]:
-        """Those in state D for at least that share of the time, which is above 0."""
+        """The tasks in state D for at least this share of the time, which is above 0."""
         return self._once("blocked", least, lambda: self._where_blocked(least))
 
     def busy(self, least: float) -> tuple[TaskFacts, ...]:
-        """Those that use at least that much CPU, which is above 0."""
+        """The tasks that use at least this much CPU, which is above 0."""
         if self._table is None:
             return ()
         if self._sums.no_cpu:
@@ -212,7 +212,7 @@ class Tasks:
         return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
-        """The same by name and user, as ``grouped``."""
+        """The blocked tasks by name and user, as ``grouped`` makes them."""
         table = self._table
         if table is None:
             return ()
@@ -346,5 +346,5 @@ def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts,
 
 
 def blocked_groups(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[Group, ...]:
-    """The same by name and user, the largest group first."""
+    """``blocked_tasks`` by name and user, the largest group first."""
     return tasks.blocked_groups(limits.blocked * limits.leave_level)

@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 def storage_check_object(report: Report) -> Object:
-    """null is unknown; bytes, seconds, ratios 0..1."""
+    """The check as a JSON object: bytes, seconds, ratios from 0 to 1; null is unknown."""
     place = report.place._asdict()
     place["nominal"] = None if report.place.nominal is None else report.place.nominal._asdict()
     place["limits"] = [limit._asdict() for limit in report.place.limits]
@@ -72,5 +72,5 @@ def _threshold_object(one: Threshold) -> Object:
 
 
 def render_storage_check_json(report: Report) -> str:
-    """The object as indented text without a final newline."""
+    """The check as indented JSON without a final newline."""
     return json.dumps(storage_check_object(report), indent=2, allow_nan=False)

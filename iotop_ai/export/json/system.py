@@ -18,7 +18,7 @@ READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if i
 
 
 def system_object(frame: Frame) -> Object:
-    """The object; a part is null when its Reading has no value (``readings`` has the reason)."""
+    """The ``system`` object; a part is null when its Reading has no value (``readings`` has the reason)."""
     return {
         "host": frame.snapshot.host._asdict(),
         "totals": _totals(frame),

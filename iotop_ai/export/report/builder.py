@@ -105,7 +105,7 @@ class StoryBuilder:
     def story(self, file: str, about: Mapping[str, str], spacing_s: float | None = None) -> Story:
         """The Story of what was taken in. about: facts of the header. Raises UnknownError without data.
 
-        spacing_s: as of RunReader.
+        spacing_s: as in RunReader.
         """
         newest, frame = self._newest, self._frame
         if newest is None or self._grid is None or frame is None:

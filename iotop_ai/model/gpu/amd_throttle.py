@@ -24,7 +24,7 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
 
 
 def words(bits: int) -> str:
-    """As "power limit, memory temperature"; "" when the clocks are not lowered."""
+    """The reasons as text: "power limit, memory temperature"; "" when the clocks are not lowered."""
     out = []
     for first, last, word, _ in GROUPS:
         mask = (1 << last + 1) - (1 << first)

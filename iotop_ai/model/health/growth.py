@@ -31,7 +31,7 @@ class Growth(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As "+9 in 24 h"."""
+        """The growth as text: "+9 in 24 h"."""
         return f"+{self.by:,} in {span(self.seconds)}"
 
 
@@ -109,7 +109,7 @@ def wear_left_days(state: SmartState) -> float | None:
 
 
 def left_words(days: float) -> str:
-    """As "about 5 months at this rate"."""
+    """The time left as text: "about 5 months at this rate"."""
     if days < 60:
         return f"about {round(days)} days at this rate" if days >= 1.5 else "about a day at this rate"
     if days < 730:

@@ -88,7 +88,7 @@ def judged(state: SmartState) -> SmartState:
 
 
 def count(number: int, what: str) -> str:
-    """As "1 media error", "1,204 CRC errors"."""
+    """A count with its noun: "1 media error", "1,204 CRC errors"."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
@@ -200,7 +200,7 @@ def _crc(state: SmartState) -> tuple[str, ...]:
 
 
 def _self_test(state: SmartState) -> tuple[str, ...]:
-    """As smartctl(8): a failure counts until an extended self-test passes; a short one reads little of the disk."""
+    """As in smartctl(8), a failure counts until an extended self-test passes: a short one reads little of the disk."""
     finished = [test for test in state.self_test_log if test.passed is not None]
     for number, test in enumerate(finished):
         if not test.passed:

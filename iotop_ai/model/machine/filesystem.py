@@ -36,7 +36,7 @@ _FAR = pattern(r"[^/\s]+:.*")
 
 
 def is_fuse(fstype: str) -> bool:
-    """Whether a program of this machine serves the filesystem; fuseblk is on a block device all the same."""
+    """Whether a program serves the filesystem (FUSE). fuseblk counts too, although it is on a block device."""
     return fstype == "fuse" or fstype.startswith("fuse.")
 
 

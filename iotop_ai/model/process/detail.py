@@ -32,7 +32,7 @@ class ThreadDetail(NamedTuple):
 
 
 class ThreadTable(NamedTuple):
-    """The threads of a process. threads: those with the lowest ids. number: of all."""
+    """The threads of a process. threads: those with the lowest ids. number: how many there are in all."""
 
     threads: tuple[ThreadDetail, ...]
     number: int
@@ -88,7 +88,7 @@ class Sockets(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A resource limit. soft: None unlimited. unit: "B" or "". used: of it now, None unknown."""
+    """A resource limit. soft: None unlimited. unit: "B" or "". used: how much is in use now, None unknown."""
 
     name: str
     soft: int | None
@@ -97,7 +97,7 @@ class Limit(NamedTuple):
 
 
 class ProcessIdentity(NamedTuple):
-    """What rarely changes. started_s: wall time. cpus: the CPUs on which it may run.
+    """The facts of a process that rarely change. started_s: wall time. cpus: the CPUs on which it may run.
 
     io_class: none, realtime, best or idle; "" unknown.
     """

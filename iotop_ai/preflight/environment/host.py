@@ -53,7 +53,10 @@ VARIABLES = (
 
 
 def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ, *, rights: bool = True) -> HostFacts:
-    """As this process sees it. rights: also find the right to drop caches, which may run sudo without a prompt."""
+    """The facts of the host as this process sees it.
+
+    rights: also find the right to drop caches, which may run sudo without a prompt.
+    """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))
     except OSError:

@@ -17,14 +17,14 @@ from iotop_ai.model.preflight.environment.python import CondaPackage, Package, P
 
 TIMEOUT_S = 30.0
 OLD_LOCK_S = 600
-"""A build of an extension that is running has a younger lock."""
+"""A younger lock may belong to a build that is still running."""
 _SOURCE = Path(__file__).with_name("python_child.py")
 _FOLDERS = ("PYTHONPATH", "LD_LIBRARY_PATH")
 _TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix", "start_method")
 
 
 def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
-    """What this Python says. folder: where the training starts. Never raises: ``error`` has the reason."""
+    """The facts that this Python reports. folder: where the training starts. Never raises: ``error`` has the reason."""
     if not python:
         return PythonFacts("", "no Python of yours is found; --python names one")
     name = clean(python)
@@ -64,7 +64,7 @@ def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]
 
 
 def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> PythonFacts:
-    """The child's object as a record. Raises ValueError, TypeError, KeyError or AttributeError for another one."""
+    """The child's object as a record. Raises ValueError, TypeError, KeyError or AttributeError if it is malformed."""
     packages = tuple(
         Package(
             **{key: _word(one[key]) for key in ("name", "version", "installer", "folder", "url")},

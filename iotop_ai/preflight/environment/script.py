@@ -17,14 +17,14 @@ LARGEST = 4 << 20
 STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 """Calls that start processes, by the last part of their name."""
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
-"""Where these are from; psutil's Process starts none."""
+"""The modules of STARTS; psutil's Process does not start one."""
 THREADS = "multiprocessing.dummy."
 READS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
-"""Calls that iterate a loader they are given."""
+"""Calls that iterate a loader that is passed to them."""
 READS_NOT = ("len", "range", "print", "type", "isinstance", "repr", "str", "id")
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
-"""Lines of a cell that are tried one by one, and characters of such a cell."""
+"""Largest number of lines that are tried one by one, and largest cell for which this is done."""
 _ITEMS = ("__getitem__", "__getitems__", "__iter__")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -66,7 +66,7 @@ def cells_text(text: str) -> str:
 
 
 def _without_magics(source: str) -> str:
-    """The cell with ``pass`` for each magic: of what is not Python alone, since a line may begin with ``% (a, b)``."""
+    """The cell with ``pass`` for each magic: a line that is not Python, as ``% (a, b)`` may continue an expression."""
     lines = source.splitlines()
     for _ in range(MOST_MAGICS if len(source) <= LARGEST_CELL else 0):
         try:
@@ -147,13 +147,13 @@ class _Module:
                     self.loaders[name] = made
 
     def _pass_on(self, call: ast.Call, parameters: ast.arguments) -> None:
-        """The parameters of a function that get a loader here."""
+        """Note the parameters of a function to which this call passes a loader."""
         names = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
         given = [*zip(names, call.args, strict=False), *((one.arg, one.value) for one in call.keywords if one.arg)]
         self.loaders |= {name: loader for name, value in given if (loader := self._read(value))}
 
     def _made(self, part: ast.AST | None) -> str:
-        """The class of a loader that this makes; "" without one."""
+        """The class of the loader that an expression makes; "" without one."""
         calls = list(_calls(part)) if part is not None else []
         makers = (_last_name(one.func) if self.loads(one) else self._maker(one) for one in calls)
         return next(filter(None, makers), "")
@@ -211,7 +211,7 @@ class _Module:
         return ""
 
     def _read(self, part: ast.expr | None) -> str:
-        """The class of the loader that this iterates when it is iterated itself; "" without one."""
+        """The class of the loader that iterating an expression iterates; "" without one."""
         while isinstance(part, ast.Subscript | ast.Starred | ast.NamedExpr):
             part = part.value
         if isinstance(part, ast.Name):
@@ -233,7 +233,7 @@ class _Module:
         return out
 
     def cuda(self) -> str:
-        """What in a Dataset uses CUDA, and so in each worker; "" nothing."""
+        """What uses CUDA in a Dataset, and so in each worker: "Images.__getitem__ uses CUDA in line 7"; "" for none."""
         for dataset in self.datasets:
             for part in dataset.body:
                 if isinstance(part, ast.FunctionDef) and part.name in _ITEMS:
@@ -260,8 +260,9 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """What a name stands for: ("mp", "torch.multiprocessing"); "*" for all names of a module. A context of
-    multiprocessing stands for the module.
+    """Each imported name and what it stands for: ("mp", "torch.multiprocessing"); "*" for all names of a module.
+
+    A context of multiprocessing stands for the module.
     """
     for one in ast.walk(tree):
         if isinstance(one, ast.Import):
@@ -283,7 +284,7 @@ def _is_context(part: ast.expr) -> bool:
 
 
 def _running(part: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run when this runs, in their order: not those of functions within it, or below a guard."""
+    """The nodes that run when ``part`` runs, in order: without those of functions in it, or below a guard."""
     todo: list[ast.AST] = [part]
     while todo:
         one = todo.pop()

@@ -205,8 +205,8 @@ class Files:
             os.close(handle)
 
 
-def pictures(scanned: Scanned, going: Callable[[], bool]) -> list[bytes]:
-    """A few pictures of the sample. going: called after each read; False ends it."""
+def pictures(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
+    """A few pictures of the sample. proceed: called after each read; False ends it."""
     out: list[bytes] = []
     for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:
@@ -219,7 +219,7 @@ def pictures(scanned: Scanned, going: Callable[[], bool]) -> list[bytes]:
             continue
         with os.fdopen(handle, "rb", buffering=0) as file:
             parts: list[bytes] = []
-            while len(parts) < MOST_BYTES // CHUNK and going() and (part := file.read(CHUNK)):
+            while len(parts) < MOST_BYTES // CHUNK and proceed() and (part := file.read(CHUNK)):
                 parts.append(part)
             out.append(b"".join(parts))
             if evict:

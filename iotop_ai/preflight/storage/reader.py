@@ -24,10 +24,10 @@ from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
 
 HANG_S = 5.0
 READ_MOST_BYTES = 16 << 30
-"""Read at most in one phase."""
+"""Bytes that are read at most in one phase."""
 _TICK_MS = 50
 _BUSY = 0.9
-"""Share of a core, and of all, from which the readers, not the storage, may be the limit."""
+"""Share of one core, or of all cores, from which the readers may be the limit, not the storage."""
 _PR_SET_PDEATHSIG = 1
 _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
 """Each reader's words in the shared memory."""
@@ -39,7 +39,7 @@ The readers' numbers differ: reader r of d does r, r + d, r + 2 d, ... Raises OS
 """
 NOTHING = -1
 Show = Callable[[int, int, float], None]
-"""Called now and then: operations and bytes so far, seconds since the start."""
+"""Called several times a second with the operations and bytes so far, and the seconds since the start."""
 
 
 class HangError(Exception):
@@ -51,7 +51,7 @@ class HangError(Exception):
 
 
 class Stop:
-    """Whether a check is to end. Without a lock: a signal may set it within a call of its own, where an Event hangs."""
+    """Asks a check to end. Unlike an Event it has no lock, on which a signal handler that sets it could hang."""
 
     def __init__(self) -> None:
         self._is_set = False
@@ -61,7 +61,7 @@ class Stop:
         self._is_set = True
 
     def is_set(self) -> bool:
-        """Whether it is to end."""
+        """Whether the check is to end."""
         return self._is_set
 
 
@@ -74,7 +74,7 @@ class Bounds(NamedTuple):
 
 
 class Run:
-    """One phase. operation: what each reader repeats."""
+    """Measures one phase. operation: what each reader repeats."""
 
     def __init__(self, phase: Phase, operation: Operation, bounds: Bounds, clock: Clock) -> None:
         self._phase, self._operation, self._bounds, self._clock = phase, operation, bounds, clock
@@ -241,7 +241,7 @@ class Blocks:
         self._random = _EachProcess()
 
     def sequential(self, buffer: mmap.mmap, number: int) -> int:
-        """Block after block, from the start again at the end."""
+        """Read the next block; after the last one, the first again."""
         return self._read(buffer, number % self._blocks * self._block)
 
     def random(self, buffer: mmap.mmap, number: int) -> int:
@@ -258,7 +258,7 @@ class Blocks:
 
 
 class Slots:
-    """Small files: each operation opens the file, reads one part of it and closes it again, as a loader does a file."""
+    """Imitates small files: each operation opens the one file, reads a part and closes it, as a loader does."""
 
     def __init__(self, folder: int, name: str, span: int, size: int, *, direct: bool) -> None:
         self._folder, self._name, self._direct = folder, name, direct

@@ -1,4 +1,4 @@
-"""One storage check, inside the child process: opens, writes, reads, removes."""
+"""Runs one storage check in the child process: opens the target, writes and reads, removes its own file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SYNC_FAST_NS = 100_000_000
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
 _BLOCK = 4096
-"""Block size of storage that stores equal blocks once."""
+"""The block size at which storage may find equal blocks, to store them only once."""
 
 
 class Request(NamedTuple):
@@ -54,9 +54,9 @@ class Request(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """Where the session's news go. target: with the engine, again where another one takes over.
+    """Functions that the session calls with its results. target: also gets the engine; again when another takes over.
 
-    progress: phase, operations, bytes and seconds so far.
+    progress: gets phase, operations, bytes and seconds so far.
     """
 
     target: Callable[[Target, str], None]
@@ -129,14 +129,14 @@ class Session:
         def show(files: int, size: int) -> None:
             self._emit.progress(looking, files, size, 0.0)
 
-        def going() -> bool:
+        def proceed() -> bool:
             show(scanned.dataset.files, scanned.dataset.size_bytes)
             return not self._stop.is_set()
 
         scanned = scan(self._request.path, looking.seconds, self._clock, show)
         try:
-            samples = pictures(scanned, going)
-            decoding = decode(self._request.python, samples, self._clock, going) if samples else Decoding()
+            samples = pictures(scanned, proceed)
+            decoding = decode(self._request.python, samples, self._clock, proceed) if samples else Decoding()
             self._emit.dataset(scanned.dataset, decoding)
             for number, phase in enumerate(readings, 1):
                 self._read_files(scanned, phase, scanned.part(number))
@@ -204,7 +204,7 @@ class Session:
         return os.fstat(self._own).st_size // MIB * MIB
 
     def _through_the_cache(self, phases: dict[str, list[Phase]], size: int) -> None:
-        """Reads from memory, then with the kernel's read-ahead of what is not in memory any more."""
+        """Measure reads from the page cache, then reads of evicted data with the kernel's read-ahead."""
         for phase in phases[CACHED]:
             blocks = Blocks(self._own, min(size, CACHED_BYTES), phase.block_bytes)
             with mmap.mmap(-1, MIB) as buffer:

@@ -1,4 +1,4 @@
-"""The rows of the fleet's list: a machine each."""
+"""The rows of the fleet's list, one per machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = (
     Column("from", "from", 7, left=True, gap=2),
 )
 SORTED_BY = {"lost": "lost", "state": "state", "gpu": "gpu", "util": "util", "await": "await", "health": "health"}
-"""The column that an order marks."""
+"""The column whose title is marked, by sort order."""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
 _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
@@ -120,7 +120,7 @@ def _health(one: FleetMachine, room: int) -> tuple[str, str]:
 
 
 def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
-    """The breakdown of its jobs' time."""
+    """The breakdown of the time of the machine's jobs, as a bar."""
     seconds = one.seconds
     if not seconds or not sum(seconds):
         text = UNDEFINED if one.state and not one.parts else UNKNOWN

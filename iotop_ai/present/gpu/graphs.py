@@ -40,7 +40,7 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
             return None if rates is None else value(rates)
 
         data = series(samples, of_sample, slots, interval_s)
-        # At least 1 of the unit, so that next to nothing does not fill the graph.
+        # The scale has at least 1 unit, so that a tiny value does not fill the graph.
         free_top = max(1.0, nice_top((data.peak or 0.0) / scale)) * scale
         return Graph(label, unit, data, scale, top or free_top, text, limit)
 
@@ -71,15 +71,15 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
         graph("throttle", "%", throttle_ratio, limit=_HOT_SHARE),
     ]
     drawable = [one for one in graphs if one.data.peak is not None]
-    # Where not all fit, the last are left out: those of limits come first, those always at 0 last.
+    # Where not all fit, the last ones are left out: graphs of limits come first, graphs that are always 0 last.
     return sorted(drawable, key=lambda one: 2 if not one.data.peak else 0 if one.label in _FIRST else 1)
 
 
 def throttle_ratio(rates: GpuRates) -> float | None:
     """Share of time at a lowered clock because of heat or a power brake; None without a counter."""
     ratios = (rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio)
-    drawable = [ratio for ratio in ratios if ratio is not None]
-    return max(drawable) if drawable else None
+    known = [ratio for ratio in ratios if ratio is not None]
+    return max(known) if known else None
 
 
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:

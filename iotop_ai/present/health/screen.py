@@ -7,7 +7,7 @@ from textwrap import wrap
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.health.detail import body_rows, detail_rows
 from iotop_ai.present.health.table import list_rows
-from iotop_ai.present.health.view import Dialogue, DiskRow, HealthView, accepted_words, disk_row, disk_rows, why_no_test
+from iotop_ai.present.health.view import Dialog, DiskRow, HealthView, accepted_words, disk_row, disk_rows, why_no_test
 from iotop_ai.present.screen.dialog import inner_width, overlay_rows
 from iotop_ai.present.screen.key_row import above_rows
 from iotop_ai.present.screen.view import View
@@ -32,11 +32,7 @@ def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int,
     if below is not None and len(rows) + 1 < room:
         rows = [*rows, blank(width), *body_rows(below, width, spread=True, verdict=False)]
     out = above_rows([verdict_row(frame, view, width), *rows], _keys(frame, health), view, width, height)
-    return (
-        out
-        if health.dialogue is None
-        else in_ascii(_with_dialogue(out, frame, health.dialogue, width), view.ascii_only)
-    )
+    return out if health.dialog is None else in_ascii(_with_dialog(out, frame, health.dialog, width), view.ascii_only)
 
 
 def target_disk(frame: Frame, health: HealthView) -> DiskRow | None:
@@ -47,7 +43,7 @@ def target_disk(frame: Frame, health: HealthView) -> DiskRow | None:
 
 def _keys(frame: Frame, health: HealthView) -> list[tuple[str, str]]:
     """The keys that work here and now."""
-    if health.dialogue is not None:
+    if health.dialog is not None:
         return [("Enter", "do it"), ("Esc", "leave it")]
     out = [("Esc", "back")]
     out += [("b/n", "disk"), ("Up/Down", "scroll")] if health.disk else [("Up/Down", "disk"), ("Enter", "open")]
@@ -58,15 +54,15 @@ def _keys(frame: Frame, health: HealthView) -> list[tuple[str, str]]:
     return [*out, ("?", "help"), ("q", "quit")]
 
 
-def _with_dialogue(lines: list[Line], frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:
-    """The dialogue over the muted screen; the key row stays."""
+def _with_dialog(lines: list[Line], frame: Frame, dialog: Dialog, width: int) -> list[Line]:
+    """The dialog over the muted screen; the key row stays."""
     inner = inner_width(width)
-    out = overlay_rows(lines[:-1], _dialogue(frame, dialogue, inner), width, len(lines) - 1)
+    out = overlay_rows(lines[:-1], _dialog(frame, dialog, inner), width, len(lines) - 1)
     return [*out, lines[-1]]
 
 
-def _dialogue(frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:
-    one = disk_row(frame, dialogue.disk)
+def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
+    one = disk_row(frame, dialog.disk)
     state = None if one is None else one.state
     words = ("abort",) if one is None else accepted_words(one)
     text: list[list[Span]] = []
@@ -85,9 +81,9 @@ def _dialogue(frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:
             text.append([Span(f" {word:<7}", "strong"), Span(takes)])
     text.append([])
     question = f" Type {' or '.join(words)}, then Enter: "
-    text.append([Span(question), Span(dialogue.typed, "strong"), Span(" ", "cursor")])
-    text.append([Span(f" {dialogue.error}", "warn")] if dialogue.error else [])
-    title = f" self-test of {dialogue.disk} "
+    text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
+    text.append([Span(f" {dialog.error}", "warn")] if dialog.error else [])
+    title = f" self-test of {dialog.disk} "
     rows = [row(width, [Span(title.ljust(width), "block-warn")])]
     return [*rows, *(row(width, spans or [Span(" ")], background="panel") for spans in text)]
 

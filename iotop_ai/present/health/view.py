@@ -14,7 +14,7 @@ from iotop_ai.present.health.summary import Health, reading_health
 TESTS = ("short", "long")
 
 
-class Dialogue(NamedTuple):
+class Dialog(NamedTuple):
     """The question before a self-test."""
 
     disk: str
@@ -33,7 +33,7 @@ class HealthView(NamedTuple):
     """The disk of the list's selected row."""
     scroll: int = 0
     """First body row in view."""
-    dialogue: Dialogue | None = None
+    dialog: Dialog | None = None
     may_test: bool = False
     """Whether self-tests can be started: live, on this machine, not read-only."""
     may_ask: bool = False
@@ -104,7 +104,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
 
 
 def accepted_words(row: DiskRow) -> tuple[str, ...]:
-    """The words that its dialogue accepts: abort while a self-test runs, else the kinds of test."""
+    """The words that its dialog accepts: abort while a self-test runs, else the kinds of test."""
     running = row.state is not None and row.state.self_test_runs
     return ("abort",) if running else TESTS
 

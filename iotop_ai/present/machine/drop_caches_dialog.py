@@ -1,4 +1,4 @@
-"""The dialogue about dropping the host's caches: the question, the progress, the result."""
+"""The dialog about dropping the host's caches: the question, the progress, the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHORT = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one data
 
 
 class DropView(NamedTuple):
-    """The dialogue's state."""
+    """The dialog's state."""
 
     choice: int = 1
     """1 to 3 is a level of vm.drop_caches, EVICT a dataset."""

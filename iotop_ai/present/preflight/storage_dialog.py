@@ -123,8 +123,8 @@ def _result(title: str, found: list[Measured]) -> Row:
     return out
 
 
-def _latency(of: Latency) -> str:
-    return f"p50 {_ms(of.p50_ms)} p99 {_ms(of.p99_ms)} ms"
+def _latency(latency: Latency) -> str:
+    return f"p50 {_ms(latency.p50_ms)} p99 {_ms(latency.p99_ms)} ms"
 
 
 def _ms(value: float) -> str:

@@ -195,7 +195,7 @@ class SlidingSeries:
         slots: int,
         interval_s: float,
     ) -> Series:
-        """As ``series``. key: all inputs of ``value`` besides the sample's block, cpu, gpu and length."""
+        """Like ``series``. key: all inputs of ``value`` besides the sample's block, cpu, gpu and length."""
         key = (*key, slots, interval_s)
         current, before = self._newest, self._samples
         if key != self._key or not self._follows(samples, interval_s, full=current.known == slots):

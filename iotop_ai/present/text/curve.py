@@ -56,7 +56,7 @@ def level_dots(cells: int, rows: int, height: int) -> list[list[int]]:
 
 
 def curve_text(values: Sequence[float | None], top: float, rows: int) -> list[str]:
-    """As ``area``: rows of braille from top to bottom; a cell with both values unknown is a gap on the bottom row."""
+    """Like ``area``: rows of braille from top to bottom; a cell with both values unknown is a gap on the bottom row."""
     dots = curve(values, rows, linear(top, rows))
     out = ["".join([chr(0x2800 + one) if one else " " for one in line]) for line in dots[:-1]]
     pairs = zip(dots[-1], values[::2], values[1::2], strict=True)

@@ -53,7 +53,7 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
 
 
 def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V, Item, T]], ItemFunction[V, Item, T]]:
-    """As ``cached_per_frame``, for a function that also takes an item: one result for each ``key`` of an item."""
+    """Like ``cached_per_frame``, for a function that also takes an item: one result for each ``key`` of an item."""
 
     def decorate(function: ItemFunction[V, Item, T]) -> ItemFunction[V, Item, T]:
         @cached_per_frame

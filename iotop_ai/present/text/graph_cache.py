@@ -34,11 +34,11 @@ class GraphCache:
         self.newest: dict[tuple[Draw, float, int, int], list[_Picture]] = {}
 
     def area(self, values: Sequence[float | None], top: float, rows: int = 1) -> list[str]:
-        """As ``area``."""
+        """Like the function ``area``, cached."""
         return self._rows(area, tuple(values), top, rows)
 
     def curve(self, values: Sequence[float | None], top: float, rows: int) -> list[str]:
-        """As ``curve_text``."""
+        """Like the function ``curve_text``, cached."""
         return self._rows(curve_text, tuple(values), top, rows)
 
     def _rows(self, draw: Draw, values: Values, top: float, rows: int) -> list[str]:

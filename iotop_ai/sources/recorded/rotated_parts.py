@@ -52,7 +52,7 @@ def _owner(path: str) -> int | None:
 def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
     """A recording after the older parts that it continues; alone when it begins a session.
 
-    allow_root: as of ``open_blocks``, for all of them. Raises InputError.
+    allow_root: as in ``open_blocks``, for all of them. Raises InputError.
     """
     chain = [_open_live(path, allow_root)]
     for older in reversed(parts_of(path) if chain[0].header.continues else []):
@@ -114,7 +114,7 @@ def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | No
 
 
 def _is_later(header: Header, part: FileRecording) -> bool:
-    """Whether a file with this header follows a part. Within a boot, the clock may have been set back meanwhile."""
+    """Whether a file with this header follows a part. Within a boot, only at_ns tells: the clock may be set back."""
     newest = part.header_of(len(part.blocks) - 1)
     if header.boot_id == newest.boot_id:
         return header.at_ns > newest.at_ns
@@ -122,7 +122,7 @@ def _is_later(header: Header, part: FileRecording) -> bool:
 
 
 def _opened(path: str, allow_root: bool) -> FileRecording | None:
-    """The part, plain or packed meanwhile; None when retention has removed it."""
+    """The part, which may have been packed since it was listed; None when retention has removed it."""
     for name in (path, path + ".gz"):
         try:
             return FileRecording(name, allow_root=allow_root)
@@ -151,7 +151,7 @@ class Tail:
         self._closed = False
 
     def items(self, budget: ReaderBudget | None = None) -> Iterator[Item]:
-        """The whole lines, decoded. budget: as of Decoder. Raises InputError."""
+        """The whole lines, decoded. budget: as in Decoder. Raises InputError."""
         decoder, idle_s = Decoder(budget), 0.0
         while True:
             got_lines = False

@@ -72,7 +72,7 @@ class ReplaySource:
     """Yields the Snapshots and Keyframes of a recording, oldest first. Can be iterated once, which closes the files.
 
     path: a file, or "-" for a stream on ``fd``. follow: wait for more at the end of a file that was not closed, also
-    across a rotation. allow_root: as of ``open_blocks``; not for a stream, which the user's shell opened. rises: where
+    across a rotation. allow_root: as in ``open_blocks``; not for a stream, which the user's shell opened. rises: where
     the clock was set back, use the times of ``rising_time``. Raises InputError for a file that is not a recording.
     Requests upstream are ignored.
     """

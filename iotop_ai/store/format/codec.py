@@ -145,7 +145,7 @@ class Encoder:
         return "".join(self.encode(frame, gap=gap).chunks).split("\n")[:-1]
 
     def encode(self, frame: Frame, *, gap: bool = False) -> EncodedLines:
-        """As ``lines``, but chunks are made, and LineTooLong is raised, while the caller iterates; it must take all."""
+        """Like ``lines``, but makes chunks, and raises LineTooLong, while the caller iterates; it must take all."""
         snapshot = frame.snapshot
         before = None if gap or self._since_key >= self._keyframe_every else self._before
         line = snap_fields(snapshot.at_ns, snapshot.wall_ns, gap=gap, key=before is None)

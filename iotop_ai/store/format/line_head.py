@@ -86,7 +86,7 @@ def has_gap(line: bytes) -> bool:
 
 
 def may_begin_block(data: bytes | bytearray, begin: int, stop: int) -> bool:
-    """Whether the line that begins there is a header, an event or a keyframe. stop: as of ``has_key``."""
+    """Whether the line that begins there is a header, an event or a keyframe. stop: as in ``has_key``."""
     if data.startswith(SNAP, begin):
         return has_key(data, begin, stop)
     return data.startswith((EVENT, HEADER), begin)

@@ -14,7 +14,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _table(*rows: tuple[str, str]) -> Mapping[str, tuple[str, ...]]:
-    """rows: (programs, flags), each separated by blanks."""
+    """The flags by program. rows: (programs, flags), each separated by blanks."""
     return {program: tuple(flags.split()) for programs, flags in rows for program in programs.split()}
 
 

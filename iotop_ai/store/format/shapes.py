@@ -182,7 +182,7 @@ class Row(Shape):
 
 
 def _unequal(value: Mapping[Any, Any], before: Mapping[Any, Any]) -> Iterable[Any]:
-    """As ``changed``, for scalars, which may be equal without being the same object."""
+    """Like ``changed``, for scalars, which may be equal without being the same object."""
     return compress(value, map(ne, value.values(), counterparts(value, before)))
 
 

@@ -26,7 +26,7 @@ NOT_SEPARABLE = "not separable"
 class TrainingSession:
     """One training, by the events that a framework's callback gets.
 
-    path and options: as of ``Monitor``; record=False starts no recorder, and only sends the steps to other monitors.
+    path and options: as in ``Monitor``; record=False starts no recorder, and only sends the steps to other monitors.
     writer: a SummaryWriter of TensorBoard for the metrics; open runs of MLflow and Weights & Biases get them as well.
     log: gets each new verdict as a line, on the first rank; by default standard error. separable: whether the framework
     fetches a batch outside of its step; where it does not, only ``watch`` on the loader can measure the wait.

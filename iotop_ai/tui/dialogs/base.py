@@ -35,7 +35,7 @@ class DialogScreen(LiveScreen):
     """Whether pasted text counts as typed: for a path, never for a confirmation."""
 
     def __init__(self, backdrop: Backdrop) -> None:
-        super().__init__(backdrop.theme_styles, "dialogue")
+        super().__init__(backdrop.theme_styles, "dialog")
         self.main = backdrop.state
         self.text = ""
         self._rows_behind = backdrop.rows

@@ -12,7 +12,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.present.health.detail import most_scroll
 from iotop_ai.present.health.screen import health_screen_rows, target_disk
 from iotop_ai.present.health.view import (
-    Dialogue,
+    Dialog,
     HealthView,
     accepted_words,
     disk_row,
@@ -76,7 +76,7 @@ class HealthScreen(LiveScreen):
     @property
     def captures_keys(self) -> bool:
         """Whether the dialog is open."""
-        return self.health.dialogue is not None
+        return self.health.dialog is not None
 
     @property
     def may_act(self) -> bool:
@@ -107,14 +107,14 @@ class HealthScreen(LiveScreen):
     def on_row_clicked(self, event: RowClicked) -> None:
         """Open the clicked disk."""
         event.stop()
-        if self.health.dialogue is None and event.key.startswith(DISK_PREFIX):
+        if self.health.dialog is None and event.key.startswith(DISK_PREFIX):
             name = event.key.removeprefix(DISK_PREFIX)
             self.show(disk=name, cursor=name, scroll=0)
 
     def on_key(self, event: Key) -> None:
         """Give the dialog every key while it is open."""
-        dialogue = self.health.dialogue
-        if dialogue is None:
+        dialog = self.health.dialog
+        if dialog is None:
             active = self.active_bindings.get(event.key)
             if active is not None and active.binding.action == "test":
                 # Handled here, so that the next keys of the same burst already go to the dialog.
@@ -127,12 +127,12 @@ class HealthScreen(LiveScreen):
         event.stop()
         event.prevent_default()
         if event.key == "escape":
-            self.show(dialogue=None)
+            self.show(dialog=None)
         elif event.key == "enter":
-            self._decide(dialogue)
+            self._decide(dialog)
         else:
-            word = typed(dialogue.typed, event.key, event.character)[:LONGEST_WORD]
-            self.show(dialogue=dialogue._replace(typed=word, error=""))
+            word = typed(dialog.typed, event.key, event.character)[:LONGEST_WORD]
+            self.show(dialog=dialog._replace(typed=word, error=""))
 
     def on_paste(self, event: Paste) -> None:
         """Ignore pasted text: a confirmation has to be typed."""
@@ -193,21 +193,21 @@ class HealthScreen(LiveScreen):
             backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
         else:
-            self.show(dialogue=Dialogue(one.name))
+            self.show(dialog=Dialog(one.name))
 
-    def _decide(self, dialogue: Dialogue) -> None:
+    def _decide(self, dialog: Dialog) -> None:
         """Run the typed command, if it is one of the offered ones."""
-        one = disk_row(self.main.newest, dialogue.disk)
-        why = why_no_test(one, self.health._replace(disk=dialogue.disk))
+        one = disk_row(self.main.newest, dialog.disk)
+        why = why_no_test(one, self.health._replace(disk=dialog.disk))
         if why or one is None or one.state is None:
-            self.show(dialogue=None)
+            self.show(dialog=None)
             self.answer(f"failed: {why}")
             return
-        word, words = dialogue.typed.strip(), accepted_words(one)
+        word, words = dialog.typed.strip(), accepted_words(one)
         if word not in words:
-            self.show(dialogue=dialogue._replace(typed="", error=f"Type {' or '.join(words)}; Esc leaves it."))
+            self.show(dialog=dialog._replace(typed="", error=f"Type {' or '.join(words)}; Esc leaves it."))
             return
-        self.show(dialogue=None)
+        self.show(dialog=None)
         self._act(word, Target(one.name, one.state.device, one.state.device_type))
 
     def _act(self, word: str, target: Target) -> None:

@@ -12,7 +12,7 @@ from iotop_ai.present.health.screen import health_screen_rows
 from iotop_ai.present.health.summary import _two_digits, health, reading_health
 from iotop_ai.present.health.table import kernel_counts_text
 from iotop_ai.present.health.view import (
-    Dialogue,
+    Dialog,
     HealthView,
     accepted_words,
     disk_row,
@@ -52,8 +52,8 @@ def everything(shown: Frame, view: HealthView, width: int) -> str:
         LIST._replace(disk="nvme0n1"),
         LIST._replace(disk="nvme2n1"),
         LIST._replace(disk="gone"),
-        LIST._replace(dialogue=Dialogue("sda")),
-        LIST._replace(disk="sda", dialogue=Dialogue("sda", "sho", "Type short or long; Esc leaves it.")),
+        LIST._replace(dialog=Dialog("sda")),
+        LIST._replace(disk="sda", dialog=Dialog("sda", "sho", "Type short or long; Esc leaves it.")),
     ],
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -142,12 +142,12 @@ def test_a_page_is_scrolled_to_its_last_row_and_no_further() -> None:
 
 
 def test_the_question_names_duration_and_safety() -> None:
-    shown = text(ill(), LIST._replace(disk="sda", dialogue=Dialogue("sda", "sh")))
+    shown = text(ill(), LIST._replace(disk="sda", dialog=Dialog("sda", "sh")))
     for piece in ("self-test of sda", "no data is", "captive", "short  about 2 min", "long   about 54 min"):
         assert piece in shown, piece
     assert "Type short or long, then Enter: sh" in shown
     assert shown.splitlines()[-1].split() == ["Enter:do", "it", "Esc:leave", "it"]
-    running = text(ill(self_test_left=70), LIST._replace(dialogue=Dialogue("sda")))
+    running = text(ill(self_test_left=70), LIST._replace(dialog=Dialog("sda")))
     assert "30 % are done" in running
     assert "Type abort, then Enter" in running
 
@@ -179,7 +179,7 @@ def test_a_running_self_test_without_a_percentage_can_be_ended() -> None:
     page = everything(shown, LIST._replace(disk="sda"), 80)
     assert "running" in page
     assert "how far is unknown" in page
-    assert "A self-test of this disk runs. Ending it" in text(shown, LIST._replace(dialogue=Dialogue("sda")))
+    assert "A self-test of this disk runs. Ending it" in text(shown, LIST._replace(dialog=Dialog("sda")))
 
 
 def test_only_keys_that_work_are_shown() -> None:

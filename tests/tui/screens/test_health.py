@@ -153,9 +153,9 @@ async def test_the_dialog_takes_every_key_and_escape_closes_it() -> None:
         # q, h and u are letters now.
         assert "Enter: qhu" in await shown.press("q", "h", "u")
         assert "Type short or long; Esc leaves it." in await shown.press("enter")
-        assert shown.health.health.dialogue is not None
+        assert shown.health.health.dialog is not None
         await shown.press("s", "h", "escape")
-        assert shown.health.health.dialogue is None
+        assert shown.health.health.dialog is None
         assert isinstance(shown.source, Own)
         assert (shown.source.events, shown.source.asked) == ([], 0)
 
@@ -176,7 +176,7 @@ async def test_no_test_starts_read_only_or_in_a_replay(view: View, live: bool) -
         text = await shown.press("T")
         assert "not here" in text
         await shown.press("u", "h", "escape")
-        assert shown.health.health.dialogue is None
+        assert shown.health.health.dialog is None
 
 
 async def test_keys_work_only_where_they_are_listed() -> None:
@@ -186,7 +186,7 @@ async def test_keys_work_only_where_they_are_listed() -> None:
         await shown.press("home")
         assert "T:self-test" not in shown.keys
         await shown.press("T", "escape")
-        assert shown.health.health.dialogue is None
+        assert shown.health.health.dialog is None
         assert isinstance(shown.source, Own)
         await shown.press("u")
         assert shown.source.asked == 1

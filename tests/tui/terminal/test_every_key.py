@@ -1,4 +1,4 @@
-"""Every key of the tables, pressed in a real terminal: each one answers, and every dialogue is left with Esc.
+"""Every key of the tables, pressed in a real terminal: each one answers, and every dialog is left with Esc.
 
 An action without an expectation here, or with one too many, fails.
 """

@@ -1,4 +1,4 @@
-"""Shared by ``report`` and ``compare``: reading a run as a Story, and where a page goes."""
+"""What ``report`` and ``compare`` share: flags, reading a run as a Story, and the output of a page."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from iotop_ai.present.screen.bounds import bounded
 STDOUT = "-"
 _SIZE = (100, 45)
 _OTHERS_S = 5.0
-"""A job other than the recorded command's counts when it was watched for longer."""
+"""Jobs besides the recorded command's count only if they were watched for longer."""
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags of how a run is read, and how its pages are made."""
+    """Add the flags that say how a run is read and how its page is written."""
     parser.add_argument(
         "--every",
         action="store_true",
@@ -54,9 +54,9 @@ def text_width(args: argparse.Namespace) -> tuple[int, bool]:
 
 
 class HtmlOut:
-    """Where a page goes: the file of --html, which appears whole, else standard output.
+    """Writes a page to the file of --html, which appears when it is complete, else to standard output.
 
-    An existing file is refused on entry, before a recording is read, which may take long.
+    An existing file is refused at once, before a recording is read, which may take long.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -104,18 +104,18 @@ def _read(
     watched = tuple(ConditionOverRun(one) for one in conditions)
     job = SelectedJob(pid)
     with corrupt_input_as_error(file), Progress(after_s=1.0) as show:
-        played = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
+        recorded = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
         if not again:
-            warn_of_cut(played)
+            warn_of_cut(recorded)
         folded = job.given or any(one.needs_frames for one in watched)
-        reader = RunReader(played, every=True if args.every else None, folded=folded)
-        builder = StoryBuilder(*_span(played), watched)
+        reader = RunReader(recorded, every=True if args.every else None, folded=folded)
+        builder = StoryBuilder(*_span(recorded), watched)
         for item in _items(reader, job):
             builder.add(item)
             if not isinstance(item, JudgedSpan):
-                show(f"reading {played.progress(item.snapshot.wall_ns)}")
+                show(f"reading {recorded.progress(item.snapshot.wall_ns)}")
         job.check()
-        story = builder.story(clean(os.path.basename(file)), played.about(), reader.spacing_s)
+        story = builder.story(clean(os.path.basename(file)), recorded.about(), reader.spacing_s)
     return story, builder
 
 
@@ -124,9 +124,9 @@ def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
         yield job.judge(item) if isinstance(item, Frame) and job.given else item
 
 
-def _span(played: RecordedFrames) -> tuple[int | None, int | None]:
-    if played.source.streams:
-        return played.begin_ns, played.end_ns
-    first_ns, last_ns = played.source.span()
-    begin_ns = None if played.begin_ns is None else max(first_ns, played.begin_ns)
-    return begin_ns, last_ns if played.end_ns is None else min(last_ns, played.end_ns)
+def _span(recorded: RecordedFrames) -> tuple[int | None, int | None]:
+    if recorded.source.streams:
+        return recorded.begin_ns, recorded.end_ns
+    first_ns, last_ns = recorded.source.span()
+    begin_ns = None if recorded.begin_ns is None else max(first_ns, recorded.begin_ns)
+    return begin_ns, last_ns if recorded.end_ns is None else min(last_ns, recorded.end_ns)
