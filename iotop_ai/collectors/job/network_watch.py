@@ -39,7 +39,8 @@ class NetworkWatch:
         pids = [pid for watch in watches for pid in watch.pids()]
         # Ray's processes talk to its services on the same machine all the time, also where none of it is data.
         of_ray = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
-        self.traffic = self._sockets.update(pids, now_ns, of_ray)
+        jobs = {pid: watch.job for watch in watches for pid in watch.pids()}
+        self.traffic = self._sockets.update(pids, now_ns, of_ray, jobs)
         with_sockets = [pid for pid in asleep if pid in self.traffic and self.traffic[pid].sockets]
         self._turn += MOST_TARGETS
         first = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0

@@ -14,13 +14,14 @@ import _socket as socket  # importing socket itself (selectors, enums) takes 2 m
 import errno
 import os
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
 
 NETLINK_SOCK_DIAG = 4
@@ -35,8 +36,9 @@ STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT
 REQUEST = struct.Struct("=IHHII BBBB48xII")
 """nlmsghdr (length, type, flags, sequence, port) and inet_diag_req (family, lengths, extensions, ID, states, dbs)."""
 HEADER = struct.Struct("=IHHI4x")
-SOCKET = struct.Struct("=16x B3x 2x2s16s16s12x 12xII")
-"""inet_diag_msg behind the header: family, peer's port, own and peer's address (network byte order), uid, inode."""
+SOCKET = struct.Struct("=16x B3x 2s2s16s16s12x 12xII")
+"""inet_diag_msg behind the header: family, own and peer's port, own and peer's address (network byte order), uid,
+inode."""
 ATTRIBUTE = struct.Struct("=HH")
 INFO = struct.Struct("=HH 68xI28xI16xQQ")
 """The attribute's length and type; tcpi_rtt, _total_retrans, _bytes_acked, _bytes_received (Linux 4.1)."""
@@ -63,8 +65,8 @@ GROWING_NS = 400_000_000
 class TcpSocket(NamedTuple):
     """A TCP socket since its start.
 
-    received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000"; address: its
-    bytes, 4 or 16.
+    received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000". ends: its own
+    and its peer's port and address, as bytes: 2, and 4 or 16.
     sent_bytes: with retransmissions; before Linux 4.19 the acknowledged ones. rtt_us: None before its first value.
     retransmits: segments.
     """
@@ -73,10 +75,15 @@ class TcpSocket(NamedTuple):
     received_bytes: int
     sent_bytes: int
     peer: str
-    address: bytes
+    ends: tuple[bytes, bytes]
     uid: int
     rtt_us: int | None
     retransmits: int
+
+    @property
+    def address(self) -> bytes:
+        """The peer's."""
+        return self.ends[1][2:]
 
 
 class Traffic(NamedTuple):
@@ -178,13 +185,14 @@ class SocketDiag:
                     return None
                 if length < SOCKET.size:
                     break
-                family, port, own, address, uid, inode = SOCKET.unpack_from(buffer, at)
-                self.own.add(plain_address(family, own))
+                family, own_port, port, own, address, uid, inode = SOCKET.unpack_from(buffer, at)
+                own = plain_address(family, own)
+                self.own.add(own)
                 if inode:  # 0: no process holds it
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
-                    address = plain_address(family, address)
-                    found[inode] = TcpSocket(inode, received, sent, peer, address, uid, rtt or None, retransmits)
+                    ends = own_port + own, port + plain_address(family, address)
+                    found[inode] = TcpSocket(inode, received, sent, peer, ends, uid, rtt or None, retransmits)
             count += 1
             at += (length + 3) & ~3
         if not count or at < size:
@@ -245,10 +253,17 @@ class JobSockets:
         self._grew_ns: dict[int, int] = {}
         """When bytes were last seen to arrive, by inode; the last 0.4 s."""
 
-    def update(self, pids: Collection[int], now_ns: int, from_elsewhere: Collection[int] = ()) -> dict[int, Traffic]:
+    def update(
+        self,
+        pids: Collection[int],
+        now_ns: int,
+        from_elsewhere: Collection[int] = (),
+        jobs: Mapping[int, ProcessKey] | None = None,
+    ) -> dict[int, Traffic]:
         """Traffic since the previous update by pid; a pid whose traffic is unknown is left out.
 
-        from_elsewhere: pids of which only connections with other machines count.
+        from_elsewhere: pids of which only connections with other machines count. jobs: each pid's job; a connection
+        between two processes of one job does not count.
 
         That holds for every process with sockets at the first update and where sockets cannot be listed
         (``SocketDiag.unavailable``); for other users' processes; in another network namespace; and for a process
@@ -263,15 +278,31 @@ class JobSockets:
         self._grew_ns = {inode: at for inode, at in self._grew_ns.items() if now_ns - at < GROWING_NS}
         seconds = (now_ns - self._at_ns) / 1e9
         self._at_ns = now_ns
+        inside = self._inside(jobs or {})
         out = {}
         for pid, held in self._held.items():
-            traffic = self._traffic(held, new_bytes, seconds, pid in from_elsewhere)
+            traffic = self._traffic(held, new_bytes, seconds, pid in from_elsewhere, inside)
             if traffic is not None:
                 out[pid] = traffic
         return out
 
+    def _inside(self, jobs: Mapping[int, ProcessKey]) -> set[int]:
+        """The sockets whose other end is held by a process of the same job."""
+        holders: dict[int, set[ProcessKey]] = {}
+        for pid, held in self._held.items():
+            for inode in held.inodes or () if pid in jobs else ():
+                holders.setdefault(inode, set()).add(jobs[pid])
+        sockets = self._sockets or {}
+        mine = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
+        near = {one.ends: inode for inode, one in mine.items() if one.address in self._diag.own}
+        return {
+            inode
+            for (own, peer), inode in near.items()
+            if (other := near.get((peer, own))) is not None and holders[inode] & holders[other]
+        }
+
     def _traffic(
-        self, held: _Held, new_bytes: dict[int, int] | None, seconds: float, from_elsewhere: bool
+        self, held: _Held, new_bytes: dict[int, int] | None, seconds: float, from_elsewhere: bool, inside: set[int]
     ) -> Traffic | None:
         if not held.inodes:
             return None if held.inodes is None or held.partial else Traffic(0.0, False, "", 0)
@@ -280,6 +311,7 @@ class JobSockets:
         sockets = self._sockets
         mine = sockets.keys() & held.inodes
         known = self._complete or len(mine) == len(held.inodes)
+        mine -= inside
         if from_elsewhere:
             mine = {inode for inode in mine if sockets[inode].address not in self._diag.own}
         growing = not mine.isdisjoint(self._grew_ns)

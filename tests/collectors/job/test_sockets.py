@@ -20,6 +20,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job import sockets
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, TcpSocket, Traffic, numeric_peer
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
 
 S = 1_000_000_000
@@ -206,6 +207,25 @@ def test_connections_within_the_machine_may_not_count(reader: Reader, diag: Sock
         found = job.update(pids, S, [reader.pid])
         assert found[reader.pid] == Traffic(0.0, False, "", 0)
         assert found[other.pid].received_bytes_per_s == 8_000.0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_connection_between_processes_of_one_job_does_not_count(reader: Reader, diag: SocketDiag, host: str) -> None:
+    job = JobSockets(Root(), diag)
+    mine, others = ProcessKey(1, 1), ProcessKey(2, 1)
+    pids = (os.getpid(), reader.pid)
+    with listening(host) as server, reader.connect(server) as sender:
+        job.update(pids, 0, jobs=dict.fromkeys(pids, mine))
+        reader.receive(sender, 9_000)
+        found = job.update(pids, S, jobs=dict.fromkeys(pids, mine))
+        assert found[reader.pid] == Traffic(0.0, False, "", 0)
+        reader.receive(sender, 9_000)
+        found = job.update(pids, 2 * S, jobs={os.getpid(): others, reader.pid: mine})
+        assert found[reader.pid].received_bytes_per_s == 9_000.0
+        reader.receive(sender, 9_000)
+        # Without the other end's process the bytes may come from anywhere.
+        found = job.update([reader.pid], 3 * S, jobs={reader.pid: mine})
+        assert found[reader.pid].received_bytes_per_s == 9_000.0
 
 
 def test_processes_have_their_own_traffic(reader: Reader, diag: SocketDiag) -> None:
@@ -433,7 +453,8 @@ def test_each_kernels_length_is_read(monkeypatch: pytest.MonkeyPatch, size: int,
     parts = (message(1, tcp_info(size), before=shutdown), message(1, tcp_info(size) + bytes(8), inode=78), done(1))
     with answering(monkeypatch, b"".join(parts)) as diag:
         found = diag.dump()
-    assert found[77] == TcpSocket(77, 2_002, sent, "9.9.9.9:2", bytes([9] * 4), 500, 250, 3)
+    ends = bytes([0, 1, 0, 0, 0, 0]), bytes([0, 2, 9, 9, 9, 9])
+    assert found[77] == TcpSocket(77, 2_002, sent, "9.9.9.9:2", ends, 500, 250, 3)
     assert found[78].received_bytes == 2_002
 
 

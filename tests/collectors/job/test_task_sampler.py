@@ -1,10 +1,22 @@
-"""When the states of a job's tasks are looked at."""
+"""When the states of a job's tasks are looked at, and which of its processes wait for the network."""
 
+import subprocess
+import sys
+from contextlib import closing
 from itertools import accumulate, islice
 
 import pytest
 
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.network_watch import NetworkWatch
+from iotop_ai.collectors.job.rank_watch import RankWatch
+from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag
 from iotop_ai.collectors.job.task_sampler import PERIOD_S, uneven_waits
+from iotop_ai.collectors.job.watched_task import WatchedTask
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.process.records import ProcessKey
+from tests.collectors.job.children import fields
 
 LOOKS = 600
 """Half a minute."""
@@ -23,3 +35,50 @@ def test_the_looks_are_as_many_as_at_even_distances() -> None:
     waits = list(islice(uneven_waits(PERIOD_S, seed=1), LOOKS))
     assert min(waits) >= 0
     assert sum(waits) / LOOKS == pytest.approx(PERIOD_S, rel=0.01)
+
+
+OVER_TCP = """\
+import os, socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+worker = os.fork()
+if not worker:
+    with socket.create_connection(server.getsockname()) as trainer:
+        while trainer.recv(1):
+            trainer.sendall(bytes(1_000_000))
+    os._exit(0)
+loader = server.accept()[0]
+print(worker, flush=True)
+for _ in sys.stdin:
+    loader.sendall(b"?")
+    assert len(loader.recv(1_000_000, socket.MSG_WAITALL)) == 1_000_000
+    print(flush=True)
+"""
+"""A trainer whose loader sends a batch over TCP for each line of input."""
+
+
+@pytest.mark.parametrize("its_loader", [True, False])
+def test_batches_of_the_jobs_own_loaders_do_not_come_from_the_network(its_loader: bool) -> None:
+    program = [sys.executable, "-c", OVER_TCP]
+    with (
+        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as trainer,
+        closing(SocketDiag(Root(), Clock())) as diag,
+    ):
+        assert trainer.stdin is not None
+        assert trainer.stdout is not None
+        pids = [trainer.pid, int(trainer.stdout.readline())]
+        main, worker = (ProcessKey(pid, int(fields(pid)[19])) for pid in pids)
+        workers = (worker,) if its_loader else ()
+        rank = Rank(main, workers)
+        watch = RankWatch(Root())
+        tasks = [WatchedTask(Root(), key) for key in (main, *workers)]
+        watch.set(Job(main, "train.py", "alice", 0, (rank,)), rank, tasks[0], tasks[1:], False)
+        watch.take_part(0)
+        network = NetworkWatch(Root(), JobSockets(Root(), diag))
+        network.update([watch], [], 10**9)
+        print(file=trainer.stdin, flush=True)
+        assert trainer.stdout.readline() == "\n"
+        network.update([watch], [], 2 * 10**9)
+        assert watch.receiving == (frozenset() if its_loader else {main.pid})
+        for task in tasks:
+            task.close()
+        trainer.stdin.close()
