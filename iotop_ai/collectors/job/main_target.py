@@ -1,4 +1,6 @@
-"""Finds main threads that wait for something else than data: none of their loaders holds the descriptor.
+"""Finds main threads that do not wait for data, by their system calls: those that write, and some that sleep.
+
+One blocked in a call that writes, or in fsync, saves: the bytes that it wrote may be older than the first look at it.
 
 A main thread in poll beside busy loaders waits for their result queue, or for a driver, another rank, a server. Without
 a GPU to show what the time is used for, only the descriptors tell these apart. Where they cannot be read, the thread
@@ -11,9 +13,9 @@ from collections.abc import Sequence
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.rank_watch import RankWatch
-from iotop_ai.collectors.job.wait_target import WaitTarget, held_inodes, wait_target
+from iotop_ai.collectors.job.wait_target import WaitTarget, held_inodes, wait_target, writes
 from iotop_ai.model.job.looks import Loading
-from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING
+from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRITING
 
 MOST_TARGETS = 2
 """Main threads whose system call is read in one sweep, 80 us each; those of many ranks take turns."""
@@ -29,6 +31,8 @@ class MainTargets:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._turn = 0
+        self._writes: dict[int, bool] = {}
+        """Whether a main thread that is blocked was last found to write, by pid."""
         self._last: dict[int, bool] = {}
         """Whether a main thread was last found to wait elsewhere, by pid."""
         self._shared: dict[tuple[int, int], tuple[int, bool]] = {}
@@ -36,6 +40,7 @@ class MainTargets:
 
     def update(self, watches: Sequence[RankWatch], places: list[int | None], now_ns: int) -> None:
         """Change the places that one sweep found, in the list."""
+        self._find_writers(watches, places)
         unsure = [watch for watch in watches if _is_unsure(watch, places)]
         if not unsure:
             return
@@ -51,7 +56,20 @@ class MainTargets:
     def forget(self, pids: set[int]) -> None:
         """Forget all but these trainers."""
         self._last = {pid: found for pid, found in self._last.items() if pid in pids}
+        self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
         self._shared = {key: found for key, found in self._shared.items() if key[0] in pids}
+
+    def _find_writers(self, watches: Sequence[RankWatch], places: list[int | None]) -> None:
+        blocked = [watch for watch in watches if watch.end > watch.start and places[watch.start] == DISK]
+        pids = {watch.rank.key.pid for watch in blocked}
+        self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
+        # Those that were not asked yet come first, and then those asked the longest ago.
+        for pid in [*(pids - self._writes.keys()), *self._writes][:MOST_TARGETS]:
+            self._writes.pop(pid, None)
+            self._writes[pid] = writes(self._root, pid)
+        for watch in blocked:
+            if self._writes.get(watch.rank.key.pid):
+                places[watch.start] = WRITING
 
     def _elsewhere(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
         named = watch.loading is Loading.NAMED

@@ -48,6 +48,11 @@ close fd 3 57
 fstat fd 5 80
 fsync fd 74 82
 fdatasync fd 75 83
+sync_file_range fd 277 84
+syncfs fd 306 267
+fallocate fd 285 47
+ftruncate fd 77 46
+sync - 162 81
 getdents64 fd 217 61
 io_uring_enter fd 426 426
 poll poll 7 -

@@ -34,6 +34,8 @@ _COMPAT = 1 << 32
 
 _CALLS = system_calls(os.uname().machine)
 _WRITES = frozenset(["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg", "sendfile"])
+_SAVES = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
+_SAVES |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"])
 _ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
 """Of several descriptors the first of these kinds is the target's: bytes from the network count most."""
 
@@ -87,6 +89,19 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     target = _resolved(root, task, fds, call)
     # The descriptors are those of this call only if the task is still in it.
     return target if _syscall(root, task) == raw else unknown
+
+
+def writes(root: Root, pid: int) -> bool:
+    """Whether a main thread that is blocked is in a call that writes to a file, or waits until that is on the device.
+
+    False where the call is not known.
+    """
+    number, *arguments = _syscall(root, f"proc/{pid}/task/{pid}").split() or [b""]
+    of_32_bits = all(int(each, 16) < _COMPAT for each in arguments[-2:])
+    if not number.isdigit() or of_32_bits or root.foreign:
+        return False
+    call = _CALLS.get(int(number))
+    return call is not None and call.name in _SAVES
 
 
 def index_pipe(target: WaitTarget, trainer_inodes: frozenset[int]) -> bool:

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.job.task_states import DISK, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED
+from iotop_ai.model.job.task_states import DISK, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
 
 
 class Loading(IntEnum):
@@ -62,9 +62,10 @@ class LookCounts(NamedTuple):
 
     waits: the main thread is at its result queue, and its makers work. futex: it sleeps in a futex while makers work:
     a wait of a thread loader, or a synchronisation with a GPU. futex_computing: the same, with a thread of the trainer
-    on a CPU. main_disk: the main thread waits for a device itself. main_net: at a socket. running: it runs.
-    backward: it sleeps while its backward pass runs. asleep: it sleeps elsewhere (a timer, a driver's call). resting:
-    it sleeps in a queue, and nothing makes data. stopped. hidden: the kernel does not say where it sleeps.
+    on a CPU. main_disk: the main thread waits for a device itself. main_write: the same, in a call that writes.
+    main_net: at a socket. running: it runs. backward: it sleeps while its backward pass runs. asleep: it sleeps
+    elsewhere (a timer, a driver's call). resting: it sleeps in a queue, and nothing makes data. stopped. hidden: the
+    kernel does not say where it sleeps.
     """
 
     looks: int = 0
@@ -72,6 +73,7 @@ class LookCounts(NamedTuple):
     futex: Split = Split()
     futex_computing: Split = Split()
     main_disk: int = 0
+    main_write: int = 0
     main_net: int = 0
     running: int = 0
     backward: int = 0
@@ -112,6 +114,8 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
         return "stopped", None
     if main == DISK:
         return "main_disk", None
+    if main == WRITING:
+        return "main_write", None
     if main == RUNNING:
         return "running", None
     if main == NET:

@@ -77,7 +77,7 @@ class Movement:
         mine = [looks[key] for key in totals if key in looks]
         # Readers of a device that hardly answers are blocked in it, and get a little.
         at_disk = any(one.waits.disk or one.futex.disk or one.futex_computing.disk for one in mine)
-        return any(one.main_disk for one in mine) or bool(moved and at_disk)
+        return any(one.main_disk or one.main_write for one in mine) or bool(moved and at_disk)
 
 
 def _grown(before: Totals, now: Totals) -> tuple[int, int]:

@@ -17,12 +17,12 @@ from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 
-DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED = range(8)
+DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING = range(9)
 """Places: blocked in the kernel (state D), on or waiting for a CPU (R), asleep in a queue, in a socket, elsewhere,
-and asleep where the kernel does not say (another user's process). One look distinguishes a futex and a stop; the counts
-take them as a queue and as elsewhere (``COARSE``)."""
+and asleep where the kernel does not say (another user's process). One look distinguishes a futex, a stop, and a main
+thread blocked in a call that writes; the counts take them as a queue, as elsewhere and as blocked (``COARSE``)."""
 PLACES = 6
-COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER)
+COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK)
 
 FUTEXES = (b"futex_", b"__futex_wait")
 """A lock or condition variable of the program: a queue between threads, or a synchronisation with a GPU."""

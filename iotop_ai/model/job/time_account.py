@@ -137,11 +137,11 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     out[_AT["collective" if _waits_for_peers(interval) else "compute"]] = busy
     rest = left - busy
     # What shows a wait by itself.
-    sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
+    sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     aside = saves_aside(interval) and interval.loading is Loading.ITSELF
     cpu = "checkpoint" if aside else "data_cpu"
     saved = aside or _loaders_save(interval)
-    waits = _Waits((looks.waits,), looks.main_disk, looks.main_net, (cpu,), saved)
+    waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, (cpu,), saved)
     rest -= _take(interval, out, rest, sure, waits)
     # While another job's kernels run, the job may wait for them: nothing but a sure wait is its own loss then.
     shared = min(rest, interval.others_busy)
@@ -183,8 +183,8 @@ def _waits_for_peers(interval: Interval) -> bool:
 
 def _without_gpu(interval: Interval, out: list[float]) -> None:
     looks, whole = interval.looks, interval.looks.looks
-    sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
-    waits = _Waits((looks.waits,), looks.main_disk, looks.main_net, saved=_loaders_save(interval))
+    sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
+    waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, saved=_loaders_save(interval))
     _take(interval, out, sure, sure, waits)
     # Of a futex only looks without a computing thread can be a wait: the threads of a thread loader compute as well.
     asleep = _Waits((looks.futex,), saved=saves(interval))
@@ -202,13 +202,14 @@ _ONE_THREAD = 1.3
 
 
 class _Waits(NamedTuple):
-    """Looks at waits. disk, net: the main thread's own. cpus: the share that each split's CPU goes to.
+    """Looks at waits. disk, write, net: the main thread's own. cpus: the share that each split's CPU goes to.
 
     saved: the devices that they wait for are written.
     """
 
     splits: Sequence[Split]
     disk: int = 0
+    write: int = 0
     net: int = 0
     cpus: Sequence[str] = ("data_cpu", "data_cpu")
     saved: bool = False
@@ -229,5 +230,6 @@ def _take(interval: Interval, out: list[float], most: float, found: float, waits
         out[_AT[cpu]] += split.cpu * part
         out[_AT["data_other"]] += split.other * part
     out[_AT["checkpoint" if waits.saved or main_saves(interval) else files]] += waits.disk * part
+    out[_AT["checkpoint"]] += waits.write * part
     out[_AT["data_network"]] += waits.net * part
     return taken

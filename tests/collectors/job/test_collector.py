@@ -18,6 +18,7 @@ import pytest
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.collector import JobCollector
+from iotop_ai.collectors.job.system_calls import system_calls
 from iotop_ai.collectors.job.task_sampler import MOST_TASKS, TaskSampler
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.model.job.looks import LookCounts
@@ -305,4 +306,40 @@ def test_equal_sweeps_are_counted_as_each_by_itself(tmp_path: Path) -> None:
             }
             got = sampler.tasks()[two[1]]
             assert (got.run_ns, got.wait_ns, got.rss_bytes) == (turn, 2, turn * os.sysconf("SC_PAGE_SIZE"))
+    sampler.close()
+
+
+PLACE = b" 0x4 0x0 0x0 0x0 0x0 0x0 0x7ffd81cee1c8 0x7f2ff1b2a99a\n"
+CALLS = {call.name: number for number, call in system_calls(os.uname().machine).items()}
+
+
+@pytest.mark.parametrize(
+    ("call", "writes"),
+    [("fsync", True), ("pwrite64", True), ("sync_file_range", True), ("pread64", False), ("ioctl", False)],
+)
+def test_a_main_thread_blocked_in_a_call_that_writes_saves(tmp_path: Path, call: str, writes: bool) -> None:
+    tree = Tree(tmp_path, range(100, 103))
+    ranks = tuple(Rank(key, ()) for key in tree.keys)
+    sampler = TaskSampler(Root(str(tmp_path)), Clock(), period_s=60.0)
+    sampler.select({ranks[0].key: Job(ranks[0].key, "x.py", "a", 0, ranks)})
+    for key in tree.keys:
+        tree.write(key, b"D", b"folio_wait_bit_common", b"1 2 3\n", 5)
+        (tmp_path / f"proc/{key.pid}/task/{key.pid}/syscall").write_bytes(b"%d" % CALLS[call] + PLACE)
+    for _ in range(2):
+        sampler.sweep()
+    # Three ranks take two sweeps: two calls are read in each.
+    sampler.looks()
+    sampler.sweep()
+    seen = LookCounts(looks=1, main_write=1) if writes else LookCounts(looks=1, main_disk=1)
+    assert sampler.looks() == dict.fromkeys(tree.keys, seen)
+    tree.write(tree.keys[0], b"R", b"0", b"1 2 3\n", 5)
+    (tmp_path / "proc/101/task/101/syscall").write_bytes(b"-1 0x7ffd81cee1c8 0x7f2ff1b2a99a\n")  # a page fault
+    (tmp_path / "proc/102/task/102/syscall").unlink()  # not permitted
+    for _ in range(2):
+        sampler.sweep()
+    sampler.looks()
+    sampler.sweep()
+    found = sampler.looks()
+    assert [found[key].running for key in tree.keys] == [1, 0, 0]
+    assert [found[key].main_disk for key in tree.keys] == [0, 1, 1]
     sampler.close()

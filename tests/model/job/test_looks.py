@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split, kind_of, split_look
-from iotop_ai.model.job.task_states import DISK, FUTEX, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED
+from iotop_ai.model.job.task_states import DISK, FUTEX, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
 
 NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
-PLACES = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED)
+PLACES = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING)
 IDLE = ((QUEUE,), False)
 READER = ((DISK,), False)
 DECODER = ((RUNNING,), False)
@@ -38,6 +38,7 @@ DISKS, NETWORK, CPU, OTHER_WAIT = Split(disk=1.0), Split(network=1.0), Split(cpu
         # A main thread that is busy itself, whatever its makers do.
         (look(STOPPED, READER, DECODER), NAMED, "stopped", None),
         (look(DISK, DECODER), NAMED, "main_disk", None),
+        (look(WRITING, READER), ITSELF, "main_write", None),
         (look(NET, DECODER), ITSELF, "main_net", None),
         (look(RUNNING, READER, threads=(DISK,)), ITSELF, "running", None),
         (look(OTHER, READER), NAMED, "asleep", None),

@@ -45,6 +45,15 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, running=18, main_disk=2), ITSELF, 0.0),
             {"data_disk": 0.1, "data_cpu": 0.9},
         ),
+        # Blocked in a call that writes, it saves, whatever is read meanwhile, and though it may have written long ago.
+        (
+            Interval(LookCounts(looks=20, main_write=15, main_disk=5), ITSELF, 0.2, 10 * MB, 10 * MB),
+            {"compute": 0.2, "data_disk": 0.2, "checkpoint": 0.6},
+        ),
+        (
+            Interval(LookCounts(looks=20, main_write=10, running=10), NAMED, None, 10 * MB, 10 * MB),
+            {"compute": 0.5, "checkpoint": 0.5},
+        ),
         # A main thread in a futex beside busy workers, while its GPU works: synchronisation.
         (
             Interval(LookCounts(looks=20, futex=Split(disk=10.0, cpu=10.0)), NAMED, 0.95),
