@@ -8,7 +8,7 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import at_least, mean
-from iotop_ai.diagnosis.rules.job.common import BLIND, WEAK, job_args, stall_evidence
+from iotop_ai.diagnosis.rules.job.common import BLIND, UNEXPLAINED, WEAK, job_args, stall_evidence
 from iotop_ai.model.block.counters import BlockKey
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job.programs import COMPILERS
@@ -28,8 +28,11 @@ def _calm(facts: Facts, job: JobFacts) -> bool:
         return False
     if job.stall >= limits.gate or (job.long_stall or 0.0) >= limits.long_gate:
         return False
-    if job.time is not None and (job.time.compute < limits.decider or largest_other(job.time) >= limits.gate):
+    time = job.time
+    if time is not None and (time.compute < limits.decider or largest_other(time) >= limits.gate):
         return False  # OK needs a witness: time that is seen to train
+    if time is not None and time.unexplained > UNEXPLAINED:
+        return False  # what is not explained may be a wait for data that does not show
     return (job.main_disk_ratio or 0.0) < limits.main_share
 
 
@@ -39,7 +42,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     Claim: healthy: loading does not limit the job.
     Evidence: samples of trainer and workers; GPU utilisation where there is one.
     Threshold: time lost below 8 % of 10 s and 5 % of 60 s, the trainer in state D < 30 %; GPU >= 70 %. Without a GPU
-        there must be workers, and it is at most 60 % sure.
+        there must be workers, and it is at most 60 % sure. Of counted time >= 50 % trains and <= 25 % is unexplained.
     Blind spot: without a GPU the speed of the training itself is unknown.
     """
     out = []

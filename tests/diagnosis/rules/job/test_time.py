@@ -47,6 +47,13 @@ def test_a_job_of_which_little_is_seen_to_train_is_not_healthy() -> None:
     assert verdict_of(machine, 40).state is State.UNSURE
 
 
+@pytest.mark.parametrize(("unexplained", "expected"), [(0.2, "healthy"), (0.45, "unknown")])
+def test_a_job_of_which_much_is_not_explained_is_not_healthy(unexplained: float, expected: str) -> None:
+    times = (("unexplained", unexplained), ("compute", 1.0 - unexplained))
+    machine = replace(JOB_HEALTHY, job=replace(JOB_HEALTHY.job, time=times))
+    assert verdict_of(machine, 40).primary.class_id == expected
+
+
 def test_without_a_visible_gpu_nothing_is_called_host_bound() -> None:
     machine = replace(TIME_SCENES["host_bound"], gpus=(), gpu_pids=())
     assert verdict_of(machine, 40).primary.class_id != "host_bound"
