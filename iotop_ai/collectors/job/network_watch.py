@@ -19,6 +19,8 @@ LEAST_BYTES_PER_S = 10_000.0
 """Below this a connection only keeps itself alive."""
 MOST_TARGETS = 8
 """Processes whose system call is read in one update; the sleeping ones take turns."""
+FAR_NS = 5_000_000_000
+"""How long a connection with another machine is remembered: a client may open one for each request."""
 _ASLEEP = (QUEUE, NET, FUTEX)
 
 
@@ -31,11 +33,16 @@ class NetworkWatch:
         self._turn = 0
         self._targets: dict[int, bool] = {}
         """Whether a process's main thread was last found asleep at a TCP socket."""
+        self._far_ns: dict[int, int] = {}
+        """When a process last had a connection that counts."""
         self.traffic: dict[int, Traffic] = {}
         """The traffic by pid, from the newest update."""
 
     def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
-        """Set which processes wait for the network; returns whether that changed. asleep: pids of all watches."""
+        """Set which processes of each watch wait for the network, and which cannot; returns whether the former changed.
+
+        asleep: pids of all watches.
+        """
         pids = [pid for watch in watches for pid in watch.pids()]
         # Ray's processes talk to its services on the same machine all the time, also where none of it is data.
         of_ray = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
@@ -49,8 +56,12 @@ class NetworkWatch:
         self._targets = {pid: found for pid, found in self._targets.items() if pid in with_sockets}
         receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
         waiting = receiving | {pid for pid, found in self._targets.items() if found}
+        self._far_ns |= {pid: now_ns for pid, traffic in self.traffic.items() if traffic.sockets}
+        self._far_ns = {pid: at for pid, at in self._far_ns.items() if now_ns - at < FAR_NS}
+        within = {pid for pid, traffic in self.traffic.items() if traffic.near and pid not in self._far_ns}
         changed = False
         for watch in watches:
+            watch.within = frozenset(within.intersection(watch.pids()))
             mine = waiting.intersection(watch.pids())
             if watch.ranks > 1:
                 # Ranks talk to each other: bytes of a trainer's own sockets need not be data.

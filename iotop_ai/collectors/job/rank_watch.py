@@ -10,7 +10,7 @@ from iotop_ai.collectors.job.watched_task import STAT, WatchedTask, fields_after
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
 from iotop_ai.model.job.looks import Loading, Look, LookTally
 from iotop_ai.model.job.records import LOADER, Job, Rank
-from iotop_ai.model.job.task_states import DISK, FUTEX, NET, QUEUE, RUNNING, STOPPED
+from iotop_ai.model.job.task_states import DISK, FUTEX, NET, OTHER, QUEUE, RUNNING, STOPPED
 from iotop_ai.model.process.records import ProcessKey
 
 NO_RANK = Rank(ProcessKey(0, 0))
@@ -59,6 +59,8 @@ class RankWatch:
         self._order: list[WatchedTask] = []
         self.receiving: frozenset[int] = frozenset()
         """Pids that wait for the network, or whose sockets received bytes lately."""
+        self.within: frozenset[int] = frozenset()
+        """Pids whose TCP connections are all with processes of the job."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Take the newest facts about the training process."""
@@ -147,6 +149,9 @@ class RankWatch:
         main, own = places[0], self.rank.key.pid
         if main is None:
             return False
+        if main == NET and own in self.within:
+            # It waits for another rank, or for loaders that hand their batches over by TCP, as PyTorch's do not.
+            main = OTHER if self._named or self.ranks > 1 else QUEUE
         pin: int | None = None
         threads: list[int] = []
         autograd = False
@@ -154,6 +159,8 @@ class RankWatch:
         for task, place in zip(self._order[1:], places[1:], strict=True):
             if place is None:
                 continue
+            if place == NET and task.key.pid in self.within:
+                place = QUEUE
             if task.key.pid != own:
                 makers.setdefault(task.key.pid, []).append(place)
             elif task.tid == self._census.pin:

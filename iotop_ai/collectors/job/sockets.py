@@ -91,13 +91,14 @@ class Traffic(NamedTuple):
 
     received_bytes_per_s: since the previous update. growing: whether bytes came within 0.4 s, as updates see it.
     peer: of the socket that received most since the previous update or, without new bytes, since its start; ""
-    without sockets.
+    without sockets. near: further sockets that do not count, since the bytes do not come from the network.
     """
 
     received_bytes_per_s: float
     growing: bool
     peer: str
     sockets: int
+    near: int = 0
 
 
 class SocketDiag:
@@ -310,7 +311,7 @@ class JobSockets:
             return None
         sockets = self._sockets
         mine = sockets.keys() & held.inodes
-        known = self._complete or len(mine) == len(held.inodes)
+        known, whole = self._complete or len(mine) == len(held.inodes), len(mine)
         mine -= inside
         if from_elsewhere:
             mine = {inode for inode in mine if sockets[inode].address not in self._diag.own}
@@ -319,7 +320,8 @@ class JobSockets:
             return None
         busiest = max(mine, key=lambda inode: (new_bytes.get(inode, 0), sockets[inode].received_bytes), default=None)
         total = sum(new_bytes.get(inode, 0) for inode in mine)
-        return Traffic(total / seconds, growing, "" if busiest is None else sockets[busiest].peer, len(mine))
+        peer = "" if busiest is None else sockets[busiest].peer
+        return Traffic(total / seconds, growing, peer, len(mine), whole - len(mine))
 
     def _new_bytes(self) -> dict[int, int] | None:
         """Bytes received since the previous update by inode, without zeros; None: unknown."""

@@ -14,7 +14,7 @@ from iotop_ai.collectors.job.task_sampler import CENSUS_SWEEPS, TaskSampler
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import LOADER, Job, Rank
-from iotop_ai.model.job.task_states import DISK, FUTEX, OTHER, QUEUE, RUNNING, STOPPED
+from iotop_ai.model.job.task_states import DISK, FUTEX, NET, OTHER, QUEUE, RUNNING, STOPPED
 from tests.collectors.job.children import Child, descriptors, fields, names_below, until
 
 ROOT = Root()
@@ -117,6 +117,28 @@ def test_a_worker_with_its_threads_is_one_maker(start: Start) -> None:
     assert watch.look(resting) == LookCounts(looks=1, waits=Split(network=1.0))
     watch.close()
     assert descriptors() == before
+
+
+def test_a_socket_within_the_job_is_not_the_network(start: Start) -> None:
+    trainer, worker = start("asleep"), start("asleep")
+    for kind, evidence in ((Loading.NAMED, ("loader",)), (Loading.OTHERS, ("children",))):
+        watch = Watch(job_of(trainer, worker, evidence=evidence))
+        watch.next()
+        assert watch.rank.loading is kind
+        rest = dict.fromkeys((*trainer.tids, *worker.tids), FUTEX)
+        at_socket, busy = {**rest, trainer.pid: NET, worker.pid: NET}, {**rest, trainer.pid: NET, worker.pid: RUNNING}
+        assert watch.look(at_socket) == LookCounts(looks=1, main_net=1)
+        watch.rank.within = frozenset((worker.pid,))
+        assert watch.look(at_socket | {trainer.pid: QUEUE}) == LookCounts(looks=1, resting=1)
+        watch.rank.within = frozenset((trainer.pid, worker.pid))
+        if kind is Loading.NAMED:
+            assert watch.look(busy) == LookCounts(looks=1, asleep=1)
+        else:
+            assert watch.look(at_socket) == LookCounts(looks=1, resting=1)
+            assert watch.look(busy) == LookCounts(looks=1, waits=Split(cpu=1.0))
+            watch.rank.ranks = 2
+            assert watch.look(busy) == LookCounts(looks=1, asleep=1), "it waits for another rank"
+        watch.close()
 
 
 @pytest.mark.parametrize("word", ["below", "shell"])

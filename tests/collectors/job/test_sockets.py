@@ -205,7 +205,7 @@ def test_connections_within_the_machine_may_not_count(reader: Reader, diag: Sock
             reader.receive(b, 300)
         other.receive(c, 8_000)
         found = job.update(pids, S, [reader.pid])
-        assert found[reader.pid] == Traffic(0.0, False, "", 0)
+        assert found[reader.pid] == Traffic(0.0, False, "", 0, 2)
         assert found[other.pid].received_bytes_per_s == 8_000.0
 
 
@@ -218,7 +218,7 @@ def test_a_connection_between_processes_of_one_job_does_not_count(reader: Reader
         job.update(pids, 0, jobs=dict.fromkeys(pids, mine))
         reader.receive(sender, 9_000)
         found = job.update(pids, S, jobs=dict.fromkeys(pids, mine))
-        assert found[reader.pid] == Traffic(0.0, False, "", 0)
+        assert found[reader.pid] == Traffic(0.0, False, "", 0, 1)
         reader.receive(sender, 9_000)
         found = job.update(pids, 2 * S, jobs={os.getpid(): others, reader.pid: mine})
         assert found[reader.pid].received_bytes_per_s == 9_000.0

@@ -1,5 +1,6 @@
 """When the states of a job's tasks are looked at, and which of its processes wait for the network."""
 
+import socket
 import subprocess
 import sys
 from contextlib import closing
@@ -48,12 +49,15 @@ if not worker:
     os._exit(0)
 loader = server.accept()[0]
 print(worker, flush=True)
-for _ in sys.stdin:
+far = []
+for line in sys.stdin:
+    far = [socket.create_connection(("127.0.0.1", int(line)))] if line.strip() else []
     loader.sendall(b"?")
     assert len(loader.recv(1_000_000, socket.MSG_WAITALL)) == 1_000_000
     print(flush=True)
 """
-"""A trainer whose loader sends a batch over TCP for each line of input."""
+"""A trainer whose loader sends a batch over TCP for each line of input; until the next one it is connected with that
+port."""
 
 
 @pytest.mark.parametrize("its_loader", [True, False])
@@ -79,6 +83,20 @@ def test_batches_of_the_jobs_own_loaders_do_not_come_from_the_network(its_loader
         assert trainer.stdout.readline() == "\n"
         network.update([watch], [], 2 * 10**9)
         assert watch.receiving == (frozenset() if its_loader else {main.pid})
+        assert watch.within == ({main.pid, worker.pid} if its_loader else frozenset())
+        with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+            port = elsewhere.getsockname()[1]
+            print(port, file=trainer.stdin, flush=True)
+            elsewhere.accept()[0].close()
+            assert trainer.stdout.readline() == "\n"
+            network.update([watch], [], 5 * 10**9)
+        assert main.pid not in watch.within
+        print(file=trainer.stdin, flush=True)
+        assert trainer.stdout.readline() == "\n"
+        network.update([watch], [], 9 * 10**9)
+        assert main.pid not in watch.within
+        network.update([watch], [], 10 * 10**9)
+        assert (main.pid in watch.within) is its_loader
         for task in tasks:
             task.close()
         trainer.stdin.close()
