@@ -23,6 +23,7 @@ from iotop_ai.model.job.detection import find_jobs
 from iotop_ai.model.job.inspection import Inspection
 from iotop_ai.model.job.programs import is_candidate
 from iotop_ai.model.job.records import MOST_JOBS, Job, JobPlace, JobTable
+from iotop_ai.model.job.task_states import TaskCounts
 from iotop_ai.model.process.change_tracking import changed, gone
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.reading import Status
@@ -107,15 +108,15 @@ class JobCollector:
             # Keep equal objects, so that a recording does not repeat them.
             self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
         sampler = self._sampler
-        sweeps = sampler.sweeps()
+        sweeps, tasks = sampler.sweeps(), sampler.tasks()
         if self._jobs:
-            times = self._times.update(self._jobs, self._tick(table, now))
+            times = self._times.update(self._jobs, self._tick(table, now, tasks))
         else:
             # A job that is found again later was not watched meanwhile.
             times = {}
             self._times.forget()
         files = self._times.file_waits()
-        newest = JobTable(self._jobs, sweeps, sampler.tasks(), self._place, sampler.cpu_ns, times, files)
+        newest = JobTable(self._jobs, sweeps, tasks, self._place, sampler.cpu_ns, times, files)
         # Without a job, repeat the table with its time, so that rules see no new sample.
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()
@@ -130,7 +131,7 @@ class JobCollector:
         # Two digits, so that a steady stream gives an equal JobPlace.
         return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
 
-    def _tick(self, table: ProcessTable, now: int) -> Tick:
+    def _tick(self, table: ProcessTable, now: int, tasks: Mapping[ProcessKey, TaskCounts]) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
         at_ns, suspended_ns = self._clock.monotonic_ns(), self._clock.suspended_ns()
         # The youngest training process decides: a launcher may be old, and restarts the ranks after a failure.
@@ -140,7 +141,7 @@ class JobCollector:
         }
         looks = self._sampler.looks()
         children = self._descendants.update(table, ranks)
-        return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages)
+        return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages, tasks)
 
     def close(self) -> None:
         """End the sampling thread and close descriptors."""

@@ -8,7 +8,7 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.counter import delta
+from iotop_ai.model.counter import delta, quotient
 from iotop_ai.model.gpu.moment import copies, spins
 from iotop_ai.model.gpu.sharing import GpuParts, parts
 from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
@@ -17,6 +17,7 @@ from iotop_ai.model.job.movement import Movement, Totals
 from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.serving import may_rest
+from iotop_ai.model.job.task_states import TaskCounts
 from iotop_ai.model.job.time_account import Interval, Phase, account
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
 from iotop_ai.model.process.rates import NO_IO
@@ -39,6 +40,7 @@ COMPILES_NS = 5_000_000_000
 """Time for which a compiler that neither runs nor uses CPU still counts: stat is not read in every tick."""
 LATELY_NS = 10_000_000_000
 _NO_PLACE = JobPlace()
+_UNSEEN = TaskCounts()
 _ENDED, _WORKS = ("Z", "X"), ("R", "D")
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
 """Shares for which the other ranks of a job wait as well."""
@@ -95,6 +97,7 @@ class Tick(NamedTuple):
     children: Mapping[ProcessKey, frozenset[ProcessKey]]
     """All processes below a training process that are not training processes themselves."""
     ages_s: Mapping[ProcessKey, float | None]
+    tasks: Mapping[ProcessKey, TaskCounts] = {}
 
 
 class _GpuUse(NamedTuple):
@@ -274,6 +277,7 @@ class TimeAccountant:
             own_read_bytes_per_s=lately.own_read,
             copies=gpus.copies and bool(rank.gpus),
             others_busy=gpus.others,
+            core_wait=None if before is None else _core_wait(before, now),
         )
 
     def _phase(
@@ -342,6 +346,11 @@ def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> flo
     return state.own_cores.get(key)
 
 
+def _core_wait(before: Totals, now: Totals) -> float | None:
+    run, wait = delta(before.run_ns, now.run_ns), delta(before.wait_ns, now.wait_ns)
+    return quotient(wait, None if run is None or wait is None else run + wait)
+
+
 def _compiles(job: Job, state: _State, tick: Tick) -> bool:
     """Whether a compiler below the job's ranks works: a zombie, or one that waits for input, does not."""
     table, before = tick.table, state.compilers
@@ -364,10 +373,11 @@ def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
     members = (key, *tick.children.get(key, ()))
     own = table.stat.get(key)
     ticks = sum(stat.utime_ticks + stat.stime_ticks for one in members if (stat := table.stat.get(one)) is not None)
+    task = tick.tasks.get(key, _UNSEEN)
     own_ticks, stat_ns = (0, 0) if own is None else (own.utime_ticks + own.stime_ticks, table.stat_time(key))
     known = [table.io[one] for one in members if one in table.io]
     if key not in table.io:
-        return Totals(ticks=ticks, own_ticks=own_ticks, stat_ns=stat_ns)
+        return Totals(ticks=ticks, own_ticks=own_ticks, stat_ns=stat_ns, run_ns=task.run_ns, wait_ns=task.wait_ns)
     mine = table.io[key]
     return Totals(
         sum(io.read_bytes for io in known),
@@ -378,4 +388,6 @@ def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
         max(mine.read_bytes - inherited.read_bytes, mine.rchar - inherited.rchar),
         mine.write_bytes - inherited.write_bytes,
         stat_ns,
+        task.run_ns,
+        task.wait_ns,
     )

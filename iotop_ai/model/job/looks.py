@@ -60,6 +60,8 @@ class Look(NamedTuple):
 class LookCounts(NamedTuple):
     """Looks at one training process in an interval; each is in exactly one part but ``looks``, which has all.
 
+    crowded: of ``running``, those at which a process that makes its data ran as well, or was ready to.
+
     waits: the main thread is at its result queue, and its makers work. futex: it sleeps in a futex while makers work:
     a wait of a thread loader, or a synchronisation with a GPU. futex_computing: the same, with a thread of the trainer
     on a CPU. main_disk: the main thread waits for a device itself. main_write: the same, in a call that writes.
@@ -81,6 +83,7 @@ class LookCounts(NamedTuple):
     resting: int = 0
     stopped: int = 0
     hidden: int = 0
+    crowded: int = 0
 
 
 def split_look(look: Look, *, threads: bool = True) -> Split | None:
@@ -172,6 +175,8 @@ class LookTally:
         self._numbers["looks"] += times
         if split is None:
             self._numbers[name] += times
+            if name == "running" and any(RUNNING in places for places, _ in look.makers):
+                self._numbers["crowded"] += times
             return False
         sums = self._splits[name]
         for i, part in enumerate(split):

@@ -34,6 +34,8 @@ class Totals(NamedTuple):
     own_read: int | None = None
     own_write: int | None = None
     stat_ns: int = 0
+    run_ns: int | None = None
+    wait_ns: int | None = None
 
 
 class Movement:

@@ -66,6 +66,8 @@ class Interval(NamedTuple):
     """It is known to read from a local filesystem, where read_bytes has all that it waits for."""
     others_busy: float = 0.0
     """Utilisation of its GPUs by other jobs: then gpu_busy is its own part."""
+    core_wait: float | None = None
+    """Of the time in which its main thread was ready to run, the part without a core; None unknown."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -158,6 +160,12 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
         out[_AT["transfer"]] += rest
         return
     running = min(rest, looks.running / whole)
+    if looks.crowded:
+        # It does not hold the GPU up itself while those that make its data have its core.
+        crowded = running * looks.crowded / looks.running * (interval.core_wait or 0.0)
+        out[_AT["data_cpu"]] += crowded
+        running -= crowded
+        rest -= crowded
     alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
     dumps = main_saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
     out[_AT["checkpoint" if dumps else "data_cpu" if alone and loads(interval) else "host"]] += running

@@ -9,6 +9,7 @@ from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobPlace, Rank
+from iotop_ai.model.job.task_states import TaskCounts
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.reading import Reading, Status
@@ -53,6 +54,7 @@ class Machine:
         """Further fields of each GPU."""
         self.place = JobPlace(listening=0)
         self.loading = Loading.ITSELF
+        self.tasks: dict[ProcessKey, TaskCounts] = {}
         self.accountant = TimeAccountant()
         self.counts = self.next(0.0)
 
@@ -109,6 +111,7 @@ class Machine:
             places,
             {TRAINER: frozenset(self.children)},
             dict.fromkeys(self.jobs, self.age_s),
+            self.tasks,
         )
 
     def next(self, seconds: float = 1.0) -> TimeCounts:

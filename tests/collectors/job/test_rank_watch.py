@@ -112,6 +112,9 @@ def test_a_worker_with_its_threads_is_one_maker(start: Start) -> None:
     assert watch.look(places) == LookCounts(looks=1, waits=Split(disk=0.5, cpu=0.5))
     # A stopped worker makes nothing, whatever its threads do.
     assert watch.look(places | {reader.pid: STOPPED}) == LookCounts(looks=1, waits=Split(cpu=1.0))
+    running = places | {trainer.pid: RUNNING}
+    assert watch.look(running) == LookCounts(looks=1, running=1, crowded=1)
+    assert watch.look(running | {other.pid: QUEUE}) == LookCounts(looks=1, running=1)
     watch.rank.receiving = frozenset((other.pid,))
     resting = dict.fromkeys(places, FUTEX) | {trainer.pid: QUEUE}
     assert watch.look(resting) == LookCounts(looks=1, waits=Split(network=1.0))

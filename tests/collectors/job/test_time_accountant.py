@@ -16,6 +16,7 @@ from iotop_ai.collectors.job.time_accountant import (
 )
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
+from iotop_ai.model.job.task_states import TaskCounts
 from iotop_ai.model.job.time_shares import TimeCounts
 from tests.collectors.job.accounted_machine import (
     ALONE,
@@ -400,3 +401,15 @@ def test_a_gpu_whose_link_is_full_waits_for_copies() -> None:
     before = machine.counts
     after = machine.next()
     assert after.transfer - before.transfer == 700
+
+
+def test_a_main_thread_without_a_core_waits_for_those_that_make_its_data() -> None:
+    machine = Machine(WITH_WORKERS)
+    machine.loading = Loading.NAMED
+    machine.looks = {TRAINER: LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0))}
+    machine.tasks = {TRAINER: TaskCounts(run_ns=100, wait_ns=100)}
+    assert machine.grown() == {"data_cpu": 500, "host": 500}, "what it waited for so far is not of this interval"
+    machine.tasks = {TRAINER: TaskCounts(run_ns=300, wait_ns=900)}
+    assert machine.grown() == {"data_cpu": 700, "host": 300}
+    machine.tasks = {}
+    assert machine.grown() == {"data_cpu": 500, "host": 500}

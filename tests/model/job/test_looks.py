@@ -122,6 +122,7 @@ SPLITS = ("waits", "futex", "futex_computing")
 def parts(counts: LookCounts) -> dict[str, float]:
     """Looks by part, a split as one number."""
     values: dict[str, Any] = counts._asdict()
+    assert values.pop("crowded") <= values["running"]
     return {
         name: value.whole if isinstance(value, Split) else value for name, value in values.items() if name != "looks"
     }

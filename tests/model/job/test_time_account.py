@@ -45,6 +45,13 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, running=18, main_disk=2), ITSELF, 0.0),
             {"data_disk": 0.1, "data_cpu": 0.9},
         ),
+        # Ready to run, but without a core beside those that make its data: the CPU is short.
+        (
+            Interval(LookCounts(looks=20, running=20, crowded=10), NAMED, 0.3, core_wait=0.8),
+            {"compute": 0.3, "data_cpu": 0.28, "host": 0.42},
+        ),
+        (Interval(LookCounts(looks=20, running=20, crowded=10), NAMED, 0.3), {"compute": 0.3, "host": 0.7}),
+        (Interval(RUNS, NAMED, 0.3, core_wait=0.8), {"compute": 0.3, "host": 0.7}),
         # Blocked in a call that writes, it saves, whatever is read meanwhile, and though it may have written long ago.
         (
             Interval(LookCounts(looks=20, main_write=15, main_disk=5), ITSELF, 0.2, 10 * MB, 10 * MB),
@@ -241,7 +248,7 @@ def test_reads_of_a_network_filesystem_are_no_saves(interval: Interval, shares: 
 
 
 SPLITS = ("waits", "futex", "futex_computing")
-NUMBERS = tuple(name for name in LookCounts._fields if name not in (*SPLITS, "looks"))
+NUMBERS = tuple(name for name in LookCounts._fields if name not in (*SPLITS, "looks", "crowded"))
 PARTS = len(Split._fields)
 
 
@@ -250,7 +257,7 @@ def added_up(looks: list[int]) -> LookCounts:
     rest = looks[len(NUMBERS) :]
     numbers: dict[str, Any] = dict(zip(NUMBERS, looks, strict=False))
     splits: dict[str, Any] = {name: Split(*rest[i * PARTS : (i + 1) * PARTS]) for i, name in enumerate(SPLITS)}
-    return LookCounts(sum(looks), **splits, **numbers)
+    return LookCounts(sum(looks), **splits, **numbers, crowded=numbers["running"] // 2)
 
 
 SIZE = len(NUMBERS) + PARTS * len(SPLITS)
@@ -268,6 +275,7 @@ INTERVALS = st.builds(
     st.none() | st.floats(0, 256),
     st.sampled_from(Phase),
     others_busy=st.floats(0, 1),
+    core_wait=st.none() | st.floats(0, 1),
 )
 
 
