@@ -267,6 +267,8 @@ _PER_REQUEST = {
     "discard_size_bytes": "discards_per_s", "flush_await_ms": "flushes_per_s",
 }  # fmt: skip
 """Means per request, and the rate that weights them in a mean over several intervals."""
+_ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
+"""Means of all requests, and a count that is known where they are measured."""
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
@@ -294,11 +296,31 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
     value = getattr(record, figure.field)
     if figure.family != "disks":
         return value, 1.0
-    if figure.field in ("await_ms", "request_size_bytes"):
+    if figure.field in _ALL_REQUESTS:
         done = (record.reads_per_s, record.writes_per_s, record.discards_per_s)
         return value, sum(part or 0.0 for part in done)
     weight = _PER_REQUEST.get(figure.field)
     return value, 1.0 if weight is None else getattr(record, weight) or 0.0
+
+
+_NOT_ITSELF = ("ram", "zram", "partition", "nvme-path")
+"""Kinds of block devices that are memory, or a part or a path of a disk that is listed itself."""
+
+
+def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
+    """Whether the figure of each disk that is meant is measured; a time per request without a request is measured.
+
+    Empty where there is no interval.
+    """
+    rated, infos = frame.sample.block, frame.snapshot.disks.value or {}
+    if rated.value is None or rated.seconds is None:
+        return {}
+    requests = _PER_REQUEST.get(figure.field, _ALL_REQUESTS.get(figure.field, figure.field))
+    return {
+        key.name: getattr(rates, requests) is not None
+        for key, rates in rated.value.items()
+        if matches(figure.name, key.name) and (key.name not in infos or infos[key.name].kind not in _NOT_ITSELF)
+    }
 
 
 def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:

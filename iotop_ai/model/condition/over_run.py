@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.condition.figures import SHARE_NAMES, matches, share_value, values
+from iotop_ai.model.condition.figures import SHARE_NAMES, Figure, disks_measured, matches, share_value, values
 from iotop_ai.model.condition.grammar import Clause, Condition
 from iotop_ai.model.condition.watch import ClauseWatch, Seen, all_met, nearest
 from iotop_ai.model.frame import Frame
@@ -18,6 +18,7 @@ from iotop_ai.model.verdict_totals import VerdictTotals
 
 _READ_SINGLY = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
 """Families whose objects have a Reading each, and their field in a Snapshot."""
+_DISKS = "disks"
 
 
 class Outcome(NamedTuple):
@@ -45,9 +46,9 @@ class ConditionOverRun:
         self._failed: dict[int, dict[str, bool]] = {
             i: {}
             for i, clause in enumerate(condition.clauses)
-            if clause.figure is not None and clause.figure.family in _READ_SINGLY
+            if clause.figure is not None and clause.figure.family in (*_READ_SINGLY, _DISKS)
         }
-        """Whether the object's own reading failed whenever it was read."""
+        """Whether the object's own reading failed whenever it was read; of a disk, whether it was never measured."""
 
     @property
     def needs_frames(self) -> bool:
@@ -84,12 +85,8 @@ class ConditionOverRun:
         for i, failed in self._failed.items():
             figure = self.condition.clauses[i].figure
             assert figure is not None
-            table = getattr(frame.snapshot, _READ_SINGLY[figure.family]).value or {}
-            for name, reading in table.items():
-                if reading.value is not None:
-                    failed[name] = False
-                elif reading.status is Status.FAILED and matches(figure.name, name):
-                    failed.setdefault(name, True)
+            known = disks_measured(figure, frame) if figure.family == _DISKS else _answered(figure, frame)
+            failed.update((name, not answered and failed.get(name, True)) for name, answered in known.items())
 
     def outcome(self, totals: VerdictTotals, extra: Mapping[str, float | None] | None = None) -> Outcome:
         """The answer so far. totals: of the same period. extra: values of figures beside the common ones."""
@@ -112,6 +109,16 @@ class ConditionOverRun:
         """Unknown in place of "not met" where one of the clause's objects was never read: it may have met it."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
         return seen if seen.met is not False or name is None else Seen(seen.clause, name=name)
+
+
+def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
+    """Whether each object gave a value; without those that gave none for another reason than a failure."""
+    table = getattr(frame.snapshot, _READ_SINGLY[figure.family]).value or {}
+    return {
+        name: reading.value is not None
+        for name, reading in table.items()
+        if reading.value is not None or (reading.status is Status.FAILED and matches(figure.name, name))
+    }
 
 
 def _is_mean(clause: Clause) -> bool:

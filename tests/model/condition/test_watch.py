@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
+from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
 from iotop_ai.model.condition.figures import FAMILIES, Value, fields_of, figure_of, values
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
@@ -210,3 +211,26 @@ def test_a_gpu_that_is_lost_throughout_leaves_the_answer_open() -> None:
     assert over("gpus.*.temperature_celsius > 1", found).met is True
     later_lost = tuple(frames(iter([server.snapshot(), *made[1:]])))
     assert over("gpus.*.temperature_celsius > 200", later_lost).met is False
+
+
+def with_disk(kind: str, off: bool = True) -> tuple[Frame, ...]:
+    """The Frames of 4 s with one more disk, whose counters stand still."""
+    made = []
+    for frame in slow_disk()[:5]:
+        key, counters = BlockKey("sdx", 0), BlockCounters(*[0] * len(BlockCounters._fields))
+        info = BlockInfo("sdx", 9, 0, kind, "sdx", stats_off=off)
+        block = frame.snapshot.block._replace(value={**(frame.snapshot.block.value or {}), key: counters})
+        disks = Reading({**(frame.snapshot.disks.value or {}), "sdx": info}, Status.OK)
+        made.append(frame.snapshot._replace(block=block, disks=disks))
+    return tuple(frames(iter(made)))
+
+
+@pytest.mark.parametrize("hold", ["", " for 2s"])
+@pytest.mark.parametrize("figure", ["busy_ratio > 99.9%", "r_await > 10s", "await > 10s"])
+def test_a_disk_that_was_never_measured_leaves_the_answer_open(figure: str, hold: str) -> None:
+    found = over(f"disks.*.{figure}{hold}", with_disk("disk"))
+    assert (found.met, found.seen[0].name) == (None, "sdx")
+    assert over(f"disks.loop*.{figure}{hold}", with_disk("disk")).met is False
+    assert over(f"disks.*.{figure}{hold}", with_disk("disk", off=False)).met is False, "idle, which is measured"
+    assert over(f"disks.*.{figure}{hold}", with_disk("zram")).met is False, "memory"
+    assert over(f"disks.*.busy_ratio > 1%{hold}", with_disk("disk")).met is True
