@@ -2,10 +2,11 @@
 
 A real loop of each framework on a CPU, in its own environment (``python -m tests.scenarios.stacks.install``), one after
 the other, 24 s each; all take less than 8 minutes. The truth is the time that the framework's own loader takes for its
-batches; beside it the wait as the callback measures it and as the monitor sees it from outside. Met: the callback is
-within 3 points of the truth and the outside view within 10, or the wait is "not separable". Of the truth, "computes" is
-what the loader computes in the trainer's own thread, and "no core" its wait for a core: neither is a wait for data to
-an outside view. Use an idle machine.
+batches; beside it the wait as the callback measures it and as the monitor sees it from outside. Of the truth,
+"computes" is what the loader computes in the trainer's own thread, and "no core" its wait for a core: from outside both
+are computation of the trainer, and only "asleep", the rest, is a wait. Met: the callback is within 3 points of the
+truth and the outside view within 10 of "asleep", or the wait is "not separable". Other programs make "no core" larger,
+and with it the difference to the truth.
 
 Exit code 0: all met, 1: one is not, 2: one cannot run, or its outside view is unknown.
 """
@@ -26,7 +27,10 @@ from tests.train.callbacks.run_loop import run_loop
 WITHIN, OUTSIDE_WITHIN = 0.03, 0.10
 MET, NOT_MET, UNKNOWN = "met", "not met", "outside unknown"
 EXIT = {MET: 0, UNKNOWN: 2, NOT_MET: 1}
-HEADS = ("loop", "truth", "computes", "no core", "callback", "differs", "outside", "differs ", "load", "answer")
+HEADS = (
+    *("loop", "truth", "callback", "differs", "computes", "no core", "asleep", "outside", "differs ", "of truth"),
+    *("load", "answer"),
+)
 
 
 class Case(NamedTuple):
@@ -58,15 +62,20 @@ class Waits(NamedTuple):
     outside: float | None
 
     @property
+    def asleep(self) -> float:
+        """The part of the truth that an outside view can take for a wait; all of it where its parts are unknown."""
+        return self.truth - (self.computes or 0.0) - (self.no_core or 0.0)
+
+    @property
     def answer(self) -> str:
-        """Whether the callback and the outside view agree with the truth."""
+        """Whether the callback agrees with the truth, and the outside view with what can be seen of it."""
         if self.callback is None:
             return MET
         if abs(self.callback - self.truth) > WITHIN:
             return NOT_MET
         if self.outside is None:
             return UNKNOWN
-        return MET if abs(self.outside - self.truth) <= OUTSIDE_WITHIN else NOT_MET
+        return MET if abs(self.outside - self.asleep) <= OUTSIDE_WITHIN else NOT_MET
 
 
 def waits_of(found: Mapping[str, Any]) -> Waits:
@@ -84,19 +93,19 @@ def waits_of(found: Mapping[str, Any]) -> Waits:
 
 def row(name: str, waits: Waits) -> list[str]:
     """A line of the table."""
-    truth, *parts, callback, outside = waits
+    truth, computes, no_core, callback, outside = waits
 
     def share(value: float | None) -> str:
         return "" if value is None else f"{value:.1%}".replace("%", " %")
 
-    def differs(value: float | None) -> str:
-        return "" if value is None else f"{(value - truth) * 100:+.1f}"
+    def differs(value: float | None, right: float) -> str:
+        return "" if value is None else f"{(value - right) * 100:+.1f}"
 
     seen = "not separable" if callback is None else share(callback)
     load = f"{os.getloadavg()[0]:.1f}"
     return [
-        *(name, share(truth), *map(share, parts), seen, differs(callback)),
-        *(share(outside), differs(outside), load, waits.answer),
+        *(name, share(truth), seen, differs(callback, truth), share(computes), share(no_core), share(waits.asleep)),
+        *(share(outside), differs(outside, waits.asleep), differs(outside, truth), load, waits.answer),
     ]
 
 

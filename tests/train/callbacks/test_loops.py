@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from iotop_ai.export.tables.recording import Recording
+from tests.bench.callbacks import OUTSIDE_WITHIN, WITHIN, waits_of
 from tests.scenarios.stacks.install import python_of, why_no_stack
 from tests.train.callbacks.run_loop import PROGRAM, TOP, run_loop
 
-AGREES, SEEN_AGREES = 0.03, 0.2
-"""Seen from outside, the work that next() does itself is no wait, and on a busy machine the trainer then waits for a
-core: docs/api.md has what was measured."""
 METRICS = ("iotop_ai/steps_per_s", "iotop_ai/data_wait_ratio", "iotop_ai/time_compute_ratio")
 
 pytestmark = [
@@ -48,8 +46,9 @@ def test_the_wait_is_that_of_the_frameworks_own_loader(stack: str, loop: str, ba
     found = run(stack, loop, tmp_path, backend)
     assert found["data_wait"] == "measured"
     assert found["truth"] > 0.2, "the loader is slow"
-    assert found["measured"] == pytest.approx(found["truth"], abs=AGREES)
-    assert found["outside"]["data_seen_ratio"] == pytest.approx(found["truth"], abs=SEEN_AGREES)
+    waits = waits_of(found)
+    assert waits.callback == pytest.approx(waits.truth, abs=WITHIN)
+    assert waits.outside == pytest.approx(waits.asleep, abs=OUTSIDE_WITHIN)
     assert [line for line in found["lines"] if line.startswith("iotop-ai: ")], "the verdict is in the log"
     if loop == "keras_torch":
         (names,) = (line.split() for line in found["lines"] if line.startswith("history: "))
@@ -74,7 +73,7 @@ def test_a_wait_within_the_step_is_not_separable(stack: str, loop: str, backend:
 def test_a_watched_generator_tells_what_the_back_end_hides(tmp_path: Path) -> None:
     found = run("tensorflow", "keras_watched", tmp_path)
     assert found["data_wait"] == "measured"
-    assert found["measured"] == pytest.approx(found["truth"], abs=AGREES)
+    assert found["measured"] == pytest.approx(found["truth"], abs=WITHIN)
 
 
 LOGGERS = """
