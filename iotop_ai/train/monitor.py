@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, TypeVar, overload
+from typing import TYPE_CHECKING, Any, AsyncIterable, Callable, Iterable, Sequence, TypeVar, overload
 
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError
@@ -119,7 +119,12 @@ class Monitor:
         """Mark this moment in the recording, and on every other monitor of this user."""
         steps.mark(text)
 
-    def watch(self, loader: Iterable[T]) -> steps.Watched[T]:
+    @overload
+    def watch(self, loader: Iterable[T]) -> steps.Watched[T]: ...
+    @overload
+    def watch(self, loader: AsyncIterable[T]) -> steps.WatchedAsync[T]: ...
+
+    def watch(self, loader: Any) -> Any:
         """Same as ``iotop_ai.watch``."""
         return steps.watch(loader)
 

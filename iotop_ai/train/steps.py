@@ -10,7 +10,21 @@ import contextlib
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, Generic, Iterable, Iterator, Optional, Tuple, TypeVar
+from contextvars import ContextVar
+from typing import (
+    Any,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Dict,
+    Generic,
+    Iterable,
+    Iterator,
+    Optional,
+    Tuple,
+    TypeVar,
+    overload,
+)
 
 from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, send
 from iotop_ai.model.clean import clean
@@ -119,6 +133,8 @@ class _Fetching(threading.local):
 
 
 _FETCHING = _Fetching()
+_AWAITING: ContextVar[bool] = ContextVar("awaiting", default=False)
+"""The same of a task that awaits a measured fetch; the other tasks of its thread go on meanwhile."""
 
 
 class Watched(Generic[T]):
@@ -151,7 +167,7 @@ class WatchedIterator(Watched[T]):
 
     def __next__(self) -> T:
         loader: Iterator[T] = self._loader  # type: ignore[assignment]
-        if _FETCHING.active:
+        if _FETCHING.active or _AWAITING.get():
             return next(loader)
         before = time.monotonic_ns()
         _FETCHING.active = True
@@ -165,15 +181,55 @@ class WatchedIterator(Watched[T]):
         return item
 
 
-def watch(loader: Iterable[T]) -> Watched[T]:
-    """The loader; while it is iterated, the wait for each batch is measured and each batch counted."""
+class WatchedAsync(Watched[T]):
+    """A watched loader for ``async for``."""
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return WatchedAsyncIterator(self._loader.__aiter__())  # type: ignore[attr-defined]
+
+
+class WatchedAsyncIterator(WatchedAsync[T]):
+    """A watched loader that is an asynchronous iterator itself, as an asynchronous generator is."""
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        loader: AsyncIterator[T] = self._loader  # type: ignore[assignment]
+        if _AWAITING.get():
+            return await loader.__anext__()
+        before = time.monotonic_ns()
+        _AWAITING.set(True)
+        try:
+            item = await loader.__anext__()
+        finally:
+            _AWAITING.set(False)
+        now = time.monotonic_ns()
+        COUNTER.waited(now - before)
+        COUNTER.tell_if_due(now)
+        return item
+
+
+@overload
+def watch(loader: Iterable[T]) -> Watched[T]: ...
+@overload
+def watch(loader: AsyncIterable[T]) -> WatchedAsync[T]: ...
+
+
+def watch(loader: Any) -> Any:
+    """The loader; while it is iterated, the wait for each batch is measured and each batch counted.
+
+    An asynchronous loader is iterated with ``async for``; the wait is the time that its task awaits.
+    """
+    if hasattr(loader, "__aiter__"):
+        return (WatchedAsyncIterator if hasattr(loader, "__anext__") else WatchedAsync)(loader)
     return WatchedIterator(loader) if hasattr(loader, "__next__") else Watched(loader)
 
 
 def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
     """The loader's items. The time of its start and its end counts as waiting: the loop has no batch meanwhile."""
     fetching = _FETCHING
-    if fetching.active:  # the watched loader around it counts
+    if fetching.active or _AWAITING.get():  # the watched loader around it counts
         yield from loader
         return
     clock = time.monotonic_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import os
@@ -9,7 +10,7 @@ import pickle
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,55 @@ def test_a_watched_loader_is_still_that_loader() -> None:
         watched.sampler  # noqa: B018 - its lookup raises
     with pytest.raises(TypeError):
         len(iotop_ai.watch(slow(1, 0)))
+
+
+class AsyncLoader:
+    """Awaits before each item; its items come from a loader that is watched as well."""
+
+    batch_size = 7
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        for item in iotop_ai.watch([1, 2, 3]):
+            await asyncio.sleep(0.03)
+            yield item
+
+
+@pytest.mark.parametrize("of", [lambda loader: loader, lambda loader: loader.__aiter__()], ids=["loader", "generator"])
+def test_the_wait_for_an_asynchronous_loader_is_measured_once(of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "COUNTER", StepCounter())
+
+    async def train() -> list[int]:
+        return [item async for item in iotop_ai.watch(of(AsyncLoader()))]
+
+    assert asyncio.run(train()) == [1, 2, 3]
+    assert (steps.COUNTER.batches, iotop_ai.watch(AsyncLoader()).batch_size) == (3, 7)
+    assert steps.COUNTER.data_ns is not None
+    assert steps.COUNTER.data_ns >= 90e6
+
+
+def test_another_task_counts_while_one_awaits_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "COUNTER", StepCounter())
+
+    async def train() -> None:
+        awaits, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def stalled() -> AsyncIterator[int]:
+            awaits.set()
+            await goes_on.wait()
+            yield 1
+
+        async def first() -> list[int]:
+            return [item async for item in iotop_ai.watch(stalled())]
+
+        one = asyncio.ensure_future(first())
+        await awaits.wait()
+        assert list(iotop_ai.watch([1, 2])) == [1, 2]
+        assert steps.COUNTER.batches == 2
+        goes_on.set()
+        assert await one == [1]
+
+    asyncio.run(train())
+    assert steps.COUNTER.batches == 3
 
 
 def test_a_watched_loader_can_be_copied_and_asked_for_its_items() -> None:
