@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from iotop_ai.collectors.io.own_file import create_part, give_name, parent_of
+from iotop_ai.collectors.io.trust import others_may_rename
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
@@ -41,6 +42,11 @@ class OutFile:
     def stream(self) -> BinaryIO:
         """The open part; write it once and close it."""
         return os.fdopen(os.dup(self._fd), "wb")
+
+    def part_path(self) -> str:
+        """The part's path for a library that opens files by path; "" where another user could lead it elsewhere."""
+        path = os.path.join(os.path.dirname(os.path.abspath(self.path)), self._part)
+        return "" if others_may_rename(path) else path
 
     def commit(self) -> None:
         """Rename the part to OUT; every stream must be closed."""

@@ -122,7 +122,11 @@ def _open_out(stack: contextlib.ExitStack, kind: str, out_file: OutFile | None, 
         file = sys.stdout
     elif kind in _BINARY:
         stream = stack.enter_context(out_file.stream())
-        out = SqliteOut(stream, target.tables) if kind == "sqlite" else ParquetOut(stream, target.tables[0])
+        out: SqliteOut | ParquetOut = (
+            SqliteOut(stream, target.tables, out_file.part_path())
+            if kind == "sqlite"
+            else ParquetOut(stream, target.tables[0])
+        )
         return stack.enter_context(contextlib.closing(out))
     else:
         file = stack.enter_context(io.TextIOWrapper(out_file.stream(), encoding="utf-8"))

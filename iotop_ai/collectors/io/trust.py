@@ -47,6 +47,23 @@ def why_untrusted(path: str, owner: int = 0) -> str:
     return ""
 
 
+def others_may_rename(path: str) -> bool:
+    """Whether a user other than root and us may put something else in the place of this file or of a folder above it.
+
+    In a folder with the sticky bit only the owner of a file may, and that of the folder.
+    """
+    ours = (0, os.geteuid())
+    for one in _path_and_parents(path):
+        try:
+            found, above = os.lstat(one), os.lstat(os.path.dirname(one))
+        except OSError:
+            return True
+        shared = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not above.st_mode & stat.S_ISVTX
+        if above.st_uid not in ours or shared or found.st_uid not in ours:
+            return True
+    return False
+
+
 def _path_and_parents(path: str) -> Iterator[str]:
     """The path as written and as resolved, with all folders above each."""
     seen = set()

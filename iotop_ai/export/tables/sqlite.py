@@ -5,15 +5,19 @@ Times are RFC 3339 text in UTC, which SQLite's date functions accept; unknown is
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO
+from urllib.parse import quote
 
 from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.export.tables.columns import Cell, Column, Row, Table
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
 
 _TYPES = {"time": "TEXT", "text": "TEXT", "real": "REAL", "int": "INTEGER", "bool": "INTEGER"}
 _LARGEST = 2**63
@@ -33,17 +37,21 @@ def _value(cell: Cell, column: Column) -> Cell:
 
 
 class SqliteOut:
-    """Writes any tables to a stream, once they are complete.
+    """Writes any tables to a file.
 
-    SQLite opens its file by path, and the owner of the target's folder could lead a path anywhere: the file grows in a
-    private temporary folder.
+    stream: the empty file, open. path: where SQLite opens the same file; "" where another user could lead the path
+    elsewhere: then it grows in a private temporary folder, which needs as much room there.
     """
 
-    def __init__(self, stream: BinaryIO, tables: Sequence[Table]) -> None:
+    def __init__(self, stream: BinaryIO, tables: Sequence[Table], path: str = "") -> None:
         self._stream = stream
-        self._folder = tempfile.TemporaryDirectory(prefix="iotop-ai-export-")
-        self._path = os.path.join(self._folder.name, "tables.sqlite")
-        self._db = sqlite3.connect(self._path, isolation_level=None)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if not _is_path_of(stream, path):
+            self._folder = tempfile.TemporaryDirectory(prefix="iotop-ai-export-")
+            path = os.path.join(self._folder.name, "tables.sqlite")
+        self._path = path
+        # Without SQLite's locks: on NFS they would wait for the one that the stream's owner holds.
+        self._db = sqlite3.connect(f"file:{quote(os.fsencode(path))}?vfs=unix-none", isolation_level=None, uri=True)
         # The file gets its name only when complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -64,21 +72,38 @@ class SqliteOut:
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
         """Append rows of a table."""
-        self._db.executemany(
-            self._insert[table.name],
-            ([_value(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in rows),
-        )
+        values = ([_value(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in rows)
+        with self._errors_named():
+            self._db.executemany(self._insert[table.name], values)
 
     def finish(self, about: Mapping[str, str]) -> None:
         """Commit and write the stream. about: the rows of the table ``recording``."""
-        self._db.executemany("INSERT INTO recording VALUES (?, ?)", about.items())
-        self._db.execute("COMMIT")
+        with self._errors_named():
+            self._db.executemany("INSERT INTO recording VALUES (?, ?)", about.items())
+            self._db.execute("COMMIT")
         self._db.close()
-        with open(self._path, "rb") as file:
-            shutil.copyfileobj(file, self._stream, 1 << 20)
-        self._stream.flush()
+        if self._folder is not None:
+            with open(self._path, "rb") as file:
+                shutil.copyfileobj(file, self._stream, 1 << 20)
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:  # such as "database or disk is full"
+            raise InputError(f"{clean(self._path)}: {error}") from None
 
     def close(self) -> None:
-        """Remove the temporary file."""
+        """Remove a temporary file."""
         self._db.close()
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def _is_path_of(stream: BinaryIO, path: str) -> bool:
+    """Whether the path is that of this open file."""
+    try:
+        return bool(path) and os.path.samestat(os.lstat(path), os.fstat(stream.fileno()))
+    except FileNotFoundError:
+        return False

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from iotop_ai.cli.commands import export as export_command
 from iotop_ai.cli.main import main
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.pipeline import frames
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
@@ -91,6 +93,33 @@ def test_a_link_in_the_place_of_the_part_is_not_followed(
     monkeypatch.setattr(export_command, "SqliteOut", swapped)
     assert export(recording, "-o", str(folder / "a.sqlite")) == 2
     assert not victim.exists()
+
+
+def test_a_database_grows_beside_its_target(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small TMPDIR would be full before the target is."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    out = tmp_path / "out" / "100 %?a#b.sqlite"
+    out.parent.mkdir()
+    assert export(recording, "-o", str(out)) == 0
+    with sqlite3.connect(out) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert db.execute("SELECT count(*) FROM devices").fetchone()[0]
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_database_grows_elsewhere_where_others_may_rename_its_file(recording: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o775)
+    with OutFile(str(folder / "a.sqlite")) as out:
+        assert out.part_path() == ""
+    assert export(recording, "-o", str(folder / "a.sqlite")) == 0
+    with sqlite3.connect(folder / "a.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM devices").fetchone()[0]
+    folder.chmod(0o1775)
+    with OutFile(str(folder / "b.sqlite")) as out:
+        assert out.part_path() == f"{folder}/b.sqlite.{os.getpid()}.part"
+    assert [one.name for one in folder.iterdir()] == ["a.sqlite"]
 
 
 def test_a_folder_gets_one_file_a_table(recording: Path, tmp_path: Path) -> None:
