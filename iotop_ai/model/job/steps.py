@@ -82,7 +82,9 @@ def rated_steps(
     """The rates of each process by its own messages; without a new message its last rates stay."""
     if after.value is None:
         return Rated(None, after.at_ns)
-    if before is not None and before.at_ns == after.at_ns and last is not None and last.value is not None:
+    # A message that comes late, as of a second rank, changes the table and not the newest time in it.
+    same_table = before is not None and before.at_ns == after.at_ns and before.value == after.value
+    if same_table and last is not None and last.value is not None:
         return last._replace(renewed=False) if last.renewed else last
     old = {} if before is None or before.value is None else before.value
     kept = {} if last is None or last.value is None else last.value

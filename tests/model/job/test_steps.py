@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from iotop_ai.model.job.steps import StepCounts, rated_steps, step_counts_of, step_rates
@@ -65,6 +67,20 @@ def test_each_process_keeps_its_rates_until_its_next_message() -> None:
     again = rated_steps(third, third, three)
     assert (again.value, again.renewed) == (three.value, False)
     assert rated_steps(third, Reading(), three).value is None
+
+
+def test_a_message_that_comes_a_tick_late_is_counted() -> None:
+    """The second rank's message is older than the newest of the first."""
+    first = counts(20, 40, 40, 1)
+    late = [counts(9, 10, 10, 1), counts(19, 30, 30, 1), counts(19, 30, 30, 1)]
+    readings = [Reading({KEY: first, OTHER: one}, Status.OK, at_ns=20 * S) for one in late]
+    rates = rated_steps(None, readings[0], None)
+    seen = []
+    for before, after in itertools.pairwise(readings):
+        rates = rated_steps(before, after, rates)
+        assert rates.value is not None
+        seen.append((rates.value[OTHER].steps, rates.value[OTHER].steps_per_s, rates.renewed))
+    assert seen == [(20, 2.0, True), (20, 2.0, False)]
 
 
 def test_a_message_is_believed_within_bounds() -> None:
