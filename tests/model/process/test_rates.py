@@ -1,11 +1,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iotop_ai.model.process.inherited_io import settle
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import (
+    Debt,
     ProcessIo,
     ProcessKey,
     ProcessRates,
+    ProcessSample,
     ProcessStat,
     ProcessTable,
     ThreadLook,
@@ -189,6 +192,19 @@ def test_an_unsettled_debt_waits_for_one_table_with_the_faults_of_both() -> None
     settled = rates_of(before, after, later)
     assert (dict(settled.value.rates), settled.value.debts) == ({}, ())
     assert rates_of(before, after, later._replace(io=after.io)).value.debts == ()
+
+
+def test_the_debts_of_a_tick_are_settled_once_for_both_that_ask() -> None:
+    """The times of jobs ask first, then the rates; each has its own memory of the debts."""
+    before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
+    after = table(2, {A: io(1250)}, {A: stat(cminflt=130)})
+    found = settle(before, after, None)
+    assert found.taken[A] == io(1000)
+    assert settle(before, after, ProcessSample({})) is found
+    waiting = ProcessSample({}, (Debt(C, 10, io(100), 30),))
+    assert settle(before, after, waiting).taken[A] == io(1100)
+    assert settle(before, after._replace(io={A: io(50)}), None).taken == {}
+    assert settle(before, after, None) == found
 
 
 def test_the_reaper_of_a_denied_or_stale_child_is_marked() -> None:
