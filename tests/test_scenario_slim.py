@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import pytest
 
 from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.job.steps import StepCounts
@@ -112,3 +115,8 @@ def test_without_a_trainer_every_job_stays() -> None:
     found = list(Slim(_two_jobs()).all())[-1].jobs.value
     assert found is not None
     assert found.jobs.keys() == found.times.keys() == {_trainer(), STARTER}
+
+
+def test_a_pid_of_no_job_beside_two_is_refused() -> None:
+    with pytest.raises(ValueError, match=re.escape("pid 7 belongs to none of 2 jobs")):
+        Slim(_two_jobs(), 7)

@@ -35,6 +35,10 @@ class Slim:
     def __init__(self, snapshots: Sequence[Snapshot], pid: int | None = None) -> None:
         self._snapshots = snapshots
         self._own_job = None if pid is None else _job_of(snapshots, pid)
+        jobs = {key for s in snapshots for key in _jobs(s)}
+        if pid is not None and self._own_job is None and len(jobs) > 1:
+            # With all of them kept, the verdict may be about one and the time of another.
+            raise ValueError(f"pid {pid} belongs to none of {len(jobs)} jobs")
         self._others = _of_others(snapshots, self._own_job)
         self._init = _first_process(snapshots)
         tables = [s.processes.value for s in snapshots if s.processes.value is not None]
