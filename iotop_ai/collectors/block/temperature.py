@@ -59,6 +59,9 @@ class Temperatures:
                 self._start(lambda: self._round(names))
             except RuntimeError:  # this user has too many threads; the next round may start
                 self._busy.release()
+        else:
+            # A sensor hangs: what was read before is not the present temperature.
+            self.celsius = {}
 
     def _round(self, names: list[str]) -> None:
         try:

@@ -78,6 +78,7 @@ class SmartCollector:
         self._helper = SmartProcess(clock)
         self._scanned: tuple[tuple[str, str], ...] = ()
         self._behind: tuple[Disk, ...] = ()
+        self._diskseqs: dict[str, int] = {}
         self._tests_due: dict[str, int] = {}
         self._tests_since: dict[str, int] = {}
         self._sudo: dict[str, bool] = {}
@@ -156,6 +157,7 @@ class SmartCollector:
         try:
             while not self._stopping:
                 disks = self._disks()
+                known -= self._replaced(disks)
                 names = frozenset(disk.name for disk in disks)
                 self._urgent, self._now = self._now, False
                 now_ns = self._clock.monotonic_ns()
@@ -179,6 +181,22 @@ class SmartCollector:
     def _disks(self) -> tuple[Disk, ...]:
         found = with_given_types(smart_disks(self._root), self._settings.smart_types)
         return self._wanted((*found, *self._behind))
+
+    def _replaced(self, disks: tuple[Disk, ...]) -> frozenset[str]:
+        """The names that belong to another disk since the last look: the state of the earlier one is not theirs.
+
+        Kernels before 5.15 number no disks.
+        """
+        now = {
+            disk.name: number
+            for disk in disks
+            if (number := self._root.number_or_none(f"sys/block/{disk.name.partition('/')[0]}/diskseq")) is not None
+        }
+        found = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
+        self._diskseqs = now
+        if found and self._table is not None:
+            self._publish({name: reading for name, reading in self._table.items() if name not in found})
+        return found
 
     def _wanted(self, disks: tuple[Disk, ...]) -> tuple[Disk, ...]:
         return tuple(disk for disk in disks if not self._only or disk.name in self._only)

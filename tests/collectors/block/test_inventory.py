@@ -269,6 +269,23 @@ def test_a_hung_sensor_does_not_block(tmp_path: Path) -> None:
     assert watched.read(1)["nvme0n1"].temperature_celsius == 44.85
 
 
+def test_a_temperature_from_before_a_sensor_hung_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "sys/block/sda/device/hwmon/hwmon0").mkdir(parents=True)
+    (tmp_path / "sys/block/sda/device/hwmon/hwmon0/temp1_input").write_text("36000")
+    waiting: list[Callable[[], None]] = []
+    temperatures = Temperatures(Root(str(tmp_path)), start=waiting.append)
+    ssd = {"sda": BlockInfo("sda", 8, 0, "disk", "sda", transport="ata", rotational=False)}
+    temperatures.ask(ssd, moved=())
+    waiting[0]()
+    assert temperatures.celsius == {"sda": 36.0}
+    temperatures.ask(ssd, moved=())  # this round hangs
+    assert temperatures.celsius == {"sda": 36.0}
+    temperatures.ask(ssd, moved=())
+    assert (temperatures.celsius, len(waiting)) == ({}, 2)
+    waiting[1]()
+    assert temperatures.celsius == {"sda": 36.0}
+
+
 def test_temperatures_come_later_where_no_thread_can_start(tmp_path: Path) -> None:
     tries: list[object] = []
 

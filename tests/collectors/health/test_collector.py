@@ -339,6 +339,31 @@ def test_a_new_disk_is_queried_and_a_removed_one_forgotten(smartctl: Smartctl, s
 
 
 @needs_smartctl
+def test_another_disk_under_the_same_name_does_not_get_the_state_of_the_earlier_one(
+    smartctl: Smartctl, start: Start
+) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    number = smartctl.tree / "sys/block/nvme8n1/diskseq"
+    number.write_text("5\n")
+    collector = start(str(smartctl.path))
+    first = settled(collector)["nvme8n1"]
+    assert first.value is not None
+    smartctl.disk("nvme8", {**HEALTHY, "serial": "OTHER"})
+    collector.hold(False)  # wakes it: it looks, and has no reason to query the disk that it knows
+    number.write_text("9\n")
+    collector.hold(False)
+    second = until(collector, "nvme8n1", lambda one: one.value is not None and one.value != first.value)
+    assert second.value is not None
+    assert second.value.serial == "OTHER"
+    # One that sleeps from the beginning has no last state.
+    smartctl.write_script(f"echo '{STANDBY}'", "exit 3")
+    number.write_text("12\n")
+    collector.hold(False)
+    asleep = until(collector, "nvme8n1", lambda one: one.status is Status.ASLEEP)
+    assert asleep.value is None
+
+
+@needs_smartctl
 def test_close_ends_helper_and_smartctl(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     pid = smartctl.folder / "pid"
