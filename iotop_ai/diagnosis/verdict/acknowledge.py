@@ -31,8 +31,17 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
     """
     if not CLASS_SPECS[finding.class_id].lasting or any(name == "hung_s" for name, _ in finding.args):
         return ""
-    reading = (snapshot.smart.value or {}).get(finding.subject)
-    serial = "" if reading is None or reading.value is None else reading.value.serial
+    table = snapshot.smart.value or {}
+    reading = table.get(finding.subject)
+    state = None if reading is None else reading.value
+    serial = "" if state is None else state.serial
+    if state is not None and serial:
+        others = {
+            (one.value.model, one.value.wwn) for one in table.values() if one.value and one.value.serial == serial
+        }
+        # Two disks with one serial number, as behind USB bridges; several paths to one disk agree in all three.
+        if len(others) > 1:
+            serial = " ".join((serial, state.model, state.wwn))
     return f"{finding.class_id}:{'_'.join((serial or finding.subject).split())}"
 
 

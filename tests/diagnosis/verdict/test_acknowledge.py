@@ -19,6 +19,7 @@ from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.health.rules import judged
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.machine.kernel_log import DeviceErrors
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from tests.diagnosis.build import IDLE, MB, Disk, Machine, classes, play, sample_of, snapshot_of
 
@@ -51,6 +52,23 @@ def test_identity_is_the_serial_number_or_the_uuid() -> None:
     assert identity(FAILING, snapshot_of(IDLE, 1)) == "failing_disk:sda"
     assert identity(LOST, snapshot_of(IDLE, 1)) == "gpu_fault:GPU-1"
     assert identity(Finding("storage_read", Severity.WARNING, 0.9, "sda"), snapshot_of(IDLE, 1)) == ""
+
+
+def test_two_disks_with_one_serial_number_are_acknowledged_apart() -> None:
+    def named(*states: SmartState) -> list[str]:
+        table = {f"sd{letter}": Reading(state, Status.OK) for letter, state in zip("ab", states, strict=True)}
+        snapshot = snapshot_of(IDLE, 1)
+        snapshot = snapshot._replace(smart=Reading(table, Status.OK))
+        return [identity(FAILING._replace(subject=name), snapshot) for name in table]
+
+    bridge = SmartState("sda", "ata", "Model 1", "123456789012", "F", "FAIL", "critical", ())
+    # Two paths to one disk.
+    assert named(bridge, bridge) == ["failing_disk:123456789012"] * 2
+    other = ["failing_disk:123456789012_Model_1", "failing_disk:123456789012_Model_2"]
+    assert named(bridge, bridge._replace(model="Model 2")) == other
+    by_name = ["failing_disk:123456789012_Model_1_5000a", "failing_disk:123456789012_Model_1_5000b"]
+    assert named(bridge._replace(wwn="5000a"), bridge._replace(wwn="5000b")) == by_name
+    assert named(bridge, bridge._replace(serial="another"))[0] == "failing_disk:123456789012"
 
 
 def test_only_what_grows_is_its_value() -> None:
