@@ -1,8 +1,9 @@
 """Wall times of a recording that do not fall, although its clock was set back: intervals and sums stay whole.
 
 After a step back, the time goes on with the monotonic clock until the recorded time has caught up; a later boot's time
-begins where that of the boot before ended, or later. Without such a step every time is as recorded. Where the clock is
-set ahead and back between two keyframes, the times up to the next keyframe may still fall.
+begins where that of the boot before ended, or later. Without such a step every time is as recorded. Recordings of
+versions that wrote no keyframe where the clock was set: where it is set ahead and back between two keyframes, the times
+up to the next one may still fall.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import NamedTuple
 
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
+from iotop_ai.store.format.codec import CLOCK_STEP_NS
 from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 
-TOLERANCE_NS = 1_000_000_000
-"""Steps up to this one change no time: the two clocks are not read at the same instant."""
+TOLERANCE_NS = CLOCK_STEP_NS
+"""Steps up to this one change no time."""
 
 Place = tuple[str, int]
 """The boot and the monotonic time of a Snapshot."""
@@ -92,6 +94,8 @@ class RisingClock:
             shown_ns, key = max(wall_ns, self.newest_ns), True
         else:
             shown_ns = anchor.shown(at_ns, wall_ns)
+            # A clock that was set ahead may soon be set back.
+            key = key or shown_ns - anchor.shown_ns - (at_ns - anchor.at_ns) > TOLERANCE_NS
         back_ns = shown_ns - wall_ns - self._offset_ns
         self._offset_ns += back_ns
         if key or anchor is None or known is not None:

@@ -42,6 +42,8 @@ from iotop_ai.store.format.size_limits import LONGEST_LINE, LineTooLong, ReaderB
 
 FORMAT = 1
 KEYFRAME_EVERY = 60
+CLOCK_STEP_NS = 1_000_000_000
+"""A wall clock that moved by more than this beside the monotonic one was set: the two are not read at one instant."""
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(FoldState)
 _LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
@@ -124,7 +126,10 @@ class EncodedLines(NamedTuple):
 
 
 class Encoder:
-    """Writes Frames as lines: a keyframe at first and each ``keyframe_every`` lines, changes in between."""
+    """Writes Frames as lines: a keyframe at first and each ``keyframe_every`` lines, changes in between.
+
+    Also a keyframe where the wall clock was set: a reader finds steps of the clock by the keyframes alone.
+    """
 
     def __init__(self, keyframe_every: int = KEYFRAME_EVERY) -> None:
         self._keyframe_every = keyframe_every
@@ -148,6 +153,8 @@ class Encoder:
         """Like ``lines``, but makes chunks, and raises LineTooLong, while the caller iterates; it must take all."""
         snapshot = frame.snapshot
         before = None if gap or self._since_key >= self._keyframe_every else self._before
+        if before is not None and _clock_was_set(before, snapshot):
+            before = None
         line = snap_fields(snapshot.at_ns, snapshot.wall_ns, gap=gap, key=before is None)
         snap: Iterable[str]
         if before is None:
@@ -171,6 +178,11 @@ class Encoder:
         self._verdict = frame.verdict
         events = (to_line(_event_fields(event)) + "\n" for event in snapshot.events)
         return EncodedLines(before is None, chain(events, snap, (verdict,)))
+
+
+def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
+    """Whether the wall clock moved by another time than the monotonic one; also after a sleep of the machine."""
+    return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 
 def _keyframe(line: Mapping[str, Any], frame: Frame) -> Iterator[str]:

@@ -69,6 +69,21 @@ def test_times_go_on_with_the_monotonic_clock(tmp_path: Path, steps: dict[int, i
     assert [i for i, _ in steps_of(streamed)] == [*back]
 
 
+@pytest.mark.parametrize("steps", [{12: HOUR, 14: -HOUR}, {12: 5 * SECOND, 13: -5 * SECOND, 31: HOUR, 33: -2 * HOUR}])
+def test_a_clock_that_is_set_ahead_and_soon_back_makes_no_time_fall(tmp_path: Path, steps: dict[int, int]) -> None:
+    snapshots = stepped(slow_disk(), steps)
+    path = record(tmp_path / "run.iotop.jsonl", list(frames(snapshots)), keyframe_every=60)
+    read = shown(path)
+    walls = [one.wall_ns for one in read]
+    assert walls == sorted(walls)
+    assert [i for i, _ in steps_of(read)] == [i for i, by in steps.items() if by < 0]
+    # One by one, as of a stream, the times are the same.
+    assert walls == [frame.snapshot.wall_ns for frame in frames(rising(snapshots))]
+    source = ReplaySource(str(path), allow_root=True, rises=True)
+    source.start_at(walls[20])
+    assert [frame.snapshot.wall_ns for frame in frames(source)] == walls[20:]
+
+
 def test_a_later_boot_begins_where_the_one_before_ended(tmp_path: Path) -> None:
     before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
     after.wall = before.wall - HOUR
