@@ -14,12 +14,10 @@ import fcntl
 import os
 import stat
 
-from iotop_ai.collectors.io.trust import invoking_user
+from iotop_ai.collectors.io.trust import MOST_LINKS, invoking_user
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
-_MOST_LINKS = 40
-"""Symbolic links followed in one path; as many as the kernel follows."""
 _PATH_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHARED = stat.S_IWOTH | stat.S_ISVTX
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -64,7 +62,7 @@ def _folder(folder: str, path: str) -> int:
                 continue
             os.close(step)
             links += 1
-            if links > _MOST_LINKS:
+            if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             around = os.fstat(here)
             if around.st_mode & stat.S_IWOTH and found.st_uid not in (os.geteuid(), around.st_uid):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, MutableMapping
 
 from iotop_ai.model.clean import clean
 
+MOST_LINKS = 40
+"""Symbolic links followed in one path; as many as the kernel follows."""
 _LOGIN = "/proc/self/loginuid"
 _UNSET = 2**32 - 1
 """loginuid of a process that no login started, such as a service."""
@@ -35,15 +38,15 @@ _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
 
 def why_untrusted(path: str, owner: int = 0) -> str:
     """Why a file must not be trusted: not only root and ``owner`` may change it and the folders above it; else ""."""
-    for one in _path_and_parents(path):
-        try:
+    try:
+        for one in _on_the_way(path):
             found = os.lstat(one)
-        except OSError as error:
-            return f"{clean(one)}: {error.strerror}"
-        if found.st_uid not in (0, owner):
-            return f"{clean(one)} belongs to user {found.st_uid}, not to {'you' if owner else 'root'}"
-        if not stat.S_ISLNK(found.st_mode) and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return f"users other than {'you' if owner else 'root'} may write {clean(one)}"
+            if found.st_uid not in (0, owner):
+                return f"{clean(one)} belongs to user {found.st_uid}, not to {'you' if owner else 'root'}"
+            if not stat.S_ISLNK(found.st_mode) and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return f"users other than {'you' if owner else 'root'} may write {clean(one)}"
+    except OSError as error:
+        return f"{clean(error.filename or path)}: {error.strerror}"
     return ""
 
 
@@ -53,25 +56,38 @@ def others_may_rename(path: str) -> bool:
     In a folder with the sticky bit only the owner of a file may, and that of the folder.
     """
     ours = (0, os.geteuid())
-    for one in _path_and_parents(path):
-        try:
+    try:
+        for one in _on_the_way(path):
             found, above = os.lstat(one), os.lstat(os.path.dirname(one))
-        except OSError:
-            return True
-        shared = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not above.st_mode & stat.S_ISVTX
-        if above.st_uid not in ours or shared or found.st_uid not in ours:
-            return True
+            shared = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not above.st_mode & stat.S_ISVTX
+            if above.st_uid not in ours or shared or found.st_uid not in ours:
+                return True
+    except OSError:
+        return True
     return False
 
 
-def _path_and_parents(path: str) -> Iterator[str]:
-    """The path as written and as resolved, with all folders above each."""
-    seen = set()
-    for one in (os.path.abspath(path), os.path.realpath(path)):
-        while one not in seen:
-            seen.add(one)
+def _on_the_way(path: str) -> Iterator[str]:
+    """Every folder and link that the kernel passes on its way to a path, and the file. Raises OSError."""
+    here, parts, links = "/", os.path.join(os.getcwd(), path).split("/")[::-1], 0
+    yield here
+    while parts:
+        part = parts.pop()
+        if part == "..":
+            here = os.path.dirname(here)  # a folder, not a link
+        elif part not in ("", "."):
+            one = os.path.join(here, part)
             yield one
-            one = os.path.dirname(one)
+            if not os.path.islink(one):
+                here = one
+                continue
+            links += 1
+            if links > MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            target = os.readlink(one)
+            parts += target.split("/")[::-1]
+            if target.startswith("/"):
+                here = "/"
 
 
 def invoking_user(environ: Mapping[str, str]) -> int | None:

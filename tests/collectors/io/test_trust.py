@@ -80,6 +80,30 @@ def test_a_link_is_checked_with_its_target(own_folder: Path, tmp_path: Path) -> 
 
 
 @as_root
+def test_a_way_that_leads_through_another_users_link_is_not_trusted(own_folder: Path) -> None:
+    """Both ends are root's, but the other user may lead the way elsewhere."""
+    path = config(own_folder)
+    theirs = own_folder / "theirs"
+    theirs.mkdir()
+    (theirs / "link").symlink_to(path)
+    link = own_folder / "config.toml"
+    link.symlink_to("theirs/link")
+    assert why_untrusted(str(link)) == ""
+    os.chown(theirs, 65534, 65534)
+    assert f"{theirs} belongs to user 65534" in why_untrusted(str(link))
+    assert f"{theirs} belongs to user 65534" in why_untrusted(f"{link.parent}/./iotop-ai/../config.toml")
+    os.chown(theirs, 0, 0)
+    os.chown(theirs / "link", 65534, 65534, follow_symlinks=False)
+    assert "link belongs to user 65534" in why_untrusted(str(link))
+
+
+@as_root
+def test_a_link_to_itself_is_not_trusted(own_folder: Path) -> None:
+    (own_folder / "round").symlink_to("round")
+    assert "Too many levels" in why_untrusted(str(own_folder / "round"))
+
+
+@as_root
 def test_under_sudo_variables_of_the_user_are_dropped(own_folder: Path) -> None:
     path = config(own_folder, "interval = 7\n")
     evil = own_folder / "evil"
