@@ -3,7 +3,7 @@
 On a shared machine another user may put a symbolic link, a fifo, a hard link or a file of its own in our file's place.
 A new file is created with O_EXCL and O_NOFOLLOW, an existing one is checked on its open descriptor, and the path to
 either is opened folder by folder: a symbolic link that another user put into a folder that all may write to is not
-followed (the kernel's fs.protected_symlinks does the same, but may be off).
+followed (the kernel's fs.protected_symlinks does the same, but may be off), and root follows none of another user.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _folder(folder: str, path: str) -> int:
             if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             around = os.fstat(here)
-            if around.st_mode & stat.S_IWOTH and found.st_uid not in (os.geteuid(), around.st_uid):
+            if _is_anothers(found.st_uid, around):
                 raise InputError(f"{clean(path)}: the link {clean(part)} in this path belongs to another user")
             target = os.readlink(part, dir_fd=here)
             if target.startswith("/"):
@@ -78,6 +78,15 @@ def _folder(folder: str, path: str) -> int:
         os.close(here)
         raise
     return here
+
+
+def _is_anothers(owner: int, around: os.stat_result) -> bool:
+    """Whether a link of this owner may lead us astray. Root follows none of another user, not even in that user's own
+    folder: it would write where only root may.
+    """
+    if os.geteuid() == 0:
+        return owner not in (0, invoking_user(os.environ))
+    return bool(around.st_mode & stat.S_IWOTH) and owner not in (os.geteuid(), around.st_uid)
 
 
 def _replace_fd(before: int, after: int) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 
+from iotop_ai.collectors.io.own_file import parent_of
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.prometheus.exposition import metrics, render
-from iotop_ai.model.errors import UsageError
+from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 
 EVERY_S = 10.0
@@ -46,5 +47,9 @@ class Textfile:
     def close(self) -> None:
         """Remove the file."""
         if self._tried_ns is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
+            with contextlib.suppress(OSError, InputError):
+                folder, name = parent_of(self.path)
+                try:
+                    os.unlink(name, dir_fd=folder)
+                finally:
+                    os.close(folder)

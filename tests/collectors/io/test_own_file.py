@@ -95,6 +95,27 @@ def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Pat
     assert [p.name for p in secret.iterdir()] == ["there"]
 
 
+@as_root
+@pytest.mark.parametrize("begin", [create, open_to_append, open_as_root])
+def test_root_follows_no_link_of_another_user_in_that_users_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Callable[[str], int]
+) -> None:
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    for folder in (theirs, own):
+        folder.mkdir(mode=0o700)
+    (own / "there").write_text("root's")
+    (theirs / "way").symlink_to(own)
+    for path in (theirs, theirs / "way"):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    for name in ("way/new", "way/there"):
+        with pytest.raises(InputError, match="belongs to another user"):
+            begin(f"{theirs}/{name}")
+    assert [(p.name, p.read_text()) for p in own.iterdir()] == [("there", "root's")]
+    # A user that became root has its own links followed.
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    os.close(begin(f"{theirs}/way/{'new' if begin is create else 'there'}"))
+
+
 def test_our_own_links_in_a_path_are_followed(tmp_path: Path) -> None:
     shared, mine = wide(tmp_path / "shared"), tmp_path / "mine"
     mine.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,19 @@ def test_a_write_that_failed_is_not_a_success_until_the_next_one(tmp_path: Path)
 def test_a_name_that_node_exporter_does_not_read_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"must end in \.prom"):
         Textfile(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
+def test_the_end_removes_nothing_behind_another_users_link(tmp_path: Path) -> None:
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    for folder in (theirs / "out", own):
+        folder.mkdir(parents=True)
+    os.chown(theirs, 65534, 65534)
+    text = Textfile(str(theirs / "out" / "node.prom"))
+    assert text.put(next(iter(session(2))))
+    (own / "node.prom").write_text("other metrics")
+    (theirs / "out").rename(theirs / "moved")
+    (theirs / "out").symlink_to(own)
+    os.chown(theirs / "out", 65534, 65534, follow_symlinks=False)
+    text.close()
+    assert (own / "node.prom").read_text() == "other metrics"
