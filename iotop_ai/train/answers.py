@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
+from iotop_ai.model.clean import clean
+
+_SENTENCES = ("state", "class", "text", "because", "do")
+LONGEST = 4096
+"""Characters of a sentence."""
+_OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""Raised by an answer of another form, as a recorder of another version may give; it counts as none."""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 
 
@@ -26,21 +33,14 @@ class Verdict(NamedTuple):
     finding: dict[str, Any]
 
     @classmethod
-    def of(cls, found: dict[str, Any] | None) -> Verdict | None:
+    def of(cls, found: Any) -> Verdict | None:
         """The verdict from the recorder's object; None without one."""
-        if not found:
+        try:
+            state, class_id, text, because, advice = (clean(found[name], LONGEST) for name in _SENTENCES)
+            lost, confidence = _number(found["lost_ratio"]), float(found["confidence"])
+            return cls(state, class_id, text, because, advice, lost, confidence, bool(found["measuring"]), found)
+        except _OTHER_FORM:
             return None
-        return cls(
-            found["state"],
-            found["class"],
-            found["text"],
-            found["because"],
-            found["do"],
-            found["lost_ratio"],
-            found["confidence"],
-            found["measuring"],
-            found,
-        )
 
     def __str__(self) -> str:
         parts = [f"{self.state}: {self.text}"]
@@ -65,19 +65,18 @@ class Breakdown(NamedTuple):
     difference: float | None
 
     @classmethod
-    def of(cls, status: dict[str, Any]) -> Breakdown | None:
+    def of(cls, status: Mapping[str, Any]) -> Breakdown | None:
         """The breakdown from the recorder's answer; None where the job's time is not counted yet."""
-        shares = status.get("time")
-        if not shares:
+        if not status.get("time"):
             return None
-        measured = status.get("measured") or {}
-        return cls(
-            shares,
-            sum((status.get("time_s") or {}).values()),
-            sum(shares[name] for name in DATA),
-            measured.get("data_wait_ratio"),
-            measured.get("data_difference_ratio"),
-        )
+        try:
+            shares = {clean(name): float(share) for name, share in status["time"].items()}
+            seconds = sum(map(float, (status.get("time_s") or {}).values()))
+            measured = status.get("measured") or {}
+            waits, differs = (_number(measured.get(name)) for name in ("data_wait_ratio", "data_difference_ratio"))
+            return cls(shares, seconds, sum(shares[name] for name in DATA), waits, differs)
+        except _OTHER_FORM:
+            return None
 
     def __str__(self) -> str:
         largest = sorted(self.shares.items(), key=lambda item: -item[1])
@@ -85,3 +84,7 @@ class Breakdown(NamedTuple):
         if self.measured_data_wait is not None:
             parts.append(f"measured data wait {self.measured_data_wait * 100:.0f} %")
         return ", ".join(parts)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -154,7 +154,8 @@ class Monitor:
 
     def _keep(self, recorder: Recorder) -> None:
         self._last = recorder.status or self._last
-        self.path = self._last.get("path") or self.path
+        path = self._last.get("path")
+        self.path = path if path and isinstance(path, str) else self.path
 
     def _fail(self, why: str) -> None:
         self.error = clean(why)

@@ -171,7 +171,7 @@ class Recorder:
     def _understand(self, line: bytes) -> None:
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             self._answered = self._asked  # a torn answer
             return
         if not isinstance(answer, dict):

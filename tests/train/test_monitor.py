@@ -335,6 +335,38 @@ def test_a_training_goes_on_without_its_recorder(tmp_path: Path) -> None:
     assert m.error.startswith("input: ")
 
 
+ODD_ANSWERS = (
+    '{"kind": "status", "verdict": {"state": "OK"}}',
+    '{"kind": "status", "verdict": "OK", "time": "x", "measured": 3, "path": ["x"]}',
+    '{"kind": "status", "verdict": [1], "time": {"compute": "x"}, "path": {"a": 1}}',
+    '{"kind": "status", "verdict": {"state": 1, "class": [], "text": {}, "because": 2, "do": 3}, "time": [1]}',
+    '{"kind": "status", "time": {"compute": 1.0}, "time_s": [2], "verdict": {"lost_ratio": 1' + "0" * 400 + "}}",
+    '{"kind": ["status"]}',
+    "[" * 100_000,
+    "[]",
+)
+"""Of a recorder of another version, or of another program."""
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS, ids=range(len(ODD_ANSWERS)))
+def test_an_answer_of_another_form_is_none(tmp_path: Path, answer: str) -> None:
+    recorder = tmp_path / "iotop-ai"
+    then = "" if '"status",' in answer else 'echo \'{"kind": "status"}\''
+    recorder.write_text(
+        f'#!/bin/sh\necho \'{{"kind": "ready"}}\'\nwhile read -r line; do\n'
+        f"  case $line in *end*) exit 0;; esac\n  echo '{answer}'; {then}\ndone\n"
+    )
+    recorder.chmod(0o755)
+    m = Monitor(tmp_path / "x.iotop.jsonl", program=str(recorder))
+    m.start()
+    assert m.error == ""
+    for _ in range(3):
+        assert m.verdict(wait=10) is None
+        assert m.breakdown(wait=10) is None
+    m.stop()
+    assert m.path == str(tmp_path / "x.iotop.jsonl")
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_training_goes_on_where_warnings_are_errors() -> None:
     with Monitor(program="/no-such-program") as m:
