@@ -37,11 +37,16 @@ MEANINGS = {
 NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
 """The verdict's fields where the job in question is not seen."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
+_TMUX_FORMAT = pattern(r"#(?=[{\[(])")
 _FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")
 
 
 def status_fields(frame: Frame, view: View = View()) -> dict[str, str]:  # noqa: B008 - a frozen record
-    """Every field of MEANINGS."""
+    """Every field of MEANINGS. A name in it is not a format of tmux, which reads those of a program's output, too."""
+    return {name: _TMUX_FORMAT.sub("# ", value) for name, value in _fields(frame, view).items()}
+
+
+def _fields(frame: Frame, view: View) -> dict[str, str]:
     verdict, snapshot = frame.verdict, frame.snapshot
     job = current_job(frame)
     lost = verdict.primary.lost_ratio

@@ -20,6 +20,14 @@ from tests.tui.scene import made_frames
 STARVED = play((JOB_STARVED, 30))
 
 
+def test_a_name_is_not_a_format_of_tmux() -> None:
+    last = STARVED[-1]
+    host = last.snapshot.host._replace(name="a#[fg=red]#{pid}#(reboot)##b")
+    fields = status_fields(last._replace(snapshot=last.snapshot._replace(host=host)))
+    assert fields["host"] == "a# [fg=red]# {pid}# (reboot)##b"
+    assert formatted("#[fg={colour}]{host}", fields).startswith("#[fg=red]a# [")
+
+
 def test_the_line_of_a_starved_machine() -> None:
     fields = status_fields(STARVED[-1])
     assert set(fields) == set(MEANINGS)
