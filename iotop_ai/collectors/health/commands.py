@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
+from iotop_ai.collectors.io.trust import why_untrusted
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
 
@@ -65,6 +67,13 @@ def sudoers_command(arguments: Iterable[str]) -> str:
     return " ".join(_SUDOERS_SPECIAL.sub(r"\\\1", word) for word in arguments)
 
 
+def _why_replaceable(path: str) -> str:
+    """Why users other than root may put another program there; "" when none may."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return why_untrusted(path)
+
+
 def sudoers_line(
     user: str,
     uid: int,
@@ -74,10 +83,13 @@ def sudoers_line(
 ) -> str:
     """One line for /etc/sudoers.d that allows exactly these commands on these disks.
 
-    disks: (type, device) pairs. For a path that sudoers cannot name, returns the reason and the remedy.
+    disks: (type, device) pairs. For a path that sudoers cannot name, or a program that a user may replace by another,
+    returns the reason and the remedy.
     """
     if _SUDOERS_PATH.fullmatch(smartctl) is None:
         return f"no sudoers line can name {clean(smartctl)}: move it to a path of letters and digits, or run as root"
+    if why := _why_replaceable(smartctl):
+        return f"no sudoers line for {clean(smartctl)}: {why}; install smartmontools as root, or run as root"
     calls = [argv("scan", smartctl)] if "scan" in commands else []
     each = [command for command in commands if command != "scan"]
     calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in each]
