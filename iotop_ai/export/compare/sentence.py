@@ -120,8 +120,11 @@ def _cause(found: Comparison, share: Change) -> str:
     largest = max(
         (one for one in parts.values() if one is not None), key=lambda one: abs(one.difference or 0.0), default=None
     )
-    of_disk = _disk_cause(found, better) if largest is not None and largest.name == "data_disk" else ""
-    return of_disk or _worker_cause(found, better) or _cpu_cause(found, better)
+    kind = "" if largest is None else largest.name
+    of_disk = _disk_cause(found, better) if kind == "data_disk" else ""
+    # A wait for a disk or a server that became shorter is not due to the CPUs.
+    of_cpu = _cpu_cause(found, better) if kind in ("", "data_cpu") else ""
+    return of_disk or _worker_cause(found, better) or of_cpu
 
 
 def _disk_cause(found: Comparison, better: bool) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import LOUD, State
 from iotop_ai.present.screen.staleness import dimmed, is_silent, silence_spans
@@ -120,12 +122,20 @@ def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
     return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
 
 
+def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
+    """When a finding became the verdict: what is found while it still measures is shown from later on.
+
+    changes: of the last hour, which the screen shows too.
+    """
+    return max(since_ns, next((at for at, one in reversed(changes) if one == word), since_ns))
+
+
 def _since(frame: Frame, view: View) -> list[Span]:
     """The start and duration of the state, within this session; [] without a finding."""
     snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
     if since is None or frame.verdict.measuring:
         return []
-    passed = max(0, snapshot.at_ns - since)
+    passed = max(0, snapshot.at_ns - shown_since(since, frame.carry.states, frame.verdict.state))
     at = clock(snapshot.wall_ns - passed, view.utc_offset_s)
     if passed < SECOND_NS:
         return [Span(at), Span(f", {frame.verdict.state} from now on", "dim")]

@@ -13,9 +13,9 @@ MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
 
 _WORDS = {
     "stall_ratio": "time without data",
-    "waits_in_disk_ratio": "while workers were blocked",
-    "waits_in_running_ratio": "while workers were computing",
-    "waits_in_sockets_ratio": "while workers were in sockets",
+    "waits_in_disk_ratio": "of the wait: workers blocked",
+    "waits_in_running_ratio": "of the wait: workers computing",
+    "waits_in_sockets_ratio": "of the wait: workers in sockets",
     "worker_idle_ratio": "workers idle",
     "worker_cpu_ratio": "workers on a CPU",
     "worker_cpu_wait_ratio": "workers waiting for a core",

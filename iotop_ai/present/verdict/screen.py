@@ -19,7 +19,7 @@ from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns,
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.verdict import evidence, headline
 from iotop_ai.present.verdict.advice import why_text
-from iotop_ai.present.verdict.banner import HUE, banner_rows
+from iotop_ai.present.verdict.banner import HUE, banner_rows, shown_since
 from iotop_ai.present.verdict.cures import advice_text
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNMET, Fact
 from iotop_ai.present.verdict.facts import rule_facts
@@ -113,7 +113,7 @@ def _title(frame: Frame, view: View, first: Finding) -> str:
     since = first.since_ns
     if since is None:
         return f"why {first.class_id}"
-    passed = max(0, frame.snapshot.at_ns - since)
+    passed = max(0, frame.snapshot.at_ns - shown_since(since, frame.carry.classes, first.class_id))
     return f"why {first.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
 
 

@@ -126,6 +126,10 @@ def test_cpus_that_are_full_in_the_slower_run_alone() -> None:
         changes = (steps, wait, busy._replace(interval=certain))
         expected = f"1.2x slower (12.0 -> 10.0 steps a second): waiting for data 40 % -> 50 %{cause}"
         assert sentence(found._replace(changes=changes)) == expected
+    of = {name: Change(name, name, "ratio", 0.0, 0.1, Interval(0.06, 0.14)) for name in ("data_disk", "data_cpu")}
+    for name, named in (("data_disk", False), ("data_cpu", True)):
+        text = sentence(found._replace(changes=(steps, wait, full._replace(interval=certain), of[name])))
+        assert ("CPUs are now full" in text) is named
 
 
 def test_without_steps_the_computing_share_decides() -> None:

@@ -48,6 +48,14 @@ def test_since_takes_the_row_of_a_second_finding() -> None:
     assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
 
 
+def test_a_finding_of_the_first_seconds_counts_from_when_it_is_the_verdict() -> None:
+    """The line of the last hour has the same seconds."""
+    now = NO_GPU.snapshot.at_ns
+    measured = NO_GPU.carry._replace(states=((now - 20 * 10**9, "UNSURE"), (now - 5 * 10**9, "CALM")))
+    row = banner_rows(NO_GPU._replace(carry=measured), UTC, 80, 4)[2].text
+    assert row.startswith("▌since    02:53:45, CALM for 5 s ")
+
+
 def test_the_path_names_the_reader_and_the_guilty_hop() -> None:
     lines = path_rows(STARVED, UTC, 80, 3)
     assert lines[1].text.strip() == "alice pt_data_worker x64 reads › /data ext4 › sda1 › sda SATA SSD"

@@ -6,6 +6,8 @@ from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.window import Flags, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.gpu.sharing import COMPUTE
+from iotop_ai.model.gpu.state import GpuState
 
 BASE = 0.8
 FRAMEWORKS = ("torch", "tensorflow", "jax")
@@ -118,7 +120,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
         idle_s = (facts.snapshot.at_ns - memory.idle_ns) / 1e9
         if idle_s < limits.gpu_held_s:
             continue
-        pid, name, user = _holder(facts, memory.pids)
+        pid, name, user = _holder(facts, state)
         used = None if state.memory_used_bytes is None else float(state.memory_used_bytes)
         args: Args = (
             ("what", "held"),
@@ -140,9 +142,10 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def _holder(facts: Facts, pids: tuple[int, ...]) -> tuple[int | None, str, str]:
+def _holder(facts: Facts, state: GpuState) -> tuple[int | None, str, str]:
     """Pid, name and user of the first visible process; (None, "", "") without one."""
     table = facts.snapshot.processes.value
+    pids = {one.pid for one in state.processes or () if one.kind == COMPUTE and one.found}
     for key, info in table.info.items() if table is not None else ():
         if key.pid in pids:
             return key.pid, info.name, info.user

@@ -254,6 +254,17 @@ def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:
     assert "no_gpu" not in classes(play((nobody, 70))[-1].verdict)
 
 
+def test_a_pid_of_another_namespace_is_not_the_process_with_that_number_here() -> None:
+    """In a container NVML's pids are the host's."""
+    elsewhere = GpuProcess(50, 60 * GIB, "compute", found=False)
+    held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB, "processes": (elsewhere,)}
+    resting = replace(
+        FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held
+    )
+    found = dict(play((resting, 70))[-1].verdict.findings[1].args)
+    assert (found["task"], found["pid"]) == ("", None)
+
+
 def test_what_is_known_not_to_be_the_cause_is_said() -> None:
     ruled_out = {reason.class_id for reason in verdict_of(FED).primary.ruled_out}
     assert {"gpu_throttle", "comm_wait"} <= ruled_out
