@@ -97,10 +97,14 @@ def build_parser(argv: Sequence[str]) -> Parser:
     from importlib import import_module
 
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    parser.argv, called = argv, _command_of(argv)
+    parser.commands = tuple(command.name for command in COMMANDS)
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
         if command.name in argv:
             import_module(command.module).add_arguments(sub)
+        if command.name == called:
+            parser.asked = sub
     return parser
 
 

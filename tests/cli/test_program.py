@@ -58,6 +58,11 @@ def test_the_bare_command_without_a_terminal_names_the_alternatives(arguments: t
         (("frobnicate",), "snapshot"),
         (("snapshot", "-n", "2"), "unrecognized"),
         (("--theme", "puce"), "cvd"),
+        (("replya", "a.jsonl"), "'replya' is not a command; did you mean replay? (see iotop-ai --help)"),
+        (("a.iotop.jsonl",), "iotop-ai replay a.iotop.jsonl shows a recording"),
+        (("--thme", "dark"), "unrecognized arguments: --thme; did you mean --theme?"),
+        (("diagnose", "--fail_if", "x"), "--fail_if; did you mean --fail-if? (see iotop-ai diagnose --help)"),
+        (("why", "--json"), "--json; iotop-ai diagnose prints JSON and reads recordings (see iotop-ai why --help)"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:

@@ -18,7 +18,13 @@ from iotop_ai.model.errors import UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``alerts``."""
-    parser.add_argument("what", choices=("list", "test"), help="list the rules; send one message to each delivery")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="list",
+        choices=("list", "test"),
+        help="list the rules (default); send one message to each delivery",
+    )
     parser.add_argument("names", nargs="*", metavar="DELIVERY", help="only these deliveries")
     add_alerts_flag(parser)
 

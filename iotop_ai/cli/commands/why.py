@@ -11,7 +11,7 @@ from iotop_ai.cli.commands.common_verdict import (
     print_status,
     watch,
 )
-from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.cli.options.common import Parser, add_source_flags, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import Unavailable
@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--md", action="store_true", help="print a fenced block for Markdown")
     add_source_flags(parser, sub=True)
+    if isinstance(parser, Parser):
+        parser.elsewhere = "iotop-ai diagnose prints JSON and reads recordings"
 
 
 def run(args: argparse.Namespace) -> int:

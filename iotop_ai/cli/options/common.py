@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from iotop_ai.cli.config.settings import settings_now
@@ -29,9 +29,21 @@ exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in o
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises UsageError, so that a wrong argument ends as one line and exit code 2."""
 
+    asked: Parser | None = None
+    """The parser of the command that is called: argparse reports words that it does not know to the outermost one."""
+    argv: Sequence[str] = ()
+    commands: tuple[str, ...] = ()
+    elsewhere = ""
+    """Another command that has what this one lacks, as a sentence."""
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage text."""
-        raise UsageError(f"{message} (see iotop-ai --help)")
+        from iotop_ai.cli.options.wrong_words import explained  # only on an error
+
+        of = self.asked or self
+        flags = [flag for flag in of._option_string_actions if flag[:2] == "--"]
+        text = explained(message, self.argv, flags, self.commands, of.elsewhere)
+        raise UsageError(f"{text} (see {of.prog} --help)")
 
 
 def interval(text: str) -> float:

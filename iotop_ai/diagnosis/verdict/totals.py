@@ -11,7 +11,8 @@ from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, Ve
 
 _HOLE_NS = 2_000_000_000
 """Intervals follow each other at once; what begins later is behind a gap or a restart, and a span of its own."""
-_STALLED = (State.STARVED, State.BLOCKED)
+_STALLED = (State.STARVED,)
+"""The states whose loss is time without data; a job that waits for a checkpoint or a rank is BLOCKED."""
 
 Key = tuple[str, str, str]
 """A finding's class, subject and state: class ``unknown`` has several states."""

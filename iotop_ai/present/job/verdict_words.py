@@ -426,6 +426,9 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
             return None
         name, shares = "trainer", (task.disk_ratio, task.cpu_ratio, task.cpu_wait_ratio, task.idle_ratio)
     blocked = shares[0]
+    if blocked is not None:
+        # It is sampled; the time on a CPU, and in wait of one, is counted exactly.
+        blocked = min(blocked, max(0.0, 1.0 - sum(share or 0.0 for share in shares[1:3])))
     high = blocked is not None and blocked >= _BLOCKED
     room = max(0, min(40, width - 60))
     out = [Cell(1, name, "dim"), Cell(10, "BLOCKED" if high else "blocked", "bad" if high else "dim")]

@@ -36,9 +36,9 @@ def percent(args: Args, name: str) -> str:
 
 
 def rate(bytes_per_s: float | None) -> str:
-    """Bytes per second in a sentence: "92 MB/s", "1.7 GB/s"."""
+    """Bytes per second in a sentence: "92 MB/s", "6.0 MB/s" as beside the graph, "1.7 GB/s"."""
     figure, unit = units.rate(bytes_per_s)
-    return f"{_short(figure)} {unit}"
+    return f"{_short(figure) if len(figure) > 3 else figure} {unit}"
 
 
 def amount(args: Args, name: str) -> str:

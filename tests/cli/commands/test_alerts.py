@@ -25,7 +25,7 @@ def test_the_defaults_are_off(own_folder: Path) -> None:
     done = iotop("alerts", "list", XDG_CONFIG_HOME=str(own_folder))
     rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
     assert rows == [["off", name] for name in ("gpu_hot", "failing_disk", "data_wait", "disk_busy")]
-    done = iotop("alerts", "list", "--alerts", written(own_folder, 'enable = ["gpu_hot"]'))
+    done = iotop("alerts", "--alerts", written(own_folder, 'enable = ["gpu_hot"]'))
     assert "on     gpu_hot" in done.stdout
     assert "off    disk_busy" in done.stdout
 

@@ -168,6 +168,8 @@ def _seconds(text: str) -> float:
 
 
 def _rate(text: str) -> float:
+    if text.removesuffix("/s").replace(".", "", 1).isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit; write 500MB/s")
     return float(_typed(parse_size_bytes, text.removesuffix("/s")))
 
 

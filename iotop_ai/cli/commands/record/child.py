@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 
+from iotop_ai.cli.options.wrong_words import RECORDING
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.store.format.redact import COMMANDS
@@ -20,7 +21,8 @@ class NotStarted(UsageError):  # noqa: N818 - the shell's exit codes for it
     """The command could not be started; exit codes as the shell's."""
 
     def __init__(self, name: str, error: OSError) -> None:
-        super().__init__(f"cannot run {clean(name)}: {error.strerror}")
+        cure = f"; to record into it: -o {clean(name)}" if name.endswith(RECORDING) else ""
+        super().__init__(f"cannot run {clean(name)}: {error.strerror}{cure}")
         self.exit_code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
 
 

@@ -111,6 +111,7 @@ def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
         (("/tmp", "--seconds", "1"), "usage: argument --seconds: 1 is outside 2 to 600 seconds"),
         (("/tmp", "--max-await", "20"), "usage: argument --max-await: '20' has no unit; write 20ms"),
         (("/tmp", "--min-read", "fast"), "usage: argument --min-read: 'fast' is not a size"),
+        (("/tmp", "--min-read", "500"), "usage: argument --min-read: '500' has no unit; write 500MB/s"),
         (("/tmp", "--min-files", "-1/s"), "usage: "),
         (("/tmp", "--workers", "-1"), "usage: "),
         (("/tmp", "--workers", "300"), "usage: argument --workers: '300' is not a number of workers"),

@@ -170,6 +170,8 @@ def test_a_command_that_cannot_run_leaves_no_file(tmp_path: Path) -> None:
     assert done.returncode == 127
     assert "usage: cannot run /no/such/program" in done.stderr
     assert not path.exists()
+    named = iotop("record", *FAST, "-o", str(path), "--", "run.iotop.jsonl")
+    assert named.stderr.endswith("; to record into it: -o run.iotop.jsonl\n")
     plain = tmp_path / "plain"
     plain.write_text("")
     assert iotop("record", *FAST, "-o", str(path), "--", str(plain)).returncode == 126

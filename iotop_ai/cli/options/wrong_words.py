@@ -1,0 +1,43 @@
+"""What a word was meant to be that the command line does not know: the nearest flag or command, or where it belongs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from iotop_ai.model.clean import clean
+
+_UNKNOWN = "unrecognized arguments: "
+_NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
+_ALIKE = 0.75
+RECORDING = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+"""Ends of a recording's name."""
+
+
+def explained(message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], elsewhere: str) -> str:
+    """argparse's message with what helps.
+
+    flags: of the command. commands: all. elsewhere: the command that has what this one lacks, as a sentence.
+    """
+    if wrong := _NO_COMMAND.match(message):
+        before = argv[argv.index(wrong[1]) - 1] if wrong[1] in argv[1:] else ""
+        if before[:2] != "--" or before in flags:
+            return _no_command(clean(wrong[1]), commands)
+        message = _UNKNOWN + before  # argparse took the value of a flag that it does not know for the command
+    if not message.startswith(_UNKNOWN):
+        return message
+    words = message.removeprefix(_UNKNOWN).split()
+    near = next((hint for word in words if word[:1] == "-" and (hint := _near(word, flags))), "")
+    return clean(message, 300) + (near or (f"; {elsewhere}" if elsewhere else ""))
+
+
+def _no_command(word: str, commands: Sequence[str]) -> str:
+    if word.endswith(RECORDING):
+        return f"{word!r} is not a command; iotop-ai replay {word} shows a recording"
+    return f"{word!r} is not a command{_near(word, commands) or '; choose from ' + ', '.join(commands)}"
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    found = difflib.get_close_matches(word, known, 1, _ALIKE)
+    return f"; did you mean {found[0]}?" if found else ""
