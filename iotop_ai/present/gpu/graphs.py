@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.screen.graphs import Graph, axis_and_graphs
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.braille import nice_top, series
+from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import GIB, brief, percent, rate_bytes
 
@@ -20,56 +21,64 @@ TALLEST = 6
 """Rows of a graph."""
 
 
+class GpuFigure(NamedTuple):
+    """A figure of a GPU as a graph. scale: the size of ``unit``. top: of the scale, None where the peak decides.
+
+    limit: above it, the graph is hot.
+    """
+
+    label: str
+    unit: str
+    value: Value
+    scale: float = 0.01
+    top: float | None = 1.0
+    limit: float | None = None
+
+    def graph(self, data: Series) -> Graph:
+        """The graph of this series."""
+        # At least 1 of the unit, so that next to nothing does not fill the graph.
+        free_top = max(1.0, nice_top((data.peak or 0.0) / self.scale)) * self.scale
+        text = percent if self.unit == "%" else _scaled(self.scale)
+        return Graph(self.label, self.unit, data, self.scale, self.top or free_top, text, self.limit)
+
+
+def _scaled(scale: float) -> Callable[[float | None], str]:
+    return lambda v: brief(None if v is None else v / scale)
+
+
+def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
+    """Every figure, in a fixed order; the limits of power and memory are those of ``now``."""
+    mega = rate_bytes(2)
+    watts = None if now is None else now.power_limit_watts
+    total = None if now is None else now.memory_total_bytes
+    hot_watts = None if watts is None else _NEAR_LIMIT * watts
+    return [
+        GpuFigure("busy", "%", lambda r: r.busy_ratio),
+        GpuFigure("SM", "%", lambda r: r.sm_ratio),
+        GpuFigure("memory", "GB", lambda r: r.memory_used_bytes, GIB, total),
+        GpuFigure("power", "W", lambda r: r.power_watts, 1.0, watts, hot_watts),
+        GpuFigure("temp", "C", lambda r: r.temperature_celsius, 1.0, 100.0),
+        GpuFigure("PCIe in", "MB/s", lambda r: r.pcie_rx_bytes_per_s, mega, None),
+        GpuFigure("tensor", "%", lambda r: r.tensor_ratio),
+        GpuFigure("PCIe out", "MB/s", lambda r: r.pcie_tx_bytes_per_s, mega, None),
+        GpuFigure("capped", "%", lambda r: r.power_cap_ratio),
+        GpuFigure("throttle", "%", throttle_ratio, limit=_HOT_SHARE),
+        GpuFigure("clock", "MHz", lambda r: r.sm_mhz, 1.0, None),
+    ]
+
+
 def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
     """A graph for each figure known at least once in the time shown, in a fixed order."""
     samples = (*view.past, *frame.history)
-    interval_s = frame.snapshot.interval_s
 
-    def graph(
-        label: str,
-        unit: str,
-        value: Value,
-        *,
-        scale: float = 0.01,
-        top: float | None = 1.0,
-        text: Callable[[float | None], str] = percent,
-        limit: float | None = None,
-    ) -> Graph:
+    def graph(figure: GpuFigure) -> Graph:
         def of_sample(sample: Sample) -> float | None:
             rates = (sample.gpu.value or {}).get(uuid)
-            return None if rates is None else value(rates)
+            return None if rates is None else figure.value(rates)
 
-        data = series(samples, of_sample, slots, interval_s)
-        # The scale has at least 1 unit, so that a tiny value does not fill the graph.
-        free_top = max(1.0, nice_top((data.peak or 0.0) / scale)) * scale
-        return Graph(label, unit, data, scale, top or free_top, text, limit)
+        return figure.graph(series(samples, of_sample, slots, frame.snapshot.interval_s))
 
-    def scaled(scale: float) -> Callable[[float | None], str]:
-        return lambda v: brief(None if v is None else v / scale)
-
-    now, mega = (frame.sample.gpu.value or {}).get(uuid), rate_bytes(2)
-    watts = None if now is None else now.power_limit_watts
-    total = None if now is None else now.memory_total_bytes
-    graphs = [
-        graph("busy", "%", lambda r: r.busy_ratio),
-        graph("SM", "%", lambda r: r.sm_ratio),
-        graph("memory", "GB", lambda r: r.memory_used_bytes, scale=GIB, top=total, text=scaled(GIB)),
-        graph(
-            "power",
-            "W",
-            lambda r: r.power_watts,
-            scale=1.0,
-            top=watts,
-            text=scaled(1.0),
-            limit=None if watts is None else _NEAR_LIMIT * watts,
-        ),
-        graph("temp", "C", lambda r: r.temperature_celsius, scale=1.0, top=100.0, text=scaled(1.0)),
-        graph("PCIe in", "MB/s", lambda r: r.pcie_rx_bytes_per_s, scale=mega, top=None, text=scaled(mega)),
-        graph("tensor", "%", lambda r: r.tensor_ratio),
-        graph("PCIe out", "MB/s", lambda r: r.pcie_tx_bytes_per_s, scale=mega, top=None, text=scaled(mega)),
-        graph("capped", "%", lambda r: r.power_cap_ratio),
-        graph("throttle", "%", throttle_ratio, limit=_HOT_SHARE),
-    ]
+    graphs = [graph(figure) for figure in gpu_figures((frame.sample.gpu.value or {}).get(uuid))]
     drawable = [one for one in graphs if one.data.peak is not None]
     # Where not all fit, the last ones are left out: graphs of limits come first, graphs that are always 0 last.
     return sorted(drawable, key=lambda one: 2 if not one.data.peak else 0 if one.label in _FIRST else 1)

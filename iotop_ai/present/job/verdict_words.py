@@ -31,7 +31,7 @@ from iotop_ai.present.verdict.advice import (
 )
 from iotop_ai.present.verdict.culprit import NONE, Culprit
 
-_BLOCKED = 0.5
+BLOCKED = 0.5
 
 
 def of_job(a: Args) -> bool:
@@ -429,7 +429,7 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
     if blocked is not None:
         # It is sampled; the time on a CPU, and in wait of one, is counted exactly.
         blocked = min(blocked, max(0.0, 1.0 - sum(share or 0.0 for share in shares[1:3])))
-    high = blocked is not None and blocked >= _BLOCKED
+    high = blocked is not None and blocked >= BLOCKED
     room = max(0, min(40, width - 60))
     out = [Cell(1, name, "dim"), Cell(10, "BLOCKED" if high else "blocked", "bad" if high else "dim")]
     if room and blocked is not None:

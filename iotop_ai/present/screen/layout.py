@@ -17,7 +17,7 @@ from iotop_ai.present.machine.panel import link_count, system_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.actions import all_actions
-from iotop_ai.present.screen.graphs import graph_rows
+from iotop_ai.present.screen.graph_panel import graph_rows, slot_count
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
 from iotop_ai.present.screen.keymap import keys_of_action
@@ -77,7 +77,7 @@ PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for na
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
-_LISTED_STEP, _GRAPHS = 4, 3
+_LISTED_STEP = 4
 _TITLED_FROM = 20
 """The least height of a screen on which the title of a hidden panel stays."""
 _CLOSE = ("doctor", "keys", "banner", "time", "timeline")
@@ -159,7 +159,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     # The bar belongs to the banner.
     time = counted(frame) and "banner" not in view.hidden
     timeline = view.timeline is not None
-    graphs = _GRAPHS if devices.selected_device(frame, view) is not None else 1
+    graphs = slot_count(frame, view)
     problems = bool(view.problems)
     return _planned(
         width, height, view.hidden, time, timeline, problems, graphs, disks, parts, every, folded, links, listed

@@ -195,7 +195,7 @@ class SlidingSeries:
         slots: int,
         interval_s: float,
     ) -> Series:
-        """Like ``series``. key: all inputs of ``value`` besides the sample's block, cpu, gpu and length."""
+        """Like ``series``. key: all inputs of ``value`` besides the sample's block, cpu, gpu, jobs and length."""
         key = (*key, slots, interval_s)
         current, before = self._newest, self._samples
         if key != self._key or not self._follows(samples, interval_s, full=current.known == slots):
@@ -235,6 +235,7 @@ def _alike(was: Sample, now: Sample) -> bool:
         was.block is now.block
         and was.cpu is now.cpu
         and was.gpu is now.gpu
+        and was.jobs is now.jobs
         and was.seconds == now.seconds
         and was.gap == now.gap
     )

@@ -14,7 +14,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
-from iotop_ai.present.screen.graphs import graph_rows
+from iotop_ai.present.screen.graph_panel import graph_rows
 from iotop_ai.present.screen.view import View
 from tests.present.make import MIB, Disk, Machine, Proc, disk, frame, snapshots
 from tests.scenarios.keep import VERDICTS

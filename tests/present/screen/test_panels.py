@@ -15,7 +15,7 @@ from iotop_ai.present.gpu.panel import gpu_rows
 from iotop_ai.present.job.data_path import fold_names, path_rows
 from iotop_ai.present.machine.panel import system_rows
 from iotop_ai.present.process.table import process_rows
-from iotop_ai.present.screen.graphs import graph_rows
+from iotop_ai.present.screen.graph_panel import graph_rows
 from iotop_ai.present.screen.key_row import keys_of, keys_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict.banner import banner_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.present.screen.graphs import graph_heights
+from iotop_ai.present.screen.graph_panel import graph_heights
 from iotop_ai.present.screen.layout import ZOOMABLE, listed_rows, plan, screen_rows
 from iotop_ai.present.screen.view import Timeline, View
 from iotop_ai.present.text.line import cells

@@ -1,0 +1,154 @@
+"""The graphs of the selected device on the main screen: its rate and its await."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iotop_ai.model.block.counters import BlockKey, BlockRates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.table import await_text
+from iotop_ai.present.screen.graphs import Graph
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.braille import SlidingSeries, nice_top
+from iotop_ai.present.text.frame_cache import cache_part
+from iotop_ai.present.text.units import brief, rate_unit
+
+READ, WRITE, BOTH = _WAYS = ("read", "write", "both")
+"""The directions of a graph; BOTH is their sum."""
+
+
+class _DeviceSeries:
+    """The series of the selected device from tick to tick."""
+
+    def __init__(self) -> None:
+        self.rate = {way: SlidingSeries() for way in _WAYS}
+        self.wait = {way: SlidingSeries() for way in _WAYS}
+
+
+def selected_graphs(
+    frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, *, apart: bool
+) -> Iterator[list[Graph]]:
+    """The selected device's rate, then its await; nothing without a device.
+
+    A device that reads and writes shows both: their sum and the await of all requests, or, with ``apart``, a graph for
+    each on one scale.
+    """
+    device = devices.selected_device(frame, view)
+    if device is None:
+        return
+    sliding = cache_part(view, _DeviceSeries)
+    ways = (device.totals.direction,) if not device.totals.both else (READ, WRITE) if apart else (BOTH,)
+    yield _on_one_scale([_rate(frame, samples, slots, sliding.rate[way], device, way) for way in ways])
+    yield _on_one_scale([_await(frame, samples, slots, sliding.wait[way], device, way) for way in ways])
+
+
+def _on_one_scale(pair: list[Graph]) -> list[Graph]:
+    """The graphs with the scale and unit of the one with the largest top."""
+    if len(pair) == 1:
+        return pair
+    most = max(pair, key=lambda graph: graph.top)
+    out = []
+    for one in pair:
+        text = one.text if one.scale == most.scale else most.text  # of an await: "-" depends on its own direction
+        out.append(one._replace(top=most.top, scale=most.scale, unit=most.unit, text=text))
+    return out
+
+
+def _of(sample: Sample, key: BlockKey) -> BlockRates | None:
+    return (sample.block.value or {}).get(key)
+
+
+def _rate(
+    frame: Frame,
+    samples: tuple[Sample, ...],
+    slots: int,
+    sliding: SlidingSeries,
+    device: devices.BlockDevice,
+    kind: str,
+) -> Graph:
+    fields = [f"{way}_bytes_per_s" for way in ((READ, WRITE) if kind == BOTH else (kind,))]
+
+    def value(sample: Sample) -> float | None:
+        rates = _of(sample, device.key)
+        known: list[float | None] = [] if rates is None else [getattr(rates, field) for field in fields]
+        return None if not known or None in known else sum(rate for rate in known if rate is not None)
+
+    data = sliding.series((device.key, kind), samples, value, slots, frame.snapshot.interval_s)
+    peak = data.peak or 0
+    unit, scale = rate_unit(peak)
+    top = nice_top(peak / scale) * scale
+    label = _label(devices.short_name(device), kind)
+    return Graph(label, unit, data, scale, top, lambda v: brief(_over(v, scale)), strong=device.guilty)
+
+
+def _await(
+    frame: Frame,
+    samples: tuple[Sample, ...],
+    slots: int,
+    sliding: SlidingSeries,
+    device: devices.BlockDevice,
+    kind: str,
+) -> Graph:
+    field = "await_ms" if kind == BOTH else f"{kind}_await_ms"
+
+    def rests(rates: BlockRates) -> bool:
+        done = (rates.reads_per_s, rates.writes_per_s)
+        return all(one == 0 for one in (done if kind == BOTH else done[:1] if kind == READ else done[1:]))
+
+    def value(sample: Sample) -> float | None:
+        rates = _of(sample, device.key)
+        if rates is None:
+            return None
+        wait: float | None = getattr(rates, field)
+        # Undefined without requests: drawn blank, unlike an unknown value.
+        return 0.0 if wait is None and rests(rates) else wait
+
+    data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
+    now = _of(frame.sample, device.key)
+    idle = now is not None and getattr(now, field) is None and rests(now)
+    limit = _limit(frame, device.name) if device.guilty else None
+
+    def text(v: float | None) -> str:
+        if v == 0 and now is not None:  # as the table of disks says it
+            return "-" if idle else await_text(v, _done(now, kind))
+        return brief(v)
+
+    hue = device.hue if device.guilty else ""
+    label = "await" if kind == BOTH else f"{kind[0]}_await"
+    return Graph(label, "ms", data, 1.0, nice_top(data.peak), text, limit, hue=hue)
+
+
+def _done(rates: BlockRates, kind: str) -> float | None:
+    """Requests per second of a direction."""
+    reads, writes = rates.reads_per_s, rates.writes_per_s
+    if kind == READ:
+        return reads
+    if kind == WRITE:
+        return writes
+    return None if reads is None or writes is None else reads + writes
+
+
+def _limit(frame: Frame, name: str) -> float | None:
+    """The await threshold of a finding about the device, else the typical await of a very slow disk; None without."""
+    about = f"disks.{name}."
+    for finding in frame.verdict.findings:
+        for evidence in finding.evidence:
+            if evidence.metric.startswith(about) and evidence.metric.endswith("await_ms") and evidence.threshold:
+                return evidence.threshold
+    slow = frame.verdict.slow_disk
+    return slow.normal_ms if slow is not None and slow.device == name else None
+
+
+def _over(value: float | None, scale: float) -> float | None:
+    return None if value is None else value / scale
+
+
+def _label(name: str, kind: str) -> str:
+    words = {READ: ("read", "rd"), WRITE: ("write", "wr"), BOTH: ("r+w",)}[kind]
+    for word in words:
+        if len(name) + 1 + len(word) <= 8:
+            return f"{name} {word}"
+    last = {READ: "r", WRITE: "w", BOTH: "r+w"}[kind]
+    return f"{name[: 7 - len(last)]} {last}"

@@ -1,0 +1,117 @@
+"""The graphs of the GPUs on the main screen: of those that the verdict names, and of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.state import GpuRates
+from iotop_ai.model.sample import Sample
+from iotop_ai.present.gpu.graphs import GpuFigure, Value, gpu_figures
+from iotop_ai.present.screen.graphs import Graph
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.braille import SlidingSeries
+from iotop_ai.present.text.frame_cache import cache_part
+from iotop_ai.present.verdict.culprit import culprit_of
+
+_NAMED = {
+    "gpu_throttle": ("temp", "clock", "power"),
+    "pcie": ("PCIe in", "PCIe out"),
+    "gpu_memory": ("memory",),
+    "imbalance": ("busy", "power"),
+    "comm_wait": ("power", "SM"),
+}
+"""What the verdict's cause is seen in, by its class."""
+_POWER_FIRST = ("power", "clock", "temp")
+_COMMON = ("SM", "power", "temp", "PCIe in")
+_ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
+"""The word behind "GPU 2" in a label; the unit tells other figures apart."""
+_ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU mem"}
+
+
+def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
+    """A graph for each figure of the GPUs that the verdict names, unless the user or the verdict names a disk."""
+    culprit = culprit_of(frame, view)
+    if not culprit.gpus or culprit.disk or view.device:
+        return
+    for graph in _graphs(frame, view, samples, slots, _named_labels(frame), culprit.gpus):
+        yield [graph._replace(hue=culprit.hue)]
+
+
+def _named_labels(frame: Frame) -> tuple[str, ...]:
+    first = frame.verdict.primary
+    by_power = dict(first.args).get("why") in ("power_cap", "power_brake")
+    return _POWER_FIRST if by_power else _NAMED.get(first.class_id, ())
+
+
+def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
+    """A graph for each common figure of all GPUs together."""
+    for graph in _graphs(frame, view, samples, slots, _COMMON, tuple(frame.snapshot.gpu.value or {})):
+        yield [graph]
+
+
+def _graphs(
+    frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, labels: tuple[str, ...], uuids: Collection[str]
+) -> Iterator[Graph]:
+    """The figures known at least once in the time shown."""
+    table = frame.sample.gpu.value or {}
+    # Of different models the scale is that of the strongest.
+    now = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
+    figures = {figure.label: figure for figure in gpu_figures(now)}
+    subject = _subject(frame, uuids)
+    kept = cache_part(view, _kept_series)
+    for label in labels:
+        figure = figures[label]
+        sliding = kept.setdefault((label, subject), SlidingSeries())
+        together = max if label == "temp" else _sum if figure.unit == "MB/s" else _mean
+        value = _of_gpus(figure.value, uuids, together)
+        data = sliding.series((frozenset(uuids),), samples, value, slots, frame.snapshot.interval_s)
+        if data.peak is not None:
+            yield _titled(figure, subject, len(uuids)).graph(data)
+
+
+def _kept_series() -> dict[tuple[str, str], SlidingSeries]:
+    """By the figure's label and the subject."""
+    return {}
+
+
+def _subject(frame: Frame, uuids: Collection[str]) -> str:
+    """ "GPU 2" for one of several; "" for more, and for the only one."""
+    readings = frame.snapshot.gpu.value or {}
+    states = [readings[uuid].value for uuid in uuids if uuid in readings]
+    if len(states) != 1 or len(readings) == 1 or states[0] is None:
+        return ""
+    return f"GPU {states[0].number}"
+
+
+def _titled(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
+    """The figure with its label on the main screen; power at the limit is usual there, and not hot."""
+    if subject:
+        label = f"{subject} {_ONE.get(figure.label, '')}".rstrip()
+    elif figure.label == "temp":
+        label = "GPU temp" if count == 1 else "max temp"
+    else:
+        label = _ALL.get(figure.label, figure.label)
+    return figure._replace(label=label, limit=None)
+
+
+def _of_gpus(
+    value: Value, uuids: Collection[str], together: Callable[[list[float]], float]
+) -> Callable[[Sample], float | None]:
+    def of(rates: GpuRates | None) -> float | None:
+        return None if rates is None else value(rates)
+
+    def of_sample(sample: Sample) -> float | None:
+        table = sample.gpu.value or {}
+        known = [number for uuid in uuids if (number := of(table.get(uuid))) is not None]
+        return together(known) if known else None
+
+    return of_sample
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _sum(values: list[float]) -> float:
+    return sum(values)

@@ -1,0 +1,117 @@
+"""The graphs of the main screen on one time axis: what the verdict is about comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.panel_graphs import selected_graphs
+from iotop_ai.present.job.verdict_words import BLOCKED, current_job
+from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.braille import SlidingSeries
+from iotop_ai.present.text.curve import TALL_ROWS
+from iotop_ai.present.text.frame_cache import cache_part
+from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.units import percent
+from iotop_ai.present.verdict.culprit import culprit_of
+
+FIRST, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
+"""The graphs of a low panel; those of one that has two rows for each; a graph's rows before another one joins."""
+
+
+class _PanelSeries:
+    """The series of the whole machine and of the job from tick to tick."""
+
+    def __init__(self) -> None:
+        self.busy = SlidingSeries()
+        self.blocked = SlidingSeries()
+
+
+@panel
+def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The axis in the section's rule, then the graphs, which share the other rows."""
+    where = room(width)
+    if where.cells < 10:
+        return []
+    out = [axis(frame, view, width, where)]
+    wanted = graph_count(height - 1)
+    apart = height - 1 >= 2 * wanted
+    found = list(islice(_graphs(frame, view, 2 * where.cells, apart=apart), wanted))
+    drawn: list[tuple[Graph, int]] = []
+    for group, rows in zip(found, graph_heights(height - 1, len(found)), strict=True):
+        # In a pair that shares an odd number of rows, the first graph has one more.
+        drawn += [(graph, (rows + len(group) - number) // len(group)) for number, graph in enumerate(group, 1)]
+    as_line = all(rows >= TALL_ROWS for _, rows in drawn)
+    for graph, rows in drawn:
+        out += graph_lines(graph, view, width, where, rows, as_line=as_line)
+    return out
+
+
+def slot_count(frame: Frame, view: View) -> int:
+    """The number of graphs of a low panel; it depends on the machine, not on its load."""
+    return FIRST if frame.snapshot.gpu.value or devices.selected_device(frame, view) is not None else 1
+
+
+def graph_count(rows: int) -> int:
+    """How many graphs share these rows, if there are as many."""
+    return max(FIRST, min(_AT_TWO_ROWS, rows // 2), -(-rows // _MOST_ROWS))
+
+
+def graph_heights(rows: int, number: int) -> list[int]:
+    """The rows of each graph, at least one; the first graphs have the remainder."""
+    least, more = divmod(rows, number)
+    return [max(1, least + (at < more)) for at in range(number)]
+
+
+def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[list[Graph]]:
+    """GPU or CPU busy, the GPUs that the verdict names, the selected device, the job's workers, then all GPUs.
+
+    Graphs in one list share the rows of one. apart: as in ``selected_graphs``.
+    """
+    samples = (*view.past, *frame.history)
+    sliding = cache_part(view, _PanelSeries)
+    yield [_busy(frame, view, samples, slots, sliding.busy)]
+    if frame.snapshot.gpu.value:
+        from iotop_ai.present.gpu import panel_graphs  # on first use, as many machines have no GPU
+
+        yield from panel_graphs.named_graphs(frame, view, samples, slots)
+    yield from selected_graphs(frame, view, samples, slots, apart=apart)
+    job = current_job(frame)
+    if job is not None and job.workers:
+        yield [_blocked(frame, samples, slots, sliding.blocked, job)]
+    if frame.snapshot.gpu.value:
+        yield from panel_graphs.common_graphs(frame, view, samples, slots)
+
+
+def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries) -> Graph:
+    def gpu(sample: Sample) -> float | None:
+        busy = [r.busy_ratio for r in (sample.gpu.value or {}).values() if r.busy_ratio is not None]
+        return sum(busy) / len(busy) if busy else None
+
+    def cpu(sample: Sample) -> float | None:
+        return None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio
+
+    has_gpu, culprit = bool(frame.snapshot.gpu.value), culprit_of(frame, view)
+    data = sliding.series((has_gpu,), samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
+    starved = has_gpu and frame.verdict.state is State.STARVED
+    hue = culprit.hue if (culprit.gpus if has_gpu else culprit.cores) else ""
+    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent, strong=starved, hue=hue)
+
+
+def _blocked(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, job: Job) -> Graph:
+    """The workers' share of time in state D; it is hot only where the verdict is that they wait."""
+
+    def value(sample: Sample) -> float | None:
+        rates = None if sample.jobs.value is None else sample.jobs.value.jobs.get(job.key)
+        return None if rates is None else rates.worker_disk_ratio
+
+    data = sliding.series((job.key,), samples, value, slots, frame.snapshot.interval_s)
+    waits = frame.verdict.state in (State.STARVED, State.BLOCKED)
+    return Graph("blocked", "%", data, 0.01, 1.0, percent, BLOCKED if waits else None, strong=waits)

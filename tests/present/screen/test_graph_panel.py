@@ -1,0 +1,107 @@
+"""Which graphs share the time axis of the main screen, and how many."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.finding import Finding, Severity, Verdict
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.task_states import JobSample
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Rated, Status
+from iotop_ai.pipeline import frames
+from iotop_ai.present.screen.graph_panel import graph_count, graph_rows
+from iotop_ai.present.screen.layout import plan
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.braille import GAP
+from iotop_ai.present.text.line import Line
+from tests.present import gpu_scenes, scenes
+from tests.present.job.test_path_and_table import played
+from tests.present.make import Disk, Machine, disk, frame, snapshots
+
+UTC = View(utc_offset_s=0)
+EIGHT = list(frames(gpu_scenes.eight_snapshots(61)))[-1]
+PCIE = Verdict((Finding("pcie", Severity.WARNING, 0.9, "GPU-0005", (("why", "narrow"),)),), 60.0, 10.0, 6, 6)
+
+CALM = Verdict((Finding("unknown", Severity.INFO, 0.5),), 60.0, 10.0, 6, 6)
+
+
+def titles(lines: list[Line]) -> list[str]:
+    """Label, figure and unit of each graph."""
+    return [text for line in lines[1:] if (text := " ".join(line.text[:20].split())) and text[0].isalpha()]
+
+
+@pytest.mark.parametrize(
+    ("rows", "graphs"), [(3, 3), (6, 3), (7, 3), (8, 4), (12, 4), (16, 4), (17, 5), (20, 5), (21, 6), (44, 11)]
+)
+def test_a_graph_has_at_most_four_rows_while_there_is_another(rows: int, graphs: int) -> None:
+    assert graph_count(rows) == graphs
+
+
+def test_a_slowed_gpu_shows_the_figures_of_the_sentence() -> None:
+    lines = graph_rows(EIGHT, UTC, 160, 14)
+    assert titles(lines) == ["GPU busy 96 %", "GPU 2 88 C", "GPU 2 1410 MHz", "GPU 2 655 W"]
+    assert [s.text for line in lines for s in line.spans if s.token == "warn"] == ["96", "88", "1410", "655"]
+    assert titles(graph_rows(EIGHT, UTC, 80, 4)) == ["GPU busy 96 %", "GPU 2 88 C", "GPU 2 1410 MHz"]
+
+
+def test_gpus_without_a_disk_have_three_graphs_on_a_low_screen() -> None:
+    assert next(slot.height for slot in plan(80, 24, EIGHT, UTC) if slot.panel == "graphs") == 4
+
+
+def test_a_narrow_link_shows_the_rates_of_its_gpu() -> None:
+    shown = EIGHT._replace(verdict=PCIE)
+    assert [title.rsplit(" ", 2)[0] for title in titles(graph_rows(shown, UTC, 160, 9))][:3] == [
+        "GPU busy",
+        "GPU 5 in",
+        "GPU 5 out",
+    ]
+
+
+def test_the_disk_of_the_user_comes_before_the_gpu_of_the_verdict() -> None:
+    drive = Machine((Disk(disk("sda")),), gpus=tuple(gpu_scenes.computing(n, 1) for n in range(8)))
+    shown = frame(snapshots(lambda i: drive, 5), PCIE)
+    assert titles(graph_rows(shown, UTC, 160, 9))[1].startswith("GPU 5")
+    chosen = titles(graph_rows(shown, UTC._replace(device="sda"), 160, 9))
+    assert [title.split()[0] for title in chosen[1:3]] == ["sda", "r_await"]
+
+
+def test_gpus_at_their_power_limit_are_not_hot() -> None:
+    lines = graph_rows(gpu_scenes.one(61), UTC, 160, 17)
+    assert titles(lines) == ["GPU busy 96 %", "GPU SM 83 %", "GPU power 655 W", "GPU temp 61 C"]
+    assert not {span.token for line in lines for span in line.spans} & {"hot", "bad", "warn"}
+
+
+def test_of_many_gpus_the_mean_and_the_warmest_are_shown() -> None:
+    found = titles(graph_rows(EIGHT._replace(verdict=CALM), UTC, 160, 17))
+    assert found[1:] == ["GPU SM 76 %", "GPU power 585 W", "max temp 88 C"]
+
+
+def test_figures_that_no_gpu_reports_have_no_graph() -> None:
+    found = titles(graph_rows(scenes.starved(61), UTC, 250, 40))
+    assert [title.rsplit(" ", 2)[0] for title in found] == ["GPU busy", "sda read", "r_await", "GPU power", "max temp"]
+
+
+def test_the_workers_of_a_job_that_waits_are_a_graph_and_unknown_seconds_a_gap() -> None:
+    shown = played("storage_read")[-1]
+    count = len(shown.history) // 4
+    # The first half of what was measured of the job is missing.
+    blind = [sample._replace(jobs=Rated(JobSample({}, {}), Status.OK, 1.0)) for sample in shown.history[: 2 * count]]
+    lines = graph_rows(shown._replace(history=(*blind, *shown.history[2 * count :])), UTC, 160, 9)
+    assert [title.split()[0] for title in titles(lines)] == ["CPU", "loop0", "r_await", "blocked"]
+    assert {span.token for span in lines[-2].spans} >= {"hot", "bad"}
+    known = (len(shown.history) - 2 * count) // 2
+    cells = lines[-1].text[24:144]
+    assert set(cells[: -known - 1]) == {GAP}
+    assert GAP not in cells[-known:]
+
+
+def test_a_job_without_workers_has_no_such_graph() -> None:
+    shown = played("storage_read")[-1]
+    table = shown.snapshot.jobs.value
+    assert table is not None
+    key = next(iter(table.jobs))
+    alone = Job(key, "train.py", "alice", 1000, (Rank(ProcessKey(key.pid, key.start_ticks)),))
+    jobs = shown.snapshot.jobs._replace(value=table._replace(jobs={key: alone}))
+    bare = shown._replace(snapshot=shown.snapshot._replace(jobs=jobs))
+    assert not any(title.startswith("blocked") for title in titles(graph_rows(bare, UTC, 160, 9)))
