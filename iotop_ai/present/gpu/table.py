@@ -21,12 +21,12 @@ from iotop_ai.present.gpu.groups import (
     throttle_text,
 )
 from iotop_ai.present.gpu.meaning import figures
-from iotop_ai.present.gpu.users import gpu_users
+from iotop_ai.present.gpu.users import gpu_ranks, gpu_users
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import SlidingSeries, series_spans
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_item
 from iotop_ai.present.text.graph_cache import GraphCache
-from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, plain, row
 from iotop_ai.present.text.panel import reason_spans, scroll_to
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
@@ -34,10 +34,12 @@ from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, percent, token_
 from iotop_ai.present.verdict.culprit import culprit_of
 
 COLUMNS = (
+    Column("job", "job", 10, 93, 14, left=True, gap=2),
+    Column("rank", "rank", 6, 92, left=True, gap=2),
     Column("user", "user", 12, 97, left=True, gap=2),
     Column("process", "process", 20, 90, left=True, gap=2),
     Column("busy", "busy%", 6, 0, 8),
-    Column("graph", "last 60 s", 34, 99, left=True, gap=2),
+    Column("graph", "last 60 s", 32, 99, left=True, gap=2),
     Column("sm", "SM%", 6, 5, 8),
     Column("bw", "bw%", 6, 30, 8),
     Column("mem", "mem G", 8, 0, 10),
@@ -50,6 +52,9 @@ COLUMNS = (
     Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
 _NAME, _NARROW_NAME = 23, 20
+_WIDE = 140
+"""From this width on, the last 60 s and the job have a column before the process and its user."""
+_WIDE_DROP = {"process": 99, "user": 98, "graph": 91}
 _Groups = tuple[tuple[Gpu, ...], ...]
 _PLAIN_THROTTLE = ("none", "power", UNKNOWN)
 """Words of clocks that nothing lowers, or only the power limit, which is normal at full load."""
@@ -60,7 +65,7 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     every = gpus(frame, view)
     groups = panel_groups(frame, view, height)
     name = _NAME if width >= 72 else _NARROW_NAME
-    at = _placed(frame, view, width, name, _columns(height, every), groups)
+    at = _placed(frame, view, width, name, _columns(frame, view, width, height, every), groups)
     out = [head(width, _title(every), at, focus=view.focus == "gpu")]
     visible = groups if len(groups) < height else _visible(frame, view, groups, max(1, height - 2))
     several = len({g.state.name for g in every if g.state is not None}) > 1
@@ -70,39 +75,56 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _placed(frame: Frame, view: View, width: int, name: int, every: list[Column], groups: _Groups) -> list[ColumnSlot]:
-    """The columns that fit; where a meaning would be cut, the others take no more than their texts need."""
+    """The columns that fit; where a meaning would be cut, the others take no more than their texts need, then those
+    that matter less than the meaning are left out.
+    """
     columns = fit_columns(every, width - name - 1)
     at = place_columns(columns, name, width - 1)
     if not at or at[-1].column.id != "meaning":
         return at
-    room = at[-1].last + 1 - at[-1].first
-    if all(cells(_meaning_text(frame, view, group[0])[0]) <= room for group in groups):
+    texts = [_meaning_text(frame, view, group[0])[0] for group in groups]
+    if all(cells(text) <= _room(at[-1]) for text in texts):
         return at
-    narrow = [_narrowed(frame, view, column, groups)._replace(wide=0) for column in columns[:-1]]
-    return place_columns([*narrow, columns[-1]], name, width - 1)
+    narrow = [_narrowed(frame, view, column, groups)._replace(wide=0) for column in columns]
+    at = place_columns(narrow, name, width - 1)
+    room = _room(at[-1])
+    if all(cells(whole_clauses(text, room)) <= room for text in texts):
+        return at
+    return place_columns([column for column in narrow if column.drop <= narrow[-1].drop], name, width - 1)
+
+
+def _room(spot: ColumnSlot) -> int:
+    return spot.last + 1 - spot.first
 
 
 def _narrowed(frame: Frame, view: View, column: Column, groups: _Groups) -> Column:
-    """The column of a user or process as wide as its longest text; any other column as it is."""
-    if column.id not in ("user", "process"):
+    """The column of a user, process or job as wide as its longest text; any other column as it is."""
+    if column.id not in ("user", "process", "job"):
         return column
     spot = ColumnSlot(column, 0, column.width - column.gap - 1)
-    texts = [_users(frame, view, group[0], spot)[0].text for group in groups]
+    texts = [_cells(frame, view, group, spot)[0].text for group in groups if group[0].state is not None]
     longest = max((cells(text) for text in (column.title, *texts)), default=column.width)
     return column._replace(width=min(column.width, longest + column.gap))
 
 
-def _columns(height: int, every: tuple[Gpu, ...]) -> list[Column]:
-    """All columns but: graph and process unless each GPU has its own row, the fan and SM% without such a figure."""
-    leave = set() if height - 1 >= len(every) else {"graph", "user", "process"}
+def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu, ...]) -> list[Column]:
+    """All columns but: graph and process unless each GPU has its own row; the fan, SM%, job or rank without any."""
+    leave = set() if height - 1 >= len(every) else {"graph", "user", "process", "job", "rank"}
     if not any(g.state is not None and g.state.fan_percent is not None for g in every):
         leave.add("fan")
     if not any(g.state is not None and g.state.processes for g in every):
         leave |= {"user", "process"}
+    ranks = [rank for _, rank in gpu_ranks(frame, view).values()]
+    if not ranks or width < _WIDE:
+        leave.add("job")
+    if width < _WIDE or all(rank.number is None for rank in ranks):
+        leave.add("rank")
+    drops = dict(_WIDE_DROP) if width >= _WIDE else {}
     if any(g.rates is not None and g.rates.sm_ratio is not None for g in every):
-        # With SM activity known, the memory bandwidth is the first column to go.
-        return [c._replace(drop=96) if c.id == "bw" else c for c in COLUMNS if c.id not in leave]
-    return [c for c in COLUMNS if c.id not in leave | {"sm"}]
+        drops["bw"] = 96  # with SM activity known, the memory bandwidth is the first column to go
+    else:
+        leave.add("sm")
+    return [c._replace(drop=drops.get(c.id, c.drop)) for c in COLUMNS if c.id not in leave]
 
 
 def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
@@ -179,6 +201,8 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
         return _graph(frame, view, first, spot)
     if id_ in ("user", "process"):
         return _users(frame, view, first, spot)
+    if id_ in ("job", "rank"):
+        return [_job(frame, view, first, spot)]
     if id_ == "throttle":
         return [_throttle(group, spot)]
     if id_ == "meaning":
@@ -202,6 +226,8 @@ def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
     if gpu.rates is not None and text.startswith(start := figures(gpu.rates)):
         rest = text.removeprefix(start)
         text = rest[2:] if rest.startswith("; ") else rest.partition(": ")[2] or "busy in part"
+    if gpu.state is not None:
+        text = text.replace(f" at {gpu.state.temperature_celsius} C", "", 1)
     return text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(first.token, "dim")
 
 
@@ -288,6 +314,17 @@ def _graph(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
         out.append(Cell(x, span.text, span.token))
         x += cells(span.text)
     return out
+
+
+def _job(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
+    """The batch job's number, else the script's name; or the rank on this GPU. "-" without a job on it."""
+    found = gpu_ranks(frame, view).get(gpu.uuid)
+    if found is None:
+        return spot.cell(UNDEFINED)
+    job, rank = found
+    if spot.column.id == "rank":
+        return spot.cell(UNKNOWN if rank.number is None else f"r{rank.number}")
+    return spot.cell(job.label.rpartition(" ")[2] or plain(job.name), "text")
 
 
 def _users(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:

@@ -6,6 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.job.batch_ids import job_ids
+from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame, cached_per_item
@@ -61,6 +62,14 @@ def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] 
             job = _job_name(frame, key, info)
             out.append(GpuUser(process, info.name, info.user, " ".join(info.cmdline), job))
     return tuple(out)
+
+
+@cached_per_frame
+def gpu_ranks(frame: Frame, view: View) -> dict[str, tuple[Job, Rank]]:
+    """The training job and its rank on each GPU, by UUID; a GPU without one is left out."""
+    table = frame.snapshot.jobs.value
+    jobs = () if table is None else table.jobs.values()
+    return {uuid: (job, rank) for job in jobs for rank in job.ranks for uuid in rank.gpus}
 
 
 def owner_text(frame: Frame, view: View, state: GpuState) -> str:

@@ -27,6 +27,7 @@ DISKS: Entries = (
     ("health", "SMART: the disk's own report"),
 )
 GPUS: Entries = (
+    ("job rank", "the batch job, else the script; the rank in it"),
     ("user process", "the one with most of its memory"),
     ("busy%", "a kernel ran, however small"),
     ("SM%", "share of its multiprocessors that had work"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuInstance, GpuProcess
 from iotop_ai.model.job.records import Job, JobTable, Rank
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.gpu.context import idle_seconds
 from iotop_ai.present.gpu.graphs import gpu_graphs
@@ -71,7 +75,37 @@ def test_at_160_each_gpu_has_a_sentence() -> None:
     assert "thermal slowdown 12 %" in lines[3]
     assert "PCIe x8 of x16 under load" in lines[6]
     assert "spinning in a collective" in lines[8]
-    assert "alice  python " in lines[1]
+    assert lines[3].rstrip().endswith("12 % of the time"), "the row has the temperature already"
+    assert "alice" not in lines[1]
+    assert gpu_rows(EIGHT, VIEW, 250, 9)[1].text.split()[1:3] == ["alice", "python"]
+
+
+def test_at_160_each_gpu_has_its_last_minute() -> None:
+    head, *rows = gpu_rows(EIGHT, VIEW, 160, 9)
+    at = head.text.index("last 60 s")
+    assert all(len(line.text[at : at + 30].strip()) == 30 for line in rows)
+    assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 120, 9)[0].text
+    assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 160, 5)[0].text, "groups have no minute of their own"
+
+
+def with_ranks(numbers: Iterable[int | None], label: str) -> Frame:
+    """The eight GPUs, a rank of one job on each of the first ones."""
+    keys = [ProcessKey(pid, pid) for pid in gpu_scenes.PIDS]
+    ranks = tuple(Rank(keys[n], gpus=(f"GPU-{n:04d}",), number=number) for n, number in enumerate(numbers))
+    jobs = JobTable({keys[0]: Job(keys[0], "train.py", "alice", 1000, ranks, label=label)})
+    return EIGHT._replace(snapshot=EIGHT.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+
+
+def test_the_job_and_the_rank_on_each_gpu_are_columns_where_they_are_known() -> None:
+    head, *rows = (line.text for line in gpu_rows(with_ranks(range(8, 15), "slurm 48213"), VIEW, 160, 9))
+    job, rank = head.index("job "), head.index("rank ")
+    assert [row[job:rank].strip() for row in rows] == ["48213"] * 7 + ["-"]
+    assert [row[rank : rank + 4].strip() for row in rows] == [*(f"r{n}" for n in range(8, 15)), "-"]
+    assert "last 60 s" in head
+    bare = [line.text for line in gpu_rows(with_ranks([None] * 8, ""), VIEW, 160, 9)]
+    assert " rank " not in bare[0]
+    assert [row[job : job + 8] for row in bare[1:]] == ["train.py"] * 8
+    assert " job " not in gpu_rows(EIGHT, VIEW, 160, 9)[0].text
 
 
 def test_a_busy_gpu_of_unknown_power_is_not_judged_in_its_row() -> None:
