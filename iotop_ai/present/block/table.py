@@ -20,7 +20,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, count, figure
 
 COLUMNS = (
     Column("r/s", "r/s", 4, 30, 5, gap=0),
-    Column("rMB/s", "rMB/s", 7, 0),
+    Column("rMB/s", "rMB/s", 6, 0, 7),
     Column("rrqm/s", "rrqm/s", 7, 130),
     Column("%rrqm", "%rrqm", 6, 100, 7),
     Column("rareq", "rsize", 6, 60, 7),
@@ -42,19 +42,20 @@ COLUMNS = (
     Column("in-fl", "in-fl", 6, 115),
     Column("aqu-sz", "aqu-sz", 7, 50),
     Column("%util", "%util", 6, 0, 7),
+    Column("job%", "job%", 5, 85),
     Column("full%", "used%", 6, 80),
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )
-"""iostat's columns in its order, among them r_await as a multiple of the normal one ("x norm"); then usage and health.
+"""iostat's columns in its order, among them r_await as a multiple of the normal one ("x norm"); then the job's share,
+usage and health.
 
 While accumulating, a title loses its "/s".
 """
 
+_WITHOUT_JOB = tuple(column for column in COLUMNS if column.id != "job%")
 _WIDE, _REASON_WIDTH = 140, 16
 """From this width on, the health column has room for the reason."""
-_LONG_WORDS = {"not read": "not checked"}
-"""Longer words of the health column, where it has room for them."""
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
 
 
@@ -133,7 +134,8 @@ def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tup
     """The section's rule with the titles, then a row for each (device, whether it is nested under the row above)."""
     names = [devices.title_of(d, frame) for d, _ in rows]
     mounts = [_mount(d, frame) for d, _ in rows]
-    at, name_room, mount_at = _arrange(width, names, mounts)
+    job = bool(frame.snapshot.jobs.value and frame.snapshot.jobs.value.jobs)
+    at, name_room, mount_at = _arrange(width, names, mounts, job=job)
     heads = at
     if devices.rates_of(frame, view)[1] is not None:
         heads = [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at]
@@ -200,17 +202,22 @@ def _mount(device: BlockDevice, frame: Frame) -> str:
     return mounts[0].path if mounts else ""
 
 
-def _arrange(width: int, names: list[str], mounts: list[str]) -> tuple[list[ColumnSlot], int, int]:
-    """(columns, width of the name, where the mount starts): names and mounts grow before columns widen."""
-    every = COLUMNS
+def _arrange(
+    width: int, names: list[str], mounts: list[str], *, job: bool = False
+) -> tuple[list[ColumnSlot], int, int]:
+    """(columns, width of the name, where the mount starts): names and mounts grow before columns widen.
+
+    job: whether there is one, so that its share has a column.
+    """
+    every = COLUMNS if job else _WITHOUT_JOB
     if width >= _WIDE:
-        every = (*COLUMNS[:-1], COLUMNS[-1]._replace(width=COLUMNS[-1].width + _REASON_WIDTH))
-    columns = fit_columns(every, width - 14)
-    spare = width - 14 - sum(c.width for c in columns)
+        every = (*every[:-1], every[-1]._replace(width=every[-1].width + _REASON_WIDTH))
+    columns = fit_columns(every, width - 15)
+    spare = width - 15 - sum(c.width for c in columns)
     longest = max((cells(n) for n in names), default=0)
     more_name = max(0, min(spare, longest - 6, 12))
     more_mount = max(0, min(spare - more_name, max((cells(m) for m in mounts), default=0) - 6, 12))
-    return place_columns(columns, 14 + more_name + more_mount, width), 6 + more_name, 8 + more_name
+    return place_columns(columns, 14 + more_name + more_mount, width - 1), 6 + more_name, 8 + more_name
 
 
 def _row(
@@ -241,6 +248,7 @@ def _row(
         _fullness(frame, device.name) if "full%" in ids else "",
         _degrees(frame, device.name) if "temp" in ids else "",
         _times_normal(frame, device) if "xnorm" in ids else "",
+        _job_share(frame, view, device, nested) if "job%" in ids else "",
         health(frame, device.name) if has_health else None,
         view.units,
     )
@@ -260,6 +268,7 @@ def _device_line(
     fullness: str,
     degrees: str,
     times_normal: str,
+    job_share: str,
     device_health: Health | None,
     units: str,
 ) -> Line:
@@ -276,9 +285,8 @@ def _device_line(
         if id_ == "health":
             out += [] if device_health is None else _health_cells(device_health, spot)
             continue
-        text = {"full%": fullness, "temp": degrees, "xnorm": times_normal}.get(id_) or _VALUES[id_](
-            device.rates, seconds
-        )
+        made = {"full%": fullness, "temp": degrees, "xnorm": times_normal, "job%": job_share}
+        text = made[id_] if id_ in made else _VALUES[id_](device.rates, seconds)
         token = ""
         if device.guilty and id_ == worst:
             token = device.hue
@@ -323,6 +331,15 @@ def _times_normal(frame: Frame, device: BlockDevice) -> str:
     return f"{brief(wait / normal_ms)}x"
 
 
+def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> str:
+    """As ``share_text``; "" of a nested device, whose bytes stand in the row above."""
+    if nested:
+        return ""
+    from iotop_ai.present.block.job_share import share_text  # on first use: most screens are too narrow for the column
+
+    return share_text(frame, view, device)
+
+
 def _worst_await(rates: BlockRates) -> str:
     """Column of the one red await in a guilty row; "" without awaits."""
     read, write = rates.read_await_ms, rates.write_await_ms
@@ -342,11 +359,9 @@ def _fullness(frame: Frame, name: str) -> str:
 
 
 def _health_cells(health: Health, spot: ColumnSlot) -> list[Cell]:
-    word = _LONG_WORDS.get(health.word, health.word)
-    word = word if cells(word) <= spot.last + 1 - spot.first else health.word
-    out = [Cell(spot.first, cut(word, spot.last + 1 - spot.first), health.token)]
-    x = spot.first + cells(word) + 1
-    room = spot.last - x
+    out = [Cell(spot.first, cut(health.word, spot.last + 1 - spot.first), health.token)]
+    x = spot.first + cells(health.word) + 1
+    room = spot.last + 1 - x
     if health.reason and health.word in _WORDS_WITH_REASON and room >= 8:
         token = health.token if health.token in ("bad", "warn") else "dim"
         out.append(Cell(x, cut(health.reason, room), token))

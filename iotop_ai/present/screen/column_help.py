@@ -22,6 +22,7 @@ DISKS: Entries = (
     ("aqu-sz", "mean in flight, once avgqu-sz"),
     ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),
     ("svctm", "removed: it was %util over r/s + w/s, never a service time"),
+    ("job%", "the job's share of its bytes"),
     ("used%", "fullest filesystem on it, as df"),
     ("temp", "degrees Celsius"),
     ("health", "SMART: the disk's own report"),

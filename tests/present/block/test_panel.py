@@ -148,12 +148,20 @@ def test_health_in_one_word(reading: Reading, word: str, token: str) -> None:
     one = made(busy("sda"), smart={"sda": reading})
     shown = health(one, "sda")
     assert (shown.word, shown.token) == (word, token)
-    assert block_rows(one, UTC, 80, 3)[1].text[72:].strip() == word
+    text = block_rows(one, UTC, 80, 3)[1].text
+    assert text[71:].strip() == word
+    assert text[79] == " ", "the right margin"
 
 
 def test_no_smartctl_and_no_smart_differ() -> None:
     assert health(made(busy("sda")), "sda").word == "no tool"
     assert health(made(busy("sda"), smart={}), "sda").word == "no SMART"
+
+
+@pytest.mark.parametrize("width", [60, 80, 160, 250])
+def test_health_that_was_not_read_has_one_word_at_every_width(width: int) -> None:
+    one = made(busy("sda"), smart={"sda": Reading(None, Status.OFF)})
+    assert block_rows(one, UTC, width, 3)[1].text.rstrip().endswith(" not read")
 
 
 def test_an_array_is_as_healthy_as_its_worst_member() -> None:

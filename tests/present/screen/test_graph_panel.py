@@ -8,7 +8,7 @@ from iotop_ai.model.finding import Finding, Severity, Verdict
 from iotop_ai.model.job.records import Job, Rank
 from iotop_ai.model.job.task_states import JobSample
 from iotop_ai.model.process.records import ProcessKey
-from iotop_ai.model.reading import Rated, Status
+from iotop_ai.model.reading import Rated
 from iotop_ai.pipeline import frames
 from iotop_ai.present.screen.graph_panel import graph_count, graph_rows
 from iotop_ai.present.screen.layout import plan
@@ -86,7 +86,7 @@ def test_the_workers_of_a_job_that_waits_are_a_graph_and_unknown_seconds_a_gap()
     shown = played("storage_read")[-1]
     count = len(shown.history) // 4
     # The first half of what was measured of the job is missing.
-    blind = [sample._replace(jobs=Rated(JobSample({}, {}), Status.OK, 1.0)) for sample in shown.history[: 2 * count]]
+    blind = [sample._replace(jobs=Rated(JobSample({}, {}), 1, 1.0)) for sample in shown.history[: 2 * count]]
     lines = graph_rows(shown._replace(history=(*blind, *shown.history[2 * count :])), UTC, 160, 9)
     assert [title.split()[0] for title in titles(lines)] == ["CPU", "loop0", "r_await", "blocked"]
     assert {span.token for span in lines[-2].spans} >= {"hot", "bad"}

@@ -1,0 +1,92 @@
+"""The leading job's share of a disk's bytes, as far as it is known."""
+
+from __future__ import annotations
+
+from iotop_ai.model.block.counters import BlockKey, BlockRates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.devices import BlockDevice
+from iotop_ai.present.job.data_path import mount_device
+from iotop_ai.present.job.verdict_words import current_job, job_mount
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.units import UNDEFINED, percent
+
+_LATE = 0.75
+"""Part of a cgroup's interval that the disk's samples must cover: the two are read one after the other."""
+_FEW, _ELSEWHERE = 0.02, 1.3
+"""Part of a disk's bytes that is next to nothing; a job that reads more than this many times the disk's bytes has most
+of them from elsewhere."""
+
+
+def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
+    """ "97": percent of the bytes read and written; "-" without I/O, "?" unknown."""
+    whole = _both(device.rates)
+    if whole == 0:
+        return UNDEFINED
+    job = current_job(frame)
+    if job is None or whole is None:
+        return percent(None)
+    share = _by_cgroup(frame, job, device)
+    return percent(_by_reads(frame, view, job, device) if share is None else share)
+
+
+def _both(rates: BlockRates | None) -> float | None:
+    if rates is None or rates.read_bytes_per_s is None or rates.write_bytes_per_s is None:
+        return None
+    return rates.read_bytes_per_s + rates.write_bytes_per_s
+
+
+def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
+    """The kernel's own count of the job's cgroup on this device; None where it has none of its own."""
+    table, rated = frame.snapshot.cgroups.value, frame.sample.cgroups
+    path = None if table is None else table.jobs.get(job.key)
+    group = None if table is None or path is None else table.groups.get(path)
+    rates = None if path is None else (rated.value or {}).get(path)
+    if group is None or group.io is None or rates is None or not rated.seconds or device.info is None:
+        return None
+    whole = _mean_bytes(frame, device.key, rated.seconds)
+    found = rates.devices.get(f"{device.info.major}:{device.info.minor}")
+    if found is None:  # listed from its first request on
+        return 0.0 if whole else None
+    if not whole or found.read_bytes_per_s is None or found.write_bytes_per_s is None:
+        return None
+    return min(1.0, (found.read_bytes_per_s + found.write_bytes_per_s) / whole)
+
+
+def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
+    """The device's bytes per second over the interval of the newest reading of cgroups; None when unknown."""
+    total = covered = 0.0
+    begun = False
+    for sample in reversed(frame.history):
+        begun = begun or sample.cgroups.renewed
+        if not begun or not sample.block.renewed:
+            continue
+        moved = _both((sample.block.value or {}).get(key))
+        if moved is None or not sample.block.seconds:
+            return None
+        total += moved * sample.block.seconds
+        covered += sample.block.seconds
+        if covered >= _LATE * seconds:
+            return total / covered
+    return None
+
+
+def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float | None:
+    """What the job's processes read of the disk of its files. Their writes reach a disk later, so that the share is
+    unknown where it writes.
+    """
+    mount, table = job_mount(frame, job), frame.sample.processes.value
+    source = None if mount is None else mount_device(frame, view, mount)
+    if source is None or table is None or devices.top_row_of(source.name, frame) != device.name:
+        return None
+    read, written = device.rates.read_bytes_per_s, device.rates.write_bytes_per_s
+    if not read or written is None or written > _FEW * read:
+        return None
+    own = 0.0
+    for key in job.members:
+        rates = table.rates.get(key)
+        if rates is None or rates.read_bytes_per_s is None:
+            return None
+        own += rates.read_bytes_per_s
+    return None if own > _ELSEWHERE * read else min(1.0, own / read)

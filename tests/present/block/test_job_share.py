@@ -1,0 +1,91 @@
+"""The job's share of a disk's bytes: as its cgroup counts them, else as its processes read, else unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.cgroup import Cgroup, CgroupIo, CgroupTable, cgroup_rates
+from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Rated, Reading, Status
+from iotop_ai.present.block.devices import panel_devices
+from iotop_ai.present.block.job_share import share_text
+from iotop_ai.present.block.table import block_rows
+from iotop_ai.present.screen.view import View
+from tests.present.make import MIB, Disk, Machine, Proc, disk, frame, snapshots
+
+UTC = View(utc_offset_s=0)
+KEY = ProcessKey(7, 7)
+PATH = "/slurm/job_1"
+
+
+def machine(second: int, *, written: int = 0, own: int = 30) -> Machine:
+    """sda reads 20 MB/s in even seconds and 60 in odd ones."""
+    read = 60 if second % 2 else 20
+    sda = disk("sda", mounts=[("/data", "ext4")])._replace(minor=1)
+    rest = disk("sdb")._replace(minor=2)
+    writes = {"writes": written, "write_bytes": written * MIB, "write_await": 1.0}
+    drive = Disk(sda, reads=read, read_bytes=read * MIB, read_await=1.0, **writes)
+    return Machine((drive, Disk(rest)), (Proc(7, "train.py", read=own * MIB),))
+
+
+def with_job(shown: Frame) -> Frame:
+    job = Job(KEY, "train.py", "alice", 1000, (Rank(KEY),))
+    place = JobPlace(mounts=(JobMount("/data", "ext4", "/dev/sda", "8:1"),))
+    return shown._replace(
+        snapshot=shown.snapshot._replace(jobs=Reading(JobTable({KEY: job}, places={KEY: place}), Status.OK))
+    )
+
+
+def with_cgroup(shown: Frame, read: int | None, *, listed: str = "8:1") -> Frame:
+    """Its cgroup read every 2 s; the newest reading is one second old."""
+
+    def table(total: int | None) -> CgroupTable:
+        return CgroupTable({PATH: Cgroup({listed: CgroupIo(total, 0, 1, 1)})}, {KEY: PATH})
+
+    rates = cgroup_rates(table(None if read is None else 0), table(None if read is None else 2 * read * MIB), 2.0)
+    new, old = Rated(rates, 1, 2.0, renewed=True), Rated(rates, 1, 2.0)
+    history = [sample._replace(cgroups=old) for sample in shown.history]
+    history[-2] = history[-2]._replace(cgroups=new)
+    snapshot = shown.snapshot._replace(cgroups=Reading(table(read), Status.OK))
+    return shown._replace(snapshot=snapshot, sample=history[-1], history=tuple(history))
+
+
+def share(shown: Frame, name: str = "sda") -> str:
+    return share_text(shown, UTC, next(d for d in panel_devices(shown, UTC) if d.name == name))
+
+
+BUSY = with_job(frame(snapshots(machine, 9)))
+
+
+@pytest.mark.parametrize(("read", "text"), [(0, "0"), (10, "25"), (40, "100"), (44, "100")])
+def test_the_cgroup_is_compared_with_the_disk_over_the_time_of_its_own_reading(read: int, text: str) -> None:
+    assert share(with_cgroup(BUSY, read)) == text
+
+
+def test_a_device_that_the_cgroup_never_used_has_no_byte_of_it() -> None:
+    assert share(with_cgroup(BUSY, 40, listed="8:9")) == "0"
+
+
+def test_without_a_cgroup_it_is_what_the_processes_read() -> None:
+    calm = with_job(frame(snapshots(lambda i: machine(1, own=15), 9)))
+    assert share(calm) == "25"
+    assert share(with_cgroup(calm, None)) == "25"
+
+
+def test_it_is_unknown_where_the_disk_writes_or_the_job_reads_elsewhere() -> None:
+    assert share(with_job(frame(snapshots(lambda i: machine(1, written=20), 9)))) == "?"
+    assert share(with_job(frame(snapshots(lambda i: machine(1, own=90), 9)))) == "?"
+    hidden = with_job(frame(snapshots(lambda i: machine(1)._replace(procs=()), 9)))
+    assert share(hidden) == "?"
+
+
+def test_a_disk_without_bytes_has_no_shares() -> None:
+    assert share(BUSY, "sdb") == "-"
+
+
+def test_the_column_needs_a_job_and_160_columns() -> None:
+    assert " job% " in block_rows(BUSY, UTC, 160, 4)[0].text
+    assert " job% " not in block_rows(frame(snapshots(machine, 9)), UTC, 160, 4)[0].text
+    assert "job%" not in block_rows(BUSY, UTC, 80, 4)[0].text
