@@ -9,16 +9,7 @@ import sys
 import pytest
 
 from iotop_ai.cli.prompt import Progress
-from iotop_ai.collectors.io.clock import Clock
-
-
-class Steps(Clock):
-    """A clock that is set by hand."""
-
-    now_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
+from tests.clocks import SetClock
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -37,7 +28,7 @@ def shown(fd: int) -> bytes:
 
 
 def test_a_short_step_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, other = Steps(), terminal(monkeypatch)
+    clock, other = SetClock(), terminal(monkeypatch)
     with Progress(clock, after_s=1.0) as tell:
         clock.now_ns = 900_000_000
         tell("a")
@@ -53,6 +44,6 @@ def test_a_short_step_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_without_a_terminal_there_is_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(Steps()) as tell:
+    with Progress(SetClock()) as tell:
         tell("a", now=True)
     assert capsys.readouterr().err == ""

@@ -22,6 +22,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
 from iotop_ai.present.machine.caches import effect_text
 from tests.cli.program import TOP
+from tests.clocks import ShiftedClock
 from tests.rigs.nobody import as_nobody, why_not_nobody
 
 MIB = 1 << 20
@@ -29,20 +30,11 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 needs_nobody = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
 
 
-class Later(Clock):
-    """A clock that is ahead by as much as the test says."""
-
-    ahead_s = 0.0
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + int(self.ahead_s * 1e9)
-
-
 class Machine:
     """A made tree with /proc/meminfo and the switches as plain files."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.root, self.clock = folder, Root(str(folder / "root")), Later()
+        self.folder, self.root, self.clock = folder, Root(str(folder / "root")), ShiftedClock()
         self.audit = Audit(self.clock, folder / "state")
         for name, text in (
             (
@@ -114,14 +106,14 @@ def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> N
     assert effect_text(first.effect).startswith("caches dropped (level 3): Cached 700 KB -> 700 KB, SReclaimable")
 
     (tmp_path / "root/proc/sys/vm/drop_caches").write_text("")
-    machine.clock.ahead_s = 20.0
+    machine.clock.ahead_ns = 20 * 10**9
     again = machine.drop()
     assert not again.outcome.done
     assert "the last drop was 20 s ago" in again.outcome.text
     assert machine.written == ""
     assert 39 < wait_s(machine.root, machine.clock, tmp_path / "state") < 41
 
-    machine.clock.ahead_s = LEAST_S + 1
+    machine.clock.ahead_ns = int((LEAST_S + 1) * 1e9)
     assert machine.drop().outcome.done
     assert machine.written == "1"
 

@@ -17,19 +17,10 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.model.block.counters import BlockInfo, Mount
 from iotop_ai.model.block.tree import folded
+from tests.clocks import SetClock
 from tests.machines import machine, names
 
 SECOND = 10**9
-
-
-class StepClock(Clock):
-    """A clock that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now_ns = 1000 * SECOND
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
 
 
 class Watched:
@@ -37,7 +28,7 @@ class Watched:
 
     def __init__(self, root: Root) -> None:
         self.root = root
-        self.clock = StepClock()
+        self.clock = SetClock(1000 * SECOND)
         self.block = BlockCollector(root, self.clock)
         self.mounts = MountsCollector(root, self.clock)
         temperatures = Temperatures(root, start=lambda work: work())

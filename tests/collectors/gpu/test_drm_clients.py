@@ -15,6 +15,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons, words
 from iotop_ai.model.gpu.state import GpuProcess, GpuState, gpu_rates
 from iotop_ai.model.reading import Reading
+from tests.clocks import SetClock
 from tests.machines import build, parse
 
 S = 1_000_000_000
@@ -50,15 +51,6 @@ drm-pdev: 0000:03:00.0
 drm-resident-vram0: 6 MiB
 drm-cycles-ccs: 1000
 drm-total-cycles-ccs: 9000"""
-
-
-class At(Clock):
-    """A clock that stands until it is set."""
-
-    now = S
-
-    def monotonic_ns(self) -> int:
-        return self.now
 
 
 def test_each_drivers_fdinfo_is_parsed() -> None:
@@ -97,7 +89,7 @@ def amd(gfx: int, number: int = 12, device: str = SLOT, vram: int = 1024) -> str
 
 
 def test_a_shared_device_counts_once(tmp_path: Path) -> None:
-    clock = At()
+    clock = SetClock(S)
     clients = DrmClients(Root(str(tmp_path)), clock)
     client(tmp_path, 50, amd(40 * S))
     client(tmp_path, 51, amd(40 * S))  # a worker that inherited it
@@ -106,17 +98,17 @@ def test_a_shared_device_counts_once(tmp_path: Path) -> None:
     # Earlier work is not counted as done now.
     assert first.busy_ns == {"graphics_ns": 0}
     assert first.processes == (GpuProcess(50, 1 << 20, "graphics", None),)
-    clock.now += S
+    clock.now_ns += S
     for pid in (50, 51):
         client(tmp_path, pid, amd(40 * S + S // 4))
     second = clients.read()[SLOT]
     assert second.busy_ns == {"graphics_ns": S // 4}
     assert second.processes == (GpuProcess(50, 1 << 20, "graphics", 25),)
-    clock.now += S
+    clock.now_ns += S
     for pid in (50, 51):
         client(tmp_path, pid, amd(40 * S))  # a driver may step back; the larger value holds
     assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4}
-    clock.now += S
+    clock.now_ns += S
     client(tmp_path, 50, amd(90 * S, number=13))
     client(tmp_path, 51, amd(40 * S + S // 2))
     # A new client worked at most since the last sweep.
@@ -124,12 +116,12 @@ def test_a_shared_device_counts_once(tmp_path: Path) -> None:
 
 
 def test_cycles_are_a_share_of_all_cycles_and_engines_of_a_kind_share(tmp_path: Path) -> None:
-    clock = At()
+    clock = SetClock(S)
     clients = DrmClients(Root(str(tmp_path)), clock)
     base = "drm-pdev: 0000:03:00.0\ndrm-client-id: 3\n"
     client(tmp_path, 60, base + "drm-cycles-ccs: 1000\ndrm-total-cycles-ccs: 9000\ndrm-engine-capacity-ccs: 2")
     clients.read()
-    clock.now += 2 * S
+    clock.now_ns += 2 * S
     client(tmp_path, 60, base + "drm-cycles-ccs: 2000\ndrm-total-cycles-ccs: 11000\ndrm-engine-capacity-ccs: 2")
     assert clients.read()["0000:03:00.0"].busy_ns == {"compute_ns": S // 2}
 
@@ -142,11 +134,11 @@ def xe(number: int, busy: int, cycles: int) -> str:
 
 
 def test_a_new_client_worked_a_share_of_the_cycles_since_the_last_sweep(tmp_path: Path) -> None:
-    clock, hz, day = At(), 19_200_000, 86_400
+    clock, hz, day = SetClock(S), 19_200_000, 86_400
     clients = DrmClients(Root(str(tmp_path)), clock)
 
     def sweep(second: int, text: str) -> tuple[int, int | None]:
-        clock.now = second * S
+        clock.now_ns = second * S
         client(tmp_path, 61, text)  # which the second and the seventh sweep look for
         use = clients.read()[SLOT]
         return use.busy_ns["compute_ns"], use.processes[0].sm_percent
@@ -157,7 +149,7 @@ def test_a_new_client_worked_a_share_of_the_cycles_since_the_last_sweep(tmp_path
     assert sweep(3, xe(2, hz * 4 // 5, (day + 3) * hz)) == (S * 4 // 5, 80)
     (tmp_path / "proc/61/fd/4").unlink()
     for second in range(4, 7):
-        clock.now = second * S
+        clock.now_ns = second * S
         clients.read()
     assert sweep(7, xe(3, hz // 4, (day + 7) * hz)) == (S * 4 // 5 + S // 4, 25)
     assert sweep(8, xe(3, hz // 4 + hz // 2, (day + 8) * hz)) == (S * 4 // 5 + S // 4 + S // 2, 50)
@@ -173,7 +165,7 @@ def test_a_client_of_the_compute_engines_computes(tmp_path: Path, graphics: int,
     engines = f"drm-engine-render: {graphics} ns\ndrm-engine-compute: {computing} ns"
     client(tmp_path, 60, f"{base}drm-client-id: 3\n{engines}")
     client(tmp_path, 60, f"{base}drm-client-id: 4\ndrm-engine-render: 0 ns", fd=5)
-    assert [one.kind for one in DrmClients(Root(str(tmp_path)), At()).read()[SLOT].processes] == [kind]
+    assert [one.kind for one in DrmClients(Root(str(tmp_path)), SetClock(S)).read()[SLOT].processes] == [kind]
 
 
 def test_rocms_processes_and_their_memory(tmp_path: Path) -> None:

@@ -17,17 +17,8 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
+from tests.clocks import ShiftedClock
 from tests.machines import build, parse
-
-
-class Shifted(Clock):
-    """The machine's clock, put forward by the test."""
-
-    def __init__(self) -> None:
-        self.ahead_s = 0.0
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + int(self.ahead_s * 1e9)
 
 
 class Card(Nvml):
@@ -77,14 +68,14 @@ def test_each_tick_finds_a_new_sweep_that_is_fresh() -> None:
 
 
 def test_the_first_reading_is_pending_and_a_hang_shows_its_age() -> None:
-    clock = Shifted()
+    clock = ShiftedClock()
     card = Card(clock)
     card.release.clear()
     collector = GpuCollector(clock, card, every_s=0.05)
     first = take_reading(collector, clock)
     assert (first.status, first.reason) == (Status.PENDING, "NVML has not answered yet")
     time.sleep(0.05)
-    clock.ahead_s = OPENING_S + 1
+    clock.skip(OPENING_S + 1)
     hung = take_reading(collector, clock)
     assert hung.status is Status.FAILED
     assert hung.reason.startswith("NVML has not answered for 61 s")
@@ -93,7 +84,7 @@ def test_the_first_reading_is_pending_and_a_hang_shows_its_age() -> None:
     assert take_reading(collector, clock).status is Status.OK
     card.release.clear()
     time.sleep(0.2)
-    clock.ahead_s += HUNG_S + 1
+    clock.skip(HUNG_S + 1)
     assert take_reading(collector, clock).status is Status.FAILED
     card.release.set()
     collector.close()

@@ -22,6 +22,7 @@ from iotop_ai.collectors.job import sockets
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, TcpSocket, Traffic, numeric_peer
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
+from tests.clocks import ShiftedClock
 
 S = 1_000_000_000
 READER = """\
@@ -78,16 +79,6 @@ class Reader:
         self.process.stdin.close()
         self.process.wait(10)
         self.process.stdout.close()
-
-
-class Shifted(Clock):
-    """A clock that can be set forward."""
-
-    def __init__(self) -> None:
-        self.shift_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns() + self.shift_ns
 
 
 @pytest.fixture
@@ -394,7 +385,7 @@ def test_a_captured_tree_has_no_sockets(tmp_path: Path, reader: Reader) -> None:
 
 
 def test_a_failure_is_raised_once_and_tried_again_after_a_minute(reader: Reader) -> None:
-    clock = Shifted()
+    clock = ShiftedClock()
     with closing(SocketDiag(Root(), clock)) as diag, listening() as server, reader.connect(server):
         assert diag.dump()
         link = diag._socket
@@ -404,7 +395,7 @@ def test_a_failure_is_raised_once_and_tried_again_after_a_minute(reader: Reader)
             diag.dump()
         assert diag.dump() == {}
         assert diag.unavailable is not None
-        clock.shift_ns = sockets.RETRY_NS
+        clock.ahead_ns = sockets.RETRY_NS
         assert reader.inodes() <= diag.dump().keys()
         assert diag.unavailable is None
 

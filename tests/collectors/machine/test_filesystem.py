@@ -18,19 +18,10 @@ from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Reading, Status
+from tests.clocks import SetClock
 from tests.machines import machine
 
 SECOND = 10**9
-
-
-class StepClock(Clock):
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now_ns = 1000 * SECOND
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
 
 
 @dataclass
@@ -78,7 +69,7 @@ def test_the_fullness_of_this_machine_equals_statvfs() -> None:
 
 def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
     """One mount hangs: it is failed with its age, queried once, and answers when the server is back."""
-    server, clock = Server(), StepClock()
+    server, clock = Server(), SetClock(1000 * SECOND)
     mounts = Mounts((Mount("/", "ext4", "/dev/sda1", device="8:1"), Mount("/home", "nfs4", "nas:/x", device="0:40")))
 
     def statvfs(path: str) -> os.statvfs_result:
@@ -105,7 +96,7 @@ def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
 
 
 def test_a_mount_is_queried_every_ten_seconds() -> None:
-    server, clock = Server(), StepClock()
+    server, clock = Server(), SetClock(1000 * SECOND)
     server.up.set()
     collector = FilesystemCollector(Root(), clock, Mounts((Mount("/a", "ext4", "/dev/sda1", device="8:1"),)), server)
     for _ in range(25):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.state.acknowledged import MOST, Acknowledged, parse_acknowledged
 from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.sources.live.state_files import LOOK_NS
+from tests.clocks import ShiftedClock
 
 
 def test_entries_are_added_read_and_removed(tmp_path: Path) -> None:
@@ -95,25 +95,16 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert kept.changes() == []
 
 
-class Later(Clock):
-    """The machine's clock, ahead by ``later_ns``."""
-
-    later_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + self.later_ns
-
-
 def test_acknowledgements_become_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     kept = Acknowledged(tmp_path / "iotop-ai")
     kept.add("failing_disk:S1", "critical reallocated=3", 100)
-    clock = Later()
+    clock = ShiftedClock()
     source = LiveSource(Settings(smart=False), clock=clock)
     try:
         first, second = source.snapshot(), source.snapshot()
         kept.remove("failing_disk:S1")
-        clock.later_ns = LOOK_NS
+        clock.ahead_ns = LOOK_NS
         third = source.snapshot()
     finally:
         source.close()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.screen.key_row import mode_spans
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
 from iotop_ai.present.verdict.banner import banner_rows
 from iotop_ai.tui.threads.staleness import StalenessWatch
+from tests.clocks import SetClock
 from tests.diagnosis.build import JOB_STARVED, play
 
 FRAME = play((JOB_STARVED, 15))[-1]
@@ -63,26 +63,17 @@ def test_a_remote_source_is_named() -> None:
     assert "the remote end sends nothing" in text(old[1])
 
 
-class Steps(Clock):
-    """A clock that stands where it is set."""
-
-    at_s = 0.0
-
-    def monotonic_ns(self) -> int:
-        return int(self.at_s * 1e9)
-
-
-def looked(silence: StalenessWatch, clock: Steps, until_s: float, interval_s: float = 1.0) -> int | None:
+def looked(silence: StalenessWatch, clock: SetClock, until_s: float, interval_s: float = 1.0) -> int | None:
     """The result of the check at this time, after one in each earlier second."""
     found = None
-    while clock.at_s < until_s:
-        clock.at_s += 1.0
+    while clock.now_ns < until_s * 1e9:
+        clock.skip(1)
         found = silence.check(interval_s)
     return found
 
 
 def test_three_intervals_are_silence_and_a_reading_ends_it() -> None:
-    clock = Steps()
+    clock = SetClock()
     silence = StalenessWatch(clock)
     assert looked(silence, clock, 3) is None
     assert looked(silence, clock, 4) == 4
@@ -93,16 +84,16 @@ def test_three_intervals_are_silence_and_a_reading_ends_it() -> None:
 
 
 def test_a_long_interval_is_not_silence() -> None:
-    clock = Steps()
+    clock = SetClock()
     silence = StalenessWatch(clock)
     assert looked(silence, clock, 180, interval_s=60.0) is None
     assert looked(silence, clock, 181, interval_s=60.0) == 181
 
 
 def test_a_screen_that_was_stopped_itself_claims_nothing() -> None:
-    clock = Steps()
+    clock = SetClock()
     silence = StalenessWatch(clock)
     assert looked(silence, clock, 2) is None
-    clock.at_s += 600
+    clock.skip(600)
     assert silence.check(1.0) is None
-    assert looked(silence, clock, clock.at_s + 4) == 4
+    assert looked(silence, clock, clock.now_ns / 1e9 + 4) == 4

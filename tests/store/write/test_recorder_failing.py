@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import NOT_RECORDED, Event
 from iotop_ai.pipeline import frames
@@ -21,6 +20,7 @@ from iotop_ai.store.write.frame_queue import MOST_EVENTS, QUEUE, FrameQueue
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.retries import LONGEST_S, PAUSES_S, Retries
 from iotop_ai.store.write.sink import FileSink
+from tests.clocks import ShiftedClock
 from tests.rigs.slowdisk import FailingFolder, why_no_fuse_disk
 from tests.store.scenario import session
 
@@ -31,18 +31,6 @@ def rig(tmp_path: Path) -> Iterator[FailingFolder]:
         pytest.skip(why)
     with FailingFolder(tmp_path) as rig:
         yield rig
-
-
-class Skips(Clock):
-    """The machine's clock, which a test moves over the pauses."""
-
-    skipped_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + self.skipped_ns
-
-    def skip(self, seconds: float) -> None:
-        self.skipped_ns += int(seconds * 1e9)
 
 
 def eventually(true: Callable[[], object]) -> None:
@@ -73,7 +61,7 @@ def own(path: Path) -> list[int]:
 
 def test_a_temporary_error_leaves_a_gap_with_its_reason(rig: FailingFolder) -> None:
     live = list(frames(session(3, 40)))
-    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
     put(recorder, live[:10])
     rig.set("eio")
@@ -101,7 +89,7 @@ def test_a_temporary_error_leaves_a_gap_with_its_reason(rig: FailingFolder) -> N
 
 def test_after_a_permanent_error_a_new_file_continues(rig: FailingFolder) -> None:
     live = list(frames(session(4, 60)))
-    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
     put(recorder, live[:20])
     rig.set("eio", path.name)
@@ -127,7 +115,7 @@ def test_after_a_permanent_error_a_new_file_continues(rig: FailingFolder) -> Non
 
 def test_without_a_new_file_it_is_tried_again(rig: FailingFolder) -> None:
     live = list(frames(session(5, 40)))
-    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
     put(recorder, live[:5])
     rig.set("eio")
@@ -144,7 +132,7 @@ def test_without_a_new_file_it_is_tried_again(rig: FailingFolder) -> None:
 
 def test_after_a_failed_fsync_a_new_file_begins(rig: FailingFolder) -> None:
     live = list(frames(session(6, 20)))
-    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
     put(recorder, live[:5])
     rig.set("sync", path.name)
@@ -159,7 +147,7 @@ def test_after_a_failed_fsync_a_new_file_begins(rig: FailingFolder) -> None:
 @pytest.mark.xdist_group("a hung filesystem")
 def test_a_hung_disk_is_reported_and_its_events_are_capped(rig: FailingFolder) -> None:
     live = list(frames(session(7, 12)))
-    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
     put(recorder, live[:2])
     rig.set("hang")

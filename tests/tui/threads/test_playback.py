@@ -24,6 +24,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.sink import FileSink
 from iotop_ai.tui.messages import SourceEnded
 from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackState, PlaybackThread, TimelineUpdate
+from tests.clocks import SetClock
 from tests.store.scenario import clock_set_back, lived
 from tests.tui.recorded import record, recorder_of, stalling, written
 
@@ -261,15 +262,6 @@ def test_it_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Fram
     assert order == sorted(order)
 
 
-class HandClock(Clock):
-    """A clock that the test moves."""
-
-    now_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
-
-
 def test_a_key_at_the_very_end_is_kept(tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     live = lived(11, 4)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
@@ -295,7 +287,7 @@ def test_a_key_at_the_very_end_is_kept(tmp_path: Path, box: Box, monkeypatch: py
 
 def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float = 1.0) -> list[int]:
     """The second of the recording that is shown at each second of playing."""
-    cursor, clock = FrameCursor([FileRecording(path)]), HandClock()
+    cursor, clock = FrameCursor([FileRecording(path)]), SetClock()
     frame: Frame | None = cursor.seek(0)
     while frame is not None and frame.snapshot.seq < begin:
         frame = cursor.forward()

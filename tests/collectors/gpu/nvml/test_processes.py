@@ -6,18 +6,9 @@ from types import SimpleNamespace
 
 from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls
 from iotop_ai.collectors.gpu.nvml.processes import FRESH_NS, GpuProcessReader
-from iotop_ai.collectors.io.clock import Clock
+from tests.clocks import SetClock
 
 GPU = "GPU-1"
-
-
-class Still(Clock):
-    """A clock that the test puts forward."""
-
-    now_ns = 1
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
 
 
 class Api:
@@ -36,7 +27,7 @@ class Api:
 
 
 def test_ended_processes_are_forgotten() -> None:
-    clock = Still()
+    clock = SetClock(1)
     calls = NvmlCalls(clock)
     api = calls.api = Api()
     calls.handles[GPU] = 1
@@ -51,7 +42,7 @@ def test_ended_processes_are_forgotten() -> None:
 
 
 def test_the_buffered_samples_of_the_first_call_are_not_shares_of_now() -> None:
-    calls = NvmlCalls(Still())
+    calls = NvmlCalls(SetClock(1))
     api = calls.api = Api()
     api.pid = 7
     calls.handles[GPU] = 1

@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.kernel_log.collector import KernelLogCollector
 from iotop_ai.collectors.machine.kernel_log.event import LogEvent
+from tests.clocks import SetClock
 from tests.collectors.machine.kernel_log.test_collector import Log
-
-
-class SetClock(Clock):
-    """A clock that a test sets."""
-
-    seconds = 0
-
-    def monotonic_ns(self) -> int:
-        return self.seconds * 1_000_000_000
 
 
 @pytest.fixture
@@ -116,7 +107,7 @@ def test_a_known_cause_is_given_up_when_the_errors_end(tmp_path: Path) -> None:
     plain = medium._replace(what="I/O")
     found = []
     for seconds, one in ((0, medium), (500, plain), (1000, plain), (1700, plain)):
-        now.seconds = seconds
+        now.now_ns = seconds * 10**9
         collector._take([one], 0)
         found.append(collector._errors["sda"].what)
     assert found == ["critical medium", "critical medium", "critical medium", "I/O"]
