@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.spawn import own_environment, own_python, start
+from iotop_ai.collectors.io.spawn import start_own_child
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Status
 
@@ -57,16 +57,7 @@ class SmartProcess:
         if self._child is not None and self._child.poll() is not None:
             self.stop()
         if self._child is None:
-            import subprocess  # slow import; not needed at start-up
-
-            self._child = start(
-                own_python(HELPER),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=own_environment(),
-                start_new_session=True,
-            )
+            self._child = start_own_child(HELPER)
             self._rest = b""
         return self._child
 

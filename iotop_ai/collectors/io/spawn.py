@@ -70,6 +70,20 @@ def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     return start_user_command(argv, **options)
 
 
+def start_own_child(module: str) -> subprocess.Popen[bytes]:
+    """Start one of our modules in a session of its own, with pipes to its input and output. Raises OSError."""
+    import subprocess
+
+    return start(
+        own_python(module),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=own_environment(),
+        start_new_session=True,
+    )
+
+
 def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a program by its absolute path to its end, as ``subprocess.run`` does. Raises OSError, TimeoutExpired."""
     import subprocess

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.spawn import own_environment, own_python, start
+from iotop_ai.collectors.io.spawn import start_own_child
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.dataset import Dataset, Decoding
@@ -71,14 +71,7 @@ class StorageCheck:
 
     def __init__(self, request: Request, clock: Clock) -> None:
         self._clock = clock
-        self._child = start(
-            own_python(CHILD),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=own_environment(),
-            start_new_session=True,
-        )
+        self._child = start_own_child(CHILD)
         assert self._child.stdin is not None
         with suppress(BrokenPipeError):  # a child that ended at once has no news
             self._child.stdin.write(json.dumps(request._asdict()).encode() + b"\n")

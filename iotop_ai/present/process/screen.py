@@ -20,6 +20,7 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, stack_sections
+from iotop_ai.present.text.scroll import most_scroll, scrolled
 from iotop_ai.present.text.units import UNKNOWN, clock, duration, plural, size
 from iotop_ai.present.verdict.banner import verdict_row
 
@@ -79,21 +80,14 @@ def next_process(frame: Frame, view: View, key: ProcessKey, step: int) -> Proces
 def process_screen_rows(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
     """Exactly ``height`` lines of ``width`` columns."""
     top, body, room = _parts(frame, view, page, width, height - 1)
-    scrolls = len(body) > room > 1
-    room -= scrolls
-    first = max(0, min(page.scroll, len(body) - room))
-    rows = body[first : first + room]
-    if scrolls:
-        below = len(body) - first - room
-        note = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
-        rows.append(row(width, [], [Span(note, "dim")]))
+    rows = scrolled(body, room, page.scroll, width)
     return above_rows([*top, *rows], words_above(KEYS, view), view, width, height)
 
 
 def most_process_scroll(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> int:
     """The largest scroll that still fills the screen."""
     _, body, room = _parts(frame, view, page, width, height - 1)
-    return len(body) - room + 1 if len(body) > room > 1 else max(0, len(body) - room)
+    return most_scroll(len(body), room)
 
 
 def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> tuple[list[Line], list[Line], int]:

@@ -14,6 +14,7 @@ from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.key_row import above_rows, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections
+from iotop_ai.present.text.scroll import most_scroll, scrolled
 from iotop_ai.present.text.state_bar import run_spans, runs_between
 from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
@@ -45,23 +46,14 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
     """Exactly ``height`` lines: the banner, the body from ``scroll`` on, the keys."""
     top = banner_rows(frame, view, width, _top(width, height))
     body = body_rows(frame, view, width, spread=height >= TALL)
-    room = max(0, height - len(top) - 1)
-    below_all = len(body) > room > 1
-    room -= below_all
-    first = max(0, min(scroll, len(body) - room))
-    rows = body[first : first + room]
-    if below_all:
-        below = len(body) - first - room
-        note = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
-        rows.append(row(width, [], [Span(note, "dim")]))
+    rows = scrolled(body, max(0, height - len(top) - 1), scroll, width)
     return above_rows([*top, *rows], words_above(KEYS, view), view, width, height)
 
 
-def most_scroll(frame: Frame, view: View, width: int, height: int) -> int:
+def most_reasoning_scroll(frame: Frame, view: View, width: int, height: int) -> int:
     """The largest scroll that still fills the screen."""
     room = max(0, height - _top(width, height) - 1)
-    rows = len(body_rows(frame, view, width, spread=height >= TALL))
-    return rows - room + (room > 1) if rows > room else 0
+    return most_scroll(len(body_rows(frame, view, width, spread=height >= TALL)), room)
 
 
 def _top(width: int, height: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from iotop_ai.tui.screens.base import LiveScreen
@@ -9,6 +10,9 @@ from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.widgets.lines import Wheeled
+
+PAGE_OVERLAP = 2
 
 
 class DetailScreen(LiveScreen):
@@ -40,3 +44,20 @@ class DetailScreen(LiveScreen):
     def action_help(self) -> None:
         """Open the help page."""
         self.app.push_screen(HelpScreen(self.main.frame, self.main.view, self._theme_styles, self.screen_name))
+
+
+class ScrolledScreen(DetailScreen):
+    """A DetailScreen whose rows scroll."""
+
+    @abstractmethod
+    def action_move(self, rows: int) -> None:
+        """Scroll by rows, at most to the last page, and draw."""
+
+    def on_resize(self) -> None:
+        """Fit the rows to the new size."""
+        self.action_move(0)
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """Scroll."""
+        event.stop()
+        self.action_move(event.step)

@@ -10,22 +10,20 @@ from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.bindings import PROCESS_KEYS
 from iotop_ai.tui.dialogs.base import Backdrop
-from iotop_ai.tui.screens.detail import DetailScreen
+from iotop_ai.tui.screens.detail import PAGE_OVERLAP, ScrolledScreen
 from iotop_ai.tui.screens.main.machine_actions import MachineActions
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.process_detail import CodeRead, DetailRead, DetailThreads
-from iotop_ai.tui.widgets.lines import Wheeled
 
-PAGE_OVERLAP = 2
 EVERY_NS = 1_000_000_000
 """Shortest time between two readings of the process."""
 WHOLE_NS = 10_000_000_000
 """Shortest time between two readings of what rarely changes."""
 
 
-class ProcessDetailScreen(DetailScreen):
+class ProcessDetailScreen(ScrolledScreen):
     """The screen of one process. key: the process that it shows."""
 
     BINDINGS = PROCESS_KEYS
@@ -99,15 +97,6 @@ class ProcessDetailScreen(DetailScreen):
         self._came_ns = self._clock.monotonic_ns()
         self.page = page._replace(detail=new, before=before)
         self.draw()
-
-    def on_resize(self) -> None:
-        """Fit the rows to the new size."""
-        self.action_move(0)
-
-    def on_wheeled(self, event: Wheeled) -> None:
-        """Scroll."""
-        event.stop()
-        self.action_move(event.step)
 
     def action_move(self, rows: int) -> None:
         """Scroll by rows, at most to the last page."""

@@ -6,22 +6,16 @@ from collections.abc import Callable
 
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.text.line import Line
-from iotop_ai.present.verdict.screen import most_scroll, reasoning_rows
+from iotop_ai.present.verdict.screen import most_reasoning_scroll, reasoning_rows
 from iotop_ai.tui.bindings import REASON_KEYS
-from iotop_ai.tui.screens.detail import DetailScreen
+from iotop_ai.tui.screens.detail import PAGE_OVERLAP, ScrolledScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.widgets.lines import Wheeled
-
-PAGE_OVERLAP = 2
-"""Rows of a page that stay visible after scrolling by a page."""
-_FIXED_ROWS = 5
-"""Rows that do not scroll in a small terminal: the banner and the keys."""
 
 
-class ReasoningScreen(DetailScreen):
+class ReasoningScreen(ScrolledScreen):
     """The reasoning, scrolled. scroll_rows: index of the first row shown."""
 
     BINDINGS = REASON_KEYS
@@ -39,18 +33,9 @@ class ReasoningScreen(DetailScreen):
         """The reasoning from the first shown row on."""
         return reasoning_rows(self.main.frame, self.main.view, width, height, self.scroll_rows)
 
-    def on_resize(self) -> None:
-        """Fit the rows to the new size."""
-        self.action_move(0)
-
-    def on_wheeled(self, event: Wheeled) -> None:
-        """Scroll."""
-        event.stop()
-        self.action_move(event.step)
-
     def action_move(self, rows: int) -> None:
         """Scroll by rows, at most to the last page."""
-        most = most_scroll(self.main.frame, self.main.view, *self.app.size)
+        most = most_reasoning_scroll(self.main.frame, self.main.view, *self.app.size)
         self.scroll_rows = max(0, min(most, self.scroll_rows + rows))
         self.draw()
 

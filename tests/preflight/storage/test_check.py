@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -60,12 +59,12 @@ def news_of(path: Path, phases: tuple[Phase, ...] = SHORT, engine: str = "own", 
 
 
 def test_a_child_that_ends_at_once_is_an_early_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ended(_command: list[str], **more: Any) -> subprocess.Popen[bytes]:
-        child = subprocess.Popen(["true"], **more)
+    def ended(_module: str) -> subprocess.Popen[bytes]:
+        child = subprocess.Popen(["true"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         return child
 
-    monkeypatch.setattr(parent, "start", ended)
+    monkeypatch.setattr(parent, "start_own_child", ended)
     assert news_of(tmp_path) == [End(error="the reading process ended early")]
 
 

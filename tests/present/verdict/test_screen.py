@@ -11,7 +11,7 @@ from iotop_ai.present.screen.key_row import words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import TOKENS
-from iotop_ai.present.verdict.screen import KEYS, body_rows, most_scroll, reasoning_rows
+from iotop_ai.present.verdict.screen import KEYS, body_rows, most_reasoning_scroll, reasoning_rows
 from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, play
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 from tests.diagnosis.verdict.test_acknowledge import ill
@@ -40,7 +40,7 @@ def text(frame: Frame, width: int = 80, height: int = 24, scroll: int = 0, view:
 @pytest.mark.parametrize("name", SCENES)
 def test_it_fills_any_size_exactly(name: str, size: tuple[int, int]) -> None:
     frame = last(SCENES[name])
-    for scroll in (0, 3, most_scroll(frame, UTC, *size), 999):
+    for scroll in (0, 3, most_reasoning_scroll(frame, UTC, *size), 999):
         lines = reasoning_rows(frame, UTC, *size, scroll)
         assert len(lines) == size[1]
         for line in lines:
@@ -95,7 +95,7 @@ def test_while_measuring_it_shows_the_rest() -> None:
 def test_scrolling_shows_every_row_and_its_position() -> None:
     frame = last(JOB_STARVED)
     body = [line.text.rstrip() for line in body_rows(frame, UTC, 80, spread=False)]
-    most = most_scroll(frame, UTC, 80, 24)
+    most = most_reasoning_scroll(frame, UTC, 80, 24)
     assert most > 0
     seen = set()
     for scroll in range(most + 1):
@@ -107,7 +107,7 @@ def test_scrolling_shows_every_row_and_its_position() -> None:
 
 
 def test_nothing_scrolls_when_all_fits() -> None:
-    assert most_scroll(last(JOB_HEALTHY), UTC, 160, 70) == 0
+    assert most_reasoning_scroll(last(JOB_HEALTHY), UTC, 160, 70) == 0
     assert "the end" not in text(last(JOB_HEALTHY), 160, 70)
 
 

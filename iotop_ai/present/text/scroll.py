@@ -1,0 +1,25 @@
+"""Rows that do not all fit: the shown ones, with a last row that says what is below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.present.text.line import Line, Span, row
+
+
+def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[Line]:
+    """The ``room`` rows from ``scroll`` on, or as many as there are; with more, the last one counts those below."""
+    counts = len(rows) > room > 1
+    room -= counts
+    first = max(0, min(scroll, len(rows) - room))
+    shown = list(rows[first : first + room])
+    if counts:
+        below = len(rows) - first - room
+        note = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
+        shown.append(row(width, [], [Span(note, "dim")]))
+    return shown
+
+
+def most_scroll(rows: int, room: int) -> int:
+    """The largest ``scroll`` that still fills the room."""
+    return rows - room + (room > 1) if rows > room else 0
