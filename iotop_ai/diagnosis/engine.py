@@ -93,7 +93,7 @@ def with_job_verdict(frame: Frame, pid: int, cache: FoldCache | None = None) -> 
     return frame if verdict is frame.verdict else frame._replace(verdict=verdict)
 
 
-def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS, cache: FoldCache | None = None) -> Verdict:
+def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Verdict:
     """The Frame's verdict with the job of process ``pid`` in the lead.
 
     The Frame's own verdict where no job has such a process or that job leads already.
@@ -102,7 +102,7 @@ def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS, cache: F
     job = job_with(frame.snapshot, pid)
     if job is None or job.key.pid == verdict.job_pid:
         return verdict
-    facts = gather(frame.snapshot, frame.history, limits, carry, cache)
+    facts = gather(frame.snapshot, frame.history, LIMITS, carry, cache)
     lead = next(one for one in facts.jobs if one.job is job)
     since = Since(verdict.state.value, verdict.primary.since_ns)
     on = open_findings((one.finding for one in carry.held.values()), carry.acked, frame.snapshot)

@@ -20,6 +20,8 @@ from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
 
 KEEP = 256
+MOST_STEPS = 40
+"""From the begin of a recording to its first verdict."""
 """Frames kept beside the current one; they share unchanged records."""
 
 
@@ -262,12 +264,12 @@ class FrameCursor:
             self._at += 1
         return after
 
-    def first_verdict(self, most: int = 40) -> Frame:
-        """Step on from here to the first Frame whose verdict names something; ``most`` steps at most.
+    def first_verdict(self) -> Frame:
+        """Step on from here to the first Frame whose verdict names something, ``MOST_STEPS`` at most.
 
         A recording begins with unknown rates and a verdict that still measures.
         """
-        frame = self._frames[self._at]
+        frame, most = self._frames[self._at], MOST_STEPS
         while most and (frame.verdict.measuring or frame.verdict.primary.class_id == "unknown"):
             after = self.forward()
             if after is None or after.sample.gap:

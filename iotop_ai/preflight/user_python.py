@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.trust import invoking_user
@@ -13,7 +12,7 @@ from iotop_ai.model.errors import UsageError
 _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
-def user_python(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+def user_python(given: str | None) -> str:
     """The absolute path: as given, of the active environment, else the system's; "" without one.
 
     Raises UsageError for a given one that is not a program. Under sudo an environment of the calling user is ignored.
@@ -23,9 +22,9 @@ def user_python(given: str | None, environ: Mapping[str, str] = os.environ) -> s
         if not (os.path.isfile(path) and os.access(path, os.X_OK)):
             raise UsageError(f"--python {clean(given)} is not a program")
         return path
-    if invoking_user(environ) is None:
+    if invoking_user(os.environ) is None:
         for name in _ENVIRONMENTS:
-            path = os.path.join(environ.get(name, ""), "bin/python")
+            path = os.path.join(os.environ.get(name, ""), "bin/python")
             if path.startswith("/") and os.access(path, os.X_OK):
                 return path
     return find_user_program("python3")

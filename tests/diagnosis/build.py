@@ -25,7 +25,6 @@ from iotop_ai.model.machine.network import LinkRates
 from iotop_ai.model.machine.pressure import PressureRates, PressureTotals
 from iotop_ai.model.process.blocked import Wait
 from iotop_ai.model.process.records import (
-    UNKNOWN_PROCESS_RATES,
     ProcessInfo,
     ProcessKey,
     ProcessRates,
@@ -446,7 +445,6 @@ BUSY = Machine(
     cpu=0.2,
 )  # fmt: skip
 IDLE = Machine()
-UNKNOWN_TASK = UNKNOWN_PROCESS_RATES
 
 
 TRAINER_OLD = Task(50, "python", 1, cpu=0.06, start=-100_000)

@@ -66,10 +66,10 @@ def try_to_send(delivery: Delivery, alert: Alert, stop: threading.Event) -> None
 class Outbox:
     """Delivers on a thread of its own. say: prints a line."""
 
-    def __init__(self, deliveries: Sequence[Delivery], say: Callable[[str], None], clock: Clock | None = None) -> None:
+    def __init__(self, deliveries: Sequence[Delivery], say: Callable[[str], None]) -> None:
         self._deliveries = tuple(deliveries)
         self._say = say
-        self._clock = clock or Clock()
+        self._clock = Clock()
         self._sent = {one.name: _LastHour() for one in deliveries}
         self._tried = {one.name: _LastHour() for one in deliveries}
         self._queue: queue.Queue[Alert | None] = queue.Queue(WAITING)

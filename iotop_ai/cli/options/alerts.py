@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
@@ -33,9 +33,9 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
     )
 
 
-def alerts_path(environ: Mapping[str, str] = os.environ) -> str:
+def alerts_path() -> str:
     """Where the file is or would be: beside the settings file."""
-    return os.path.join(os.path.dirname(settings_file(environ)), FILE)
+    return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 
 def _to_stderr(text: str) -> None:

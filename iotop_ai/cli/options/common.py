@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from iotop_ai.cli.config.settings import settings_now
@@ -176,9 +176,9 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     screen.add_argument("--config", metavar="FILE", help="the settings file (iotop-ai config path prints the default)")
 
 
-def settings_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
+def settings_of(args: argparse.Namespace) -> Settings:
     """The Settings of flags, environment and file; ``devices`` are as typed, for ``resolve_devices``."""
-    found = settings_now(flags_of(args), environ, getattr(args, "config", None))
+    found = settings_now(flags_of(args), os.environ, getattr(args, "config", None))
     return found._replace(job=getattr(args, "job", 0))
 
 

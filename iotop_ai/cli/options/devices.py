@@ -21,7 +21,7 @@ _LISTED = 12
 _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 
 
-def resolve_devices(settings: Settings, root: Root | None = None, clock: Clock | None = None) -> Settings:
+def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
     """The Settings with ``devices`` as kernel names: those given and those that hold ``path``.
 
     Reads nothing when neither is given. Raises UsageError for a device or folder that does not exist, listing the
@@ -29,7 +29,7 @@ def resolve_devices(settings: Settings, root: Root | None = None, clock: Clock |
     """
     if not settings.devices and not settings.path:
         return settings
-    root, clock = root or root_from_options(settings.procfs, settings.sysfs), clock or Clock()
+    root, clock = root or root_from_options(settings.procfs, settings.sysfs), Clock()
     if settings.path and root.elsewhere:
         raise UsageError("--path works with this machine's mounts only; with --procfs or --sysfs use --device sda")
     block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)

@@ -33,7 +33,6 @@ _COMPAT = 1 << 32
 """Stack and program of a 32-bit process, whose calls have other numbers, lie below."""
 
 _CALLS = system_calls(os.uname().machine)
-_WRITES = frozenset(["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg", "sendfile"])
 _SAVES = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
 _SAVES |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"])
 _ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
@@ -102,18 +101,6 @@ def writes(root: Root, pid: int) -> bool:
         return False
     call = _CALLS.get(int(number))
     return call is not None and call.name in _SAVES
-
-
-def index_pipe(target: WaitTarget, trainer_inodes: frozenset[int]) -> bool:
-    """Whether a worker is idle: it waits to read a pipe or Unix socket that its trainer holds too, and for no network.
-
-    trainer_inodes: ``held_inodes`` of the trainer. The ends of a Unix socket have different inodes: one counts only
-    while the trainer holds the worker's end. Workers that share one queue wait in turn: one at the pipe, the others in
-    a futex.
-    """
-    if target.kind not in ("pipe", "unix") or target.call in _WRITES:
-        return False
-    return not trainer_inodes.isdisjoint(target.inodes)
 
 
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:

@@ -51,16 +51,16 @@ class JobSteps(NamedTuple):
         return self.seen_ratio - self.data_wait_ratio
 
 
-def job_steps(frame: Frame, job: Job, seconds: float = LIMITS.window_s) -> JobSteps | None:
-    """The steps of a job over the last ``seconds``; None where none of its processes reports any."""
+def job_steps(frame: Frame, job: Job) -> JobSteps | None:
+    """The steps of a job over the window of the verdict; None where none of its processes reports any."""
     table = frame.snapshot.steps.value
     members = None if not table else [key for key in table if key in job.members]
     if not members:
         return None
-    begin_ns = frame.snapshot.at_ns - int(seconds * 1e9)
+    begin_ns = frame.snapshot.at_ns - int(LIMITS.window_s * 1e9)
     ranks = [(key, _over(_parts(frame, key, begin_ns))) for key in members]
     ranks.sort(key=lambda one: (one[1].rank is None, one[1].rank or 0, one[0]))
-    seen = shares_over(frame.history, frame.snapshot.at_ns, job.key, seconds)
+    seen = shares_over(frame.history, frame.snapshot.at_ns, job.key)
     return JobSteps(tuple(ranks), None if seen is None else seen.data)
 
 

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.diagnosis.facts.time_window import window_shares
-from iotop_ai.diagnosis.facts.window import Periods, window
-from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.diagnosis.facts.window import window
+from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 
 
 def shares_over(
-    history: Sequence[Sample],
-    now_ns: int,
-    key: ProcessKey,
-    seconds: float = LIMITS.window_s,
-    limits: Thresholds = LIMITS,
-    known: Periods | None = None,
+    history: Sequence[Sample], now_ns: int, key: ProcessKey, seconds: float = LIMITS.window_s
 ) -> TimeShares | None:
-    """The shares of the last ``seconds``; None where the job's time was not counted in them.
-
-    known: the periods of this history, if the caller has them.
-    """
-    return window_shares(window(history, now_ns, seconds, ("jobs",), limits, known), key)
+    """The shares of the last ``seconds``; None where the job's time was not counted in them."""
+    return window_shares(window(history, now_ns, seconds, ("jobs",), LIMITS), key)

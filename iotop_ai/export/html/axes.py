@@ -68,11 +68,11 @@ def time_labels(axis: TimeAxis, y: float) -> list[Markup]:
     return out
 
 
-def value_grid(top: float, height: float, unit: str, at: float = 0.0) -> list[Markup]:
+def value_grid(top: float, height: float, unit: str) -> list[Markup]:
     """Lines at the bottom, the middle and the top, with their values."""
     out = []
     for share in (0.0, 0.5, 1.0):
-        y = at + height * (1 - share)
+        y = height * (1 - share)
         out.append(single("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
         value = top * share
         label = f"{value:.3g}" + (f" {unit}" if share == 1.0 and unit else "")

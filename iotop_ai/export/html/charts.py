@@ -70,8 +70,7 @@ def _x(axis: TimeAxis, curve: Curve, i: float) -> float:
 
 
 def line_chart(
-    axis: TimeAxis, lines: Sequence[Line], *, height: float = 110, top: float | None = None, labels: bool = True,
-    over: Sequence[Markup] = (),
+    axis: TimeAxis, lines: Sequence[Line], *, height: float = 110, top: float | None = None, over: Sequence[Markup] = ()
 ) -> Markup:  # fmt: skip
     """Curves on one time axis and one value axis. top: end of the value axis; None: a round value above the highest.
 
@@ -83,10 +82,10 @@ def line_chart(
     parts = value_grid(top, height, drawn[0].unit)
     for line in drawn:
         parts += _line_paths(axis, line, top, height)
-    parts += [*over, *(time_labels(axis, height + 16) if labels else [])]
+    parts += [*over, *time_labels(axis, height + 16)]
     entries = [(f"a-{line.hue}", line.name) for line in drawn]
     hover = _hover(axis, [(line.name, line.unit, line.curve, line.factor) for line in drawn])
-    chart = _svg(parts, height + (22 if labels else 6), ", ".join(line.name for line in drawn), **hover)
+    chart = _svg(parts, height + 22, ", ".join(line.name for line in drawn), **hover)
     return joined([key(entries), chart])
 
 

@@ -52,7 +52,7 @@ VARIABLES = (
 """What is shown and compared; nothing else of the environment leaves the process."""
 
 
-def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ, *, rights: bool = True) -> HostFacts:
+def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
     """The facts of the host as this process sees it.
 
     rights: also find the right to drop caches, which may run sudo without a prompt.
@@ -85,12 +85,12 @@ def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ, *, righ
         frequency_driver=next(iter(_each(root, frequency, "scaling_driver")), ""),
         energy_preferences=_each(root, frequency, "energy_performance_preference"),
         clock_source=root.text_or("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        terminal=read_terminal(environ),
-        variables={name: clean(variable_redacted(name, environ[name])) for name in VARIABLES if name in environ},
+        terminal=read_terminal(os.environ),
+        variables={name: clean(variable_redacted(name, os.environ[name])) for name in VARIABLES if name in os.environ},
         drop_caches=right.how,
         drop_caches_reason=right.reason,
         drop_caches_remedy=right.remedy,
-        jupyter=any(name in environ for name in JUPYTER),
+        jupyter=any(name in os.environ for name in JUPYTER),
         links=read_links(root),
     )
 

@@ -96,7 +96,7 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
     return _head(text, width - cells(mark)) + mark
 
 
-def cut_middle(text: str, width: int, mark: str = ELLIPSIS, tail: int = 0) -> str:
+def cut_middle(text: str, width: int, tail: int = 0) -> str:
     """The text in at most ``width`` columns; a longer one keeps its end, where a message has its reason.
 
     tail: columns at its end that stay whole where they fit.
@@ -104,15 +104,15 @@ def cut_middle(text: str, width: int, mark: str = ELLIPSIS, tail: int = 0) -> st
     text = plain(text)
     if cells(text) <= width:
         return text
-    rest = width - cells(mark)
+    rest = width - cells(ELLIPSIS)
     head = _head(text, min(rest // 2, rest - tail) if tail < rest else rest // 2)
-    room = width - cells(mark) - cells(head)
+    room = width - cells(ELLIPSIS) - cells(head)
     if room < 1:
-        return cut(text, width, mark)
+        return cut(text, width)
     start = max(0, len(text) - room)
     while cells(text[start:]) > room:
         start += 1
-    return head + mark + text[start:]
+    return head + ELLIPSIS + text[start:]
 
 
 def _head(text: str, width: int) -> str:

@@ -11,7 +11,7 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S
 from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item, SnapLine, VerdictLine
+from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item, SnapLine
 from iotop_ai.store.format.line_head import HEADER
 from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.blocks import Block, Blocks, NoKeyframeError, open_blocks
@@ -169,10 +169,6 @@ class FileRecording:
     def place(self, block: Block, number: int) -> str:
         """The place of a block's line of this number, for messages."""
         return self._blocks.place(block, number)
-
-    def verdicts(self) -> Iterator[VerdictLine]:
-        """The verdict lines."""
-        return (item for item in self.lines() if isinstance(item, VerdictLine))
 
     def events(self) -> Iterator[Event]:
         """The event lines."""

@@ -14,6 +14,9 @@ from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.styles import ThemeStyles
 
+_FIXED_ROWS = 5
+"""Rows that do not scroll in a small terminal: the banner and the keys."""
+
 
 class ReasoningScreen(ScrolledScreen):
     """The reasoning, scrolled. scroll_rows: index of the first row shown."""

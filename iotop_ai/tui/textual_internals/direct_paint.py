@@ -94,11 +94,11 @@ class DirectPainter:
 _PAINTERS: WeakKeyDictionary[App[Any], DirectPainter] = WeakKeyDictionary()
 
 
-def painter_of(app: App[Any], theme_styles: ThemeStyles, version: str | None = None) -> DirectPainter | None:
+def painter_of(app: App[Any], theme_styles: ThemeStyles) -> DirectPainter | None:
     """The app's painter for a theme; None without a terminal, and for a Textual that it was not tried with."""
     painter = _PAINTERS.get(app)
     if painter is None or painter.theme_styles is not theme_styles:
-        if app.is_headless or app.is_inline or not (version or installed_version()).startswith(KNOWN_VERSIONS):
+        if app.is_headless or app.is_inline or not installed_version().startswith(KNOWN_VERSIONS):
             return None
         painter = _PAINTERS[app] = DirectPainter(app, theme_styles)
     return painter

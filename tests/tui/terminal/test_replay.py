@@ -16,6 +16,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.format.codec import VerdictLine
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
@@ -73,7 +74,8 @@ def stall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
 def test_stepped_to_the_stall(stall: tuple[str, str]) -> None:
     path, device = stall
     size, changed = os.path.getsize(path), os.stat(path).st_mtime_ns
-    loud = [one for one in FileRecording(path).verdicts() if one.verdict.primary.subject == device]
+    verdicts = [line.verdict for line in FileRecording(path).lines() if isinstance(line, VerdictLine)]
+    loud = [one for one in verdicts if one.primary.subject == device]
     assert loud, "the rules saw no stall"
     with Terminal(80, 24) as terminal:
         program = shlex.join([sys.executable, "-m", "iotop_ai", "replay", "--allow-root", path])
@@ -86,7 +88,7 @@ def test_stepped_to_the_stall(stall: tuple[str, str]) -> None:
             terminal.keys("v")
             terminal.wait_until(lambda text, before=before: text.splitlines()[0:4] != before, what="another verdict")
         first, *rest = terminal.text().splitlines()
-        assert first.startswith(f" {loud[0].verdict.state}")
+        assert first.startswith(f" {loud[0].state}")
         assert device in first
         assert f">{device}" in "\n".join(rest)
         here = next(line for line in rest if "► REPLAY" in line)

@@ -27,10 +27,10 @@ def die_with(parent: int) -> None:
         raise SystemExit(0)
 
 
-def limit_memory(most: int = MEMORY_BYTES) -> None:
+def limit_memory() -> None:
     """Limit the address space of this process and its children."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import pytest
 
+from iotop_ai.store.format.codec import VerdictLine
 from iotop_ai.store.read.file import FileRecording
 from tests.cli.program import PLAIN, TOP, command
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
@@ -83,9 +84,13 @@ def steps(log: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in log.read_text().split("\n")[:-1]] if log.exists() else []
 
 
+def verdict_lines(path: str) -> list[VerdictLine]:
+    return [line for line in FileRecording(path).lines() if isinstance(line, VerdictLine)]
+
+
 def of_storage(path: str, device: str) -> list[int]:
     """The time at which the banner blamed this device for a waiting job, Unix ns."""
-    firsts = [(verdict_line.wall_ns, verdict_line.verdict.primary) for verdict_line in FileRecording(path).verdicts()]
+    firsts = [(line.wall_ns, line.verdict.primary) for line in verdict_lines(path)]
     return [at for at, first in firsts if first.class_id == "storage_read" and ("device", device) in first.args]
 
 
@@ -131,7 +136,7 @@ def test_stepping_to_the_stall_shows_storage_in_the_banner(stall: Recorded) -> N
     stalls = of_storage(stall.path, stall.device)
     assert stalls
     assert stalls[0] > stall.slow_at * 1e9
-    changes = [verdict_line.wall_ns for verdict_line in FileRecording(stall.path).verdicts()]
+    changes = [line.wall_ns for line in verdict_lines(stall.path)]
     with Terminal(80, 24) as terminal:
         program = shlex.join([sys.executable, "-m", "iotop_ai", "replay", "--allow-root", stall.path])
         terminal.type(f"cd {TOP}; {program}; echo rc=$?\n")
