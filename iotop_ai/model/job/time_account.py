@@ -160,12 +160,9 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
         out[_AT["transfer"]] += rest
         return
     running = min(rest, looks.running / whole)
-    if looks.crowded:
-        # It does not hold the GPU up itself while those that make its data have its core.
-        crowded = running * looks.crowded / looks.running * (interval.core_wait or 0.0)
-        out[_AT["data_cpu"]] += crowded
-        running -= crowded
-        rest -= crowded
+    crowded = _crowded_out(interval, running)
+    out[_AT["data_cpu"]] += crowded
+    running, rest = running - crowded, rest - crowded
     alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
     dumps = main_saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
     out[_AT["checkpoint" if dumps else "data_cpu" if alone and loads(interval) else "host"]] += running
@@ -173,6 +170,18 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     backward = min(rest, looks.backward / whole)
     out[_AT["host"]] += backward
     out[_AT["unexplained"]] += max(0.0, rest - backward)
+
+
+def _crowded_out(interval: Interval, running: float) -> float:
+    """Of the share in which the main thread runs, what it waits for a core that those that make its data have.
+
+    One that has its data waits for a core as well: no more counts than it waits for data that is being made.
+    """
+    looks = interval.looks
+    if not looks.crowded:
+        return 0.0
+    without = running * looks.crowded / looks.running * (interval.core_wait or 0.0)
+    return min(without, looks.waits.cpu / looks.looks)
 
 
 def _computes(interval: Interval) -> str:
@@ -199,7 +208,9 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
     out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
     alone = interval.loading is Loading.ITSELF and (interval.own_cores is None or interval.own_cores <= _ONE_THREAD)
-    out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += looks.running / whole
+    running, crowded = looks.running / whole, _crowded_out(interval, looks.running / whole)
+    out[_AT["data_cpu"]] += crowded
+    out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += running - crowded
     # With loader workers that have nothing to do, the main thread is not waiting for data, wherever it sleeps.
     fed = interval.loading is not Loading.ITSELF
     out[_AT["compute" if fed else "unexplained"]] += looks.asleep / whole

@@ -47,10 +47,27 @@ def named(interval: Interval) -> dict[str, float]:
         ),
         # Ready to run, but without a core beside those that make its data: the CPU is short.
         (
-            Interval(LookCounts(looks=20, running=20, crowded=10), NAMED, 0.3, core_wait=0.8),
-            {"compute": 0.3, "data_cpu": 0.28, "host": 0.42},
+            Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0, core_wait=0.8),
+            {"data_cpu": 0.7, "host": 0.3},
         ),
-        (Interval(LookCounts(looks=20, running=20, crowded=10), NAMED, 0.3), {"compute": 0.3, "host": 0.7}),
+        (
+            Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0),
+            {"data_cpu": 0.5, "host": 0.5},
+        ),
+        # Without a GPU it seems to compute meanwhile, as where simulated environments take turns with it.
+        (
+            Interval(LookCounts(looks=20, running=4, crowded=4, waits=Split(cpu=16.0)), OTHERS, None, core_wait=0.75),
+            {"compute": 0.05, "data_cpu": 0.95},
+        ),
+        # A launch-bound main thread that other programs crowd out has its data.
+        (
+            Interval(LookCounts(looks=20, running=20, crowded=20), NAMED, 0.3, core_wait=0.8),
+            {"compute": 0.3, "host": 0.7},
+        ),
+        (
+            Interval(LookCounts(looks=20, running=18, crowded=18, waits=Split(cpu=2.0)), NAMED, 0.0, core_wait=0.8),
+            {"data_cpu": 0.2, "host": 0.8},
+        ),
         (Interval(RUNS, NAMED, 0.3, core_wait=0.8), {"compute": 0.3, "host": 0.7}),
         # Blocked in a call that writes, it saves, whatever is read meanwhile, and though it may have written long ago.
         (
