@@ -175,13 +175,14 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
 def _crowded_out(interval: Interval, running: float) -> float:
     """Of the share in which the main thread runs, what it waits for a core that those that make its data have.
 
-    One that has its data waits for a core as well: no more counts than it waits for data that is being made.
+    It waits for a core when it takes a batch and when it computes: the part is as large as that of its waits for data
+    that is being made beside its time on a core.
     """
-    looks = interval.looks
-    if not looks.crowded:
+    looks, without = interval.looks, interval.core_wait or 0.0
+    if not looks.crowded or not looks.waits.cpu:
         return 0.0
-    without = running * looks.crowded / looks.running * (interval.core_wait or 0.0)
-    return min(without, looks.waits.cpu / looks.looks)
+    taking = looks.waits.cpu / (looks.waits.cpu + looks.running * (1 - without))
+    return running * looks.crowded / looks.running * without * taking
 
 
 def _computes(interval: Interval) -> str:

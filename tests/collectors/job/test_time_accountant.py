@@ -410,6 +410,6 @@ def test_a_main_thread_without_a_core_waits_for_those_that_make_its_data() -> No
     machine.tasks = {TRAINER: TaskCounts(run_ns=100, wait_ns=100)}
     assert machine.grown() == {"data_cpu": 500, "host": 500}, "what it waited for so far is not of this interval"
     machine.tasks = {TRAINER: TaskCounts(run_ns=300, wait_ns=900)}
-    assert machine.grown() == {"data_cpu": 700, "host": 300}
+    assert machine.grown() == {"data_cpu": 667, "host": 333}
     machine.tasks = {}
     assert machine.grown() == {"data_cpu": 500, "host": 500}

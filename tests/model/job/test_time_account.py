@@ -48,7 +48,7 @@ def named(interval: Interval) -> dict[str, float]:
         # Ready to run, but without a core beside those that make its data: the CPU is short.
         (
             Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0, core_wait=0.8),
-            {"data_cpu": 0.7, "host": 0.3},
+            {"data_cpu": 0.667, "host": 0.333},
         ),
         (
             Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0),
@@ -57,7 +57,12 @@ def named(interval: Interval) -> dict[str, float]:
         # Without a GPU it seems to compute meanwhile, as where simulated environments take turns with it.
         (
             Interval(LookCounts(looks=20, running=4, crowded=4, waits=Split(cpu=16.0)), OTHERS, None, core_wait=0.75),
-            {"compute": 0.05, "data_cpu": 0.95},
+            {"compute": 0.059, "data_cpu": 0.941},
+        ),
+        # Healthy, and crowded out while it computes.
+        (
+            Interval(LookCounts(looks=20, running=19, crowded=19, waits=Split(cpu=1.0)), NAMED, None, core_wait=0.5),
+            {"compute": 0.905, "data_cpu": 0.095},
         ),
         # A launch-bound main thread that other programs crowd out has its data.
         (
@@ -65,8 +70,8 @@ def named(interval: Interval) -> dict[str, float]:
             {"compute": 0.3, "host": 0.7},
         ),
         (
-            Interval(LookCounts(looks=20, running=18, crowded=18, waits=Split(cpu=2.0)), NAMED, 0.0, core_wait=0.8),
-            {"data_cpu": 0.2, "host": 0.8},
+            Interval(LookCounts(looks=20, running=18, crowded=18, waits=Split(cpu=2.0)), NAMED, 0.0, core_wait=0.5),
+            {"data_cpu": 0.182, "host": 0.818},
         ),
         (Interval(RUNS, NAMED, 0.3, core_wait=0.8), {"compute": 0.3, "host": 0.7}),
         # Blocked in a call that writes, it saves, whatever is read meanwhile, and though it may have written long ago.
