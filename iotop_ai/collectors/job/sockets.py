@@ -30,15 +30,14 @@ TCPDIAG_GETSOCK = 18
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
 INET_DIAG_INFO = 2
-ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT = 1, 4, 5, 8
-STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT
+ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LISTEN = 1, 4, 5, 8, 10
+STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT | 1 << LISTEN
 
 REQUEST = struct.Struct("=IHHII BBBB48xII")
 """nlmsghdr (length, type, flags, sequence, port) and inet_diag_req (family, lengths, extensions, ID, states, dbs)."""
 HEADER = struct.Struct("=IHHI4x")
-SOCKET = struct.Struct("=16x B3x 2s2s16s16s12x 12xII")
-"""inet_diag_msg behind the header: family, own and peer's port, own and peer's address (network byte order), uid,
-inode."""
+SOCKET = struct.Struct("=16x BB2x 2s2s16s16s12x 12xII")
+"""inet_diag_msg behind the header: family, state, own and peer port, own and peer address, uid, inode."""
 ATTRIBUTE = struct.Struct("=HH")
 INFO = struct.Struct("=HH 68xI28xI16xQQ")
 """The attribute's length and type; tcpi_rtt, _total_retrans, _bytes_acked, _bytes_received (Linux 4.1)."""
@@ -91,7 +90,7 @@ class Traffic(NamedTuple):
 
     received_bytes_per_s: since the previous update. growing: whether bytes came within 0.4 s, as updates see it.
     peer: of the socket that received most since the previous update or, without new bytes, since its start; ""
-    without sockets. near: further sockets that do not count, since the bytes do not come from the network.
+    without sockets. near: further sockets that do not count: of a client, or within the job.
     """
 
     received_bytes_per_s: float
@@ -105,7 +104,7 @@ class SocketDiag:
     """Lists this network namespace's TCP sockets over one netlink socket that is kept open.
 
     unavailable: why the last dump failed; None after a good one. complete: whether the last dump held every socket.
-    own: the addresses of this machine that its sockets use.
+    own: the addresses of this machine that its sockets use. listening: the ports at which it takes connections.
     """
 
     def __init__(self, root: Root, clock: Clock) -> None:
@@ -120,6 +119,7 @@ class SocketDiag:
         self.unavailable: Unavailable | None = None
         self.complete = True
         self.own: set[bytes] = set()
+        self.listening: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
         """Connected sockets by inode. Raises Unavailable at the first failure only.
@@ -162,7 +162,7 @@ class SocketDiag:
         self._socket.send(REQUEST.pack(*head, 0, 0, 0, extensions, STATES, 0))
         found: dict[int, TcpSocket] = {}
         self.complete = True
-        self.own = set()
+        self.own, self.listening = set(), set()
         listed = 0
         while (count := self._add(found, self._socket.recv_into(self._buffer))) is not None:
             listed += count
@@ -186,10 +186,12 @@ class SocketDiag:
                     return None
                 if length < SOCKET.size:
                     break
-                family, own_port, port, own, address, uid, inode = SOCKET.unpack_from(buffer, at)
+                family, state, own_port, port, own, address, uid, inode = SOCKET.unpack_from(buffer, at)
                 own = plain_address(family, own)
                 self.own.add(own)
-                if inode:  # 0: no process holds it
+                if state == LISTEN:
+                    self.listening.add(own_port)
+                elif inode:  # 0: no process holds it
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
                     ends = own_port + own, port + plain_address(family, address)
@@ -312,7 +314,8 @@ class JobSockets:
         sockets = self._sockets
         mine = sockets.keys() & held.inodes
         known, whole = self._complete or len(mine) == len(held.inodes), len(mine)
-        mine -= inside
+        # What a client sends to a server is a request, which the server does not lack.
+        mine = {inode for inode in mine - inside if sockets[inode].ends[0][:2] not in self._diag.listening}
         if from_elsewhere:
             mine = {inode for inode in mine if sockets[inode].address not in self._diag.own}
         growing = not mine.isdisjoint(self._grew_ns)

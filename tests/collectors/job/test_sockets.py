@@ -210,9 +210,12 @@ def test_a_connection_between_processes_of_one_job_does_not_count(reader: Reader
         reader.receive(sender, 9_000)
         found = job.update(pids, S, jobs=dict.fromkeys(pids, mine))
         assert found[reader.pid] == Traffic(0.0, False, "", 0, 1)
+        reader.ask("send 9000")
         reader.receive(sender, 9_000)
         found = job.update(pids, 2 * S, jobs={os.getpid(): others, reader.pid: mine})
         assert found[reader.pid].received_bytes_per_s == 9_000.0
+        assert found[os.getpid()].received_bytes_per_s == 0.0, "what a client sends is a request"
+        assert found[os.getpid()].near >= 1
         reader.receive(sender, 9_000)
         # Without the other end's process the bytes may come from anywhere.
         found = job.update([reader.pid], 3 * S, jobs={reader.pid: mine})
@@ -243,9 +246,9 @@ def test_a_unix_socket_is_not_tcp(reader: Reader, diag: SocketDiag) -> None:
     try:
         with listening() as server, reader.connect(server):
             job.update([os.getpid(), reader.pid], 0)
-            before = job.update([os.getpid()], S)[os.getpid()].sockets
+            before = job.update([os.getpid()], S)[os.getpid()].near
         assert before >= 1  # this end of the reader's connection was read before it was closed
-        assert job.update([os.getpid()], 3 * S)[os.getpid()].sockets == before - 1
+        assert job.update([os.getpid()], 3 * S)[os.getpid()].near == before - 1
     finally:
         for each in pair:
             each.close()

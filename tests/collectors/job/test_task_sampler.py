@@ -43,11 +43,12 @@ import os, socket, sys
 server = socket.create_server(("127.0.0.1", 0))
 worker = os.fork()
 if not worker:
-    with socket.create_connection(server.getsockname()) as trainer:
-        while trainer.recv(1):
-            trainer.sendall(bytes(1_000_000))
+    trainer = server.accept()[0]
+    while trainer.recv(1):
+        trainer.sendall(bytes(1_000_000))
     os._exit(0)
-loader = server.accept()[0]
+loader = socket.create_connection(server.getsockname())
+server.close()
 print(worker, flush=True)
 far = []
 for line in sys.stdin:

@@ -115,7 +115,8 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
     Threshold: time lost; >= 50 % of the busy workers asleep in a socket, or asleep while >= 10 kB/s arrive on their own
         TCP connections. One between processes of the job, or of Ray's processes with their machine, does not count
         (measured: Ray Data that decodes too slowly had 16 % network and 7 % CPU by those; without them 0 and 39 %).
-    Blind spot: a server on this machine (a cache, a proxy) counts like a far one; a container's sockets are not seen.
+    Blind spot: a server on this machine (a cache, a proxy) counts like a far one; a container's sockets are not seen,
+        nor data that others send to a port at which the job listens.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
