@@ -37,7 +37,8 @@ REQUEST = struct.Struct("=IHHII BBBB48xII")
 """nlmsghdr (length, type, flags, sequence, port) and inet_diag_req (family, lengths, extensions, ID, states, dbs)."""
 HEADER = struct.Struct("=IHHI4x")
 SOCKET = struct.Struct("=16x BB2x 2s2s16s16s12x 12xII")
-"""inet_diag_msg behind the header: family, state, own and peer port, own and peer address, uid, inode."""
+"""inet_diag_msg behind the header: family, state, own and peer's port, own and peer's address (both in network byte
+order), uid, inode."""
 ATTRIBUTE = struct.Struct("=HH")
 INFO = struct.Struct("=HH 68xI28xI16xQQ")
 """The attribute's length and type; tcpi_rtt, _total_retrans, _bytes_acked, _bytes_received (Linux 4.1)."""

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.job.task_states import DISK, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
+from iotop_ai.model.job.task_states import CHILD, DISK, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
 
 
 class Loading(IntEnum):
@@ -66,8 +66,8 @@ class LookCounts(NamedTuple):
     a wait of a thread loader, or a synchronisation with a GPU. futex_computing: the same, with a thread of the trainer
     on a CPU. main_disk: the main thread waits for a device itself. main_write: the same, in a call that writes.
     main_net: at a socket. running: it runs. backward: it sleeps while its backward pass runs. asleep: it sleeps
-    elsewhere (a timer, a driver's call). resting: it sleeps in a queue, and nothing makes data. stopped. hidden: the
-    kernel does not say where it sleeps.
+    elsewhere (a timer, a driver's call). resting: it sleeps in a queue, and nothing makes data, or until a child ends.
+    stopped. hidden: the kernel does not say where it sleeps.
     """
 
     looks: int = 0
@@ -107,7 +107,7 @@ def split_look(look: Look, *, threads: bool = True) -> Split | None:
 
 def _busy_elsewhere(look: Look) -> bool:
     """Whether a loader process is in the middle of a batch, though neither blocked nor running: a lock, a sleep."""
-    return any(any(place == OTHER for place in places) for places, _ in look.makers)
+    return any(any(place in (OTHER, CHILD) for place in places) for places, _ in look.makers)
 
 
 def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
@@ -130,6 +130,9 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
         return ("hidden", None) if found is None else ("waits", found)
     if main == OTHER:
         return "asleep", None
+    if main == CHILD:
+        # What the child does, an upload or a step, is not known.
+        return "resting", None
     if main == QUEUE:
         found = split_look(look, threads=loading is not Loading.NAMED)
         if found is None and look.receives and not look.makers:

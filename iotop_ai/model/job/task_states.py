@@ -17,12 +17,13 @@ from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 
-DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING = range(9)
+DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD = range(10)
 """Places: blocked in the kernel (state D), on or waiting for a CPU (R), asleep in a queue, in a socket, elsewhere,
-and asleep where the kernel does not say (another user's process). One look distinguishes a futex, a stop, and a main
-thread blocked in a call that writes; the counts take them as a queue, as elsewhere and as blocked (``COARSE``)."""
+and asleep where the kernel does not say (another user's process). One look distinguishes a futex, a stop, a main thread
+blocked in a call that writes, and a wait for a child to end; the counts take them as a queue, as elsewhere, as blocked
+and as elsewhere (``COARSE``)."""
 PLACES = 6
-COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK)
+COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER)
 
 FUTEXES = (b"futex_", b"__futex_wait")
 """A lock or condition variable of the program: a queue between threads, or a synchronisation with a GPU."""
@@ -69,7 +70,8 @@ REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"be
 
 
 ALWAYS = {
-    **dict.fromkeys((b"hrtimer_nanosleep", b"do_nanosleep", b"do_wait", b"sigsuspend"), OTHER),
+    **dict.fromkeys((b"hrtimer_nanosleep", b"do_nanosleep", b"sigsuspend"), OTHER),
+    b"do_wait": CHILD,
     **dict.fromkeys((b"folio_wait_bit_common", b"folio_wait_bit", b"wait_on_page_bit_common"), DISK),
     **dict.fromkeys((b"submit_bio_wait", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
 }

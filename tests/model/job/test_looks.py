@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split, kind_of, split_look
-from iotop_ai.model.job.task_states import DISK, FUTEX, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
+from iotop_ai.model.job.task_states import CHILD, DISK, FUTEX, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
 
 NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
-PLACES = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING)
+PLACES = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD)
 IDLE = ((QUEUE,), False)
 READER = ((DISK,), False)
 DECODER = ((RUNNING,), False)
@@ -42,6 +42,9 @@ DISKS, NETWORK, CPU, OTHER_WAIT = Split(disk=1.0), Split(network=1.0), Split(cpu
         (look(NET, DECODER), ITSELF, "main_net", None),
         (look(RUNNING, READER, threads=(DISK,)), ITSELF, "running", None),
         (look(OTHER, READER), NAMED, "asleep", None),
+        # It waits for a child, which may upload a checkpoint: that is no time that trains.
+        (look(CHILD, IDLE), NAMED, "resting", None),
+        (look(QUEUE, ((CHILD,), False), IDLE), NAMED, "waits", OTHER_WAIT),
         # At the result queue of workers.
         (look(QUEUE, READER, IDLE), NAMED, "waits", DISKS),
         (look(QUEUE, DECODER, DECODER), NAMED, "waits", CPU),

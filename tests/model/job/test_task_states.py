@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
 from iotop_ai.model.job.task_states import (
+    CHILD,
     DISK,
     FUTEX,
     HIDDEN,
@@ -50,6 +51,7 @@ from iotop_ai.model.process.records import ProcessKey
         (b"S", b"inet_csk_accept", QUEUE),
         (b"S", b"__skb_wait_for_more_packets", QUEUE),
         (b"S", b"hrtimer_nanosleep", OTHER),
+        (b"S", b"do_wait", CHILD),
         (b"S", b"0", HIDDEN),
         (b"S", b"", HIDDEN),
         (b"I", b"ptlrpc_set_wait", DISK),
