@@ -20,9 +20,9 @@ from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
 
 KEEP = 256
-MOST_STEPS = 40
-"""From the begin of a recording to its first verdict."""
 """Frames kept beside the current one; they share unchanged records."""
+MOST_STEPS = 40
+"""Steps to the first verdict that names something."""
 
 
 class RecordingPart(Protocol):
@@ -265,16 +265,16 @@ class FrameCursor:
         return after
 
     def first_verdict(self) -> Frame:
-        """Step on from here to the first Frame whose verdict names something, ``MOST_STEPS`` at most.
+        """Step on from here to the first Frame whose verdict names something, at most MOST_STEPS.
 
         A recording begins with unknown rates and a verdict that still measures.
         """
-        frame, most = self._frames[self._at], MOST_STEPS
-        while most and (frame.verdict.measuring or frame.verdict.primary.class_id == "unknown"):
+        frame, steps = self._frames[self._at], 0
+        while steps < MOST_STEPS and (frame.verdict.measuring or frame.verdict.primary.class_id == "unknown"):
             after = self.forward()
             if after is None or after.sample.gap:
                 break
-            frame, most = after, most - 1
+            frame, steps = after, steps + 1
         return self._frames[self._at]
 
     def back(self, cancelled: Callable[[], bool] = never) -> Frame | None:

@@ -83,12 +83,13 @@ def palette_index(red: int, green: int, blue: int) -> int:
 class FirstFrame:
     """Owns the terminal from the first frame until the app takes over; ``restore`` returns it to the shell.
 
-    fileno: the terminal's descriptor (stderr, as for Textual). attributes: the shell's terminal attributes.
+    attributes: the shell's terminal attributes.
     """
 
-    def __init__(self, terminal: Terminal, fileno: int = 2) -> None:
+    def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._fileno = fileno
+        self._fileno = 2
+        """The terminal's descriptor: stderr, as for Textual."""
         self.attributes: list[Any] | None = None
         self.painted = False
 

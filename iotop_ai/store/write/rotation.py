@@ -94,13 +94,12 @@ class Rotator:
         *,
         keep: int | None = None,
         hook: Sequence[str] = (),
-        hook_s: float = HOOK_S,
     ) -> None:
         self._clock = clock
         self._report = report
         self._keep = keep
         self._hook = tuple(hook)
-        self._hook_s = hook_s
+
         self._closed: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="rotate", daemon=True)
@@ -183,11 +182,9 @@ class Rotator:
 
     def _ship(self, path: str) -> None:
         try:
-            code = self._run_child(list(self._hook), {**os.environ, HOOK_VARIABLE: path}, self._hook_s)
+            code = self._run_child(list(self._hook), {**os.environ, HOOK_VARIABLE: path}, HOOK_S)
         except subprocess.TimeoutExpired:
-            self._report(
-                f"the hook took longer than {self._hook_s:g} s for {clean(os.path.basename(path))} and was ended"
-            )
+            self._report(f"the hook took longer than {HOOK_S:g} s for {clean(os.path.basename(path))} and was ended")
             return
         if code:
             self._report(f"the hook ended with status {code} for {clean(os.path.basename(path))}")

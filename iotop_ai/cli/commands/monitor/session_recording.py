@@ -60,13 +60,13 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
     return call_with_timeout(OPEN_S, os.path.abspath(folder), open_sink)
 
 
-def save_screenshot(svg: str, folder: str = ".") -> str:
-    """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable(folder)``; returns its path. Raises OSError."""
+def save_screenshot(svg: str) -> str:
+    """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable(".")``; returns its path. Raises OSError."""
     from iotop_ai.cli.commands.record.options import default_output
     from iotop_ai.store.write.sink import unused
 
     name = default_output(os.uname().nodename, Clock().wall_ns()).removesuffix(".iotop.jsonl")
-    path = unused(os.path.join(writable(folder), f"{name}.svg"))
+    path = unused(os.path.join(writable("."), f"{name}.svg"))
     with os.fdopen(create(path), "w", encoding="utf-8") as file:
         file.write(svg)
     return os.path.abspath(path)

@@ -35,7 +35,7 @@ def limit_memory() -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The monitor's exit code."""
+    """Run the monitor of one browser; returns its exit code."""
     die_with(int(argv[0]))
     limit_memory()
     from iotop_ai.cli.main import main

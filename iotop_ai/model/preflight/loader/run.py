@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
-TORCH, TENSORFLOW, ITERABLE = "torch", "tensorflow", "iterable"
+TENSORFLOW = "tensorflow"
 
 
 class Configuration(NamedTuple):
