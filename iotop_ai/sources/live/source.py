@@ -199,6 +199,25 @@ class LiveSource:
         """Read every collector that is due. late_ns: how late this tick began."""
         step = step_ns(self._interval_s)
         at_ns, wall_ns = (ns - ns % step for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
+        readings = self._readings(at_ns, wall_ns, step)
+        self._note_changes(readings, at_ns, wall_ns)
+        with self._lock:
+            events = newest_events((*self._events,), at_ns, wall_ns, self._dropped_events)
+            self._events.clear()
+            self._dropped_events = 0
+            interval_s = self._interval_s
+            self._seq += 1
+            self._newest_events = (self._seq, events)
+        cost = rounded_cost(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
+        self._in_flight = None
+        suspended_ns = self._suspended()
+        snapshot = Snapshot(
+            self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings, suspended_ns=suspended_ns
+        )
+        return self._with_derived_events(snapshot)
+
+    def _readings(self, at_ns: int, wall_ns: int, step: int) -> dict[str, Reading[Any]]:
+        """The Readings of a Snapshot by the name of their field."""
         # Read before the loop, as begin() on another thread may add collectors during it.
         slow_read = self._slow is not None
         readings: dict[str, Reading[Any]] = {}
@@ -227,6 +246,10 @@ class LiveSource:
             self._state_files.look(at_ns, wall_ns)
             if (baselines := self._state_files.baselines(at_ns)) is not None:
                 readings["baselines"] = baselines
+        return readings
+
+    def _note_changes(self, readings: Mapping[str, Reading[Any]], at_ns: int, wall_ns: int) -> None:
+        """Note devices that came or went, errors of the kernel's log, and changed acknowledgements as events."""
         self._note_devices(readings["disks"], at_ns, wall_ns)
         log = self._kernel.events()
         for event in self._kernel_events.of(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
@@ -234,19 +257,9 @@ class LiveSource:
         for name, value in () if self._state_files is None else self._state_files.changes():
             kind, text = ("ack_undone", name) if value is None else ("ack", f"{name} {value}")
             self._note(Event(at_ns, wall_ns, kind, text))
-        with self._lock:
-            events = newest_events((*self._events,), at_ns, wall_ns, self._dropped_events)
-            self._events.clear()
-            self._dropped_events = 0
-            interval_s = self._interval_s
-            self._seq += 1
-            self._newest_events = (self._seq, events)
-        cost = rounded_cost(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
-        self._in_flight = None
-        suspended_ns = self._suspended()
-        snapshot = Snapshot(
-            self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings, suspended_ns=suspended_ns
-        )
+
+    def _with_derived_events(self, snapshot: Snapshot) -> Snapshot:
+        """The Snapshot with events that show only beside the previous one, such as the ends of processes."""
         descendants, table = self._descendants, snapshot.processes.value
         members = frozenset() if descendants is None else descendants.members
         more: list[Event] = []
@@ -258,7 +271,10 @@ class LiveSource:
         if descendants is not None and table is not None:
             descendants.update(table)
         self._previous = snapshot
-        return snapshot._replace(events=newest_events((*events, *more), at_ns, wall_ns)) if more else snapshot
+        if not more:
+            return snapshot
+        events = newest_events((*snapshot.events, *more), snapshot.at_ns, snapshot.wall_ns)
+        return snapshot._replace(events=events)
 
     def _read(self, scheduled: ScheduledCollector, at_ns: int, step: int) -> Reading[Any]:
         self._in_flight = (scheduled.field, at_ns)
