@@ -42,7 +42,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         return credentials(request)[1]
 
     def put(self, frame: Frame) -> None:
-        """Take the newest Frame."""
+        """Keep a Frame as the newest one."""
         with self._frame_lock:
             self._frame, self._answers = frame, {}
 

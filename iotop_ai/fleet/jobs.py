@@ -43,7 +43,7 @@ def _counts(series: Iterable[Series]) -> dict[_Key, int]:
 
 
 def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
-    """By job the numbers of its ranks and their group: of the series with the largest value, the newest."""
+    """The numbers of a job's ranks and their group, by job: from the newest of its series."""
     newest: dict[_Key, Series] = {}
     for one in series:
         before = newest.get(key := _key(one))

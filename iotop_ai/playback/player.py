@@ -34,7 +34,7 @@ class RecordingPart(Protocol):
         ...
 
     def refresh(self) -> bool:
-        """Index what was appended; returns True when there was anything."""
+        """Index what was appended; returns whether there was anything."""
         ...
 
     def entry(self, session: int, at_ns: int) -> Entry:

@@ -71,7 +71,7 @@ def environment(alert: Alert) -> dict[str, str]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> str:
-    """End it with its children; returns the outcome, as the end of a sentence."""
+    """End the command with its children; returns the outcome, as the end of a sentence."""
     try:
         os.killpg(child.pid, signal.SIGKILL)  # not yet waited for, so the group is its own
         child.wait(_END_S)

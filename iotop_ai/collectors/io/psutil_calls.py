@@ -57,7 +57,7 @@ class PsutilProcess:
         return found
 
     def identity(self) -> ProcessIdentity:
-        """Its program, folder, start, priorities, CPUs and limits; "" or None for a part that is not permitted."""
+        """Program, folder, start, priorities, CPUs and limits of a process; "" or None where not permitted."""
         nice: int | None = None
         io_class, io_level = "", None
         cpus: list[int] = []

@@ -100,7 +100,7 @@ class RankWatch:
                 self._sleeps[task.key] = at + two_way, elsewhere + (not two_way)
 
     def answering(self) -> frozenset[ProcessKey]:
-        """Its workers that mostly sleep until the trainer's next request, as simulated environments do."""
+        """The rank's workers that mostly sleep until the trainer's next request, as simulated environments do."""
         return frozenset(key for key, (at, rest) in self._sleeps.items() if at >= ANSWERS and at > rest)
 
     def row_pids(self) -> list[int]:
@@ -131,7 +131,7 @@ class RankWatch:
         return self._choose([*half, *few, *wanted, *below[len(few) :], *own[len(half) :]][:most], census)
 
     def take_part(self, start: int) -> list[WatchedTask]:
-        """Its tasks in order, when its part of the row begins at ``start``."""
+        """The rank's tasks in order; ``start``: where its part of the row begins."""
         if self._main is None or self._main.ended:
             self._order = []
         else:

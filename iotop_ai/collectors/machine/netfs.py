@@ -140,7 +140,7 @@ class NetfsCollector:
         return {mount.mount: mount for mount in found.values()}
 
     def _fuse(self) -> dict[str, FuseMount]:
-        """By connection number, which is the minor number of the filesystem's device.
+        """The FUSE mounts by connection number, which is the minor number of the filesystem's device.
 
         ``waiting`` is None while fusectl is not mounted and for another user's connection (mode 0400).
         """

@@ -166,7 +166,7 @@ def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
 
 
 def read_levels(root: Root) -> Levels:
-    """From /proc/meminfo. Raises OSError."""
+    """The levels in /proc/meminfo. Raises OSError."""
     found = parse_meminfo(root.read("proc/meminfo"))
     names = (b"Cached", b"SReclaimable", b"MemFree", b"MemAvailable", b"Dirty", b"MemTotal")
     return Levels(*(found.get(name) for name in names))

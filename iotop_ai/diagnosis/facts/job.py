@@ -191,7 +191,7 @@ class _Lost(NamedTuple):
 
 
 def _lost(rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float) -> _Lost:
-    """By the job's time shares; where its time was not counted, by the joint looks at trainer and workers."""
+    """The lost share, by the job's time shares; where its time was not counted, by samples of trainer and workers."""
     if time is not None:
         return _Lost(time.data, *_parts(time, files), time)
     return _Lost(_stall(rates, workers, busy), *_decider(rates, workers), None)
@@ -296,7 +296,7 @@ def job_facts(
 
 
 def _main_disk(look: Window, key: ProcessKey) -> tuple[float | None, ...]:
-    """Per sample; None unknown."""
+    """The main thread's share of time at the disk, per sample; None unknown."""
     found = [None if s.jobs.value is None else s.jobs.value.jobs.get(key) for s in look.samples]
     return tuple(None if rates is None else rates.main_disk_ratio for rates in found)
 

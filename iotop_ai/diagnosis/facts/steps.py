@@ -24,7 +24,7 @@ class JobSteps(NamedTuple):
 
     @property
     def steps_per_s(self) -> float | None:
-        """Of the slowest rank: they step together."""
+        """The steps per second of the slowest rank, since ranks step together."""
         return min((r.steps_per_s for _, r in self.ranks if r.steps_per_s is not None), default=None)
 
     @property
@@ -40,7 +40,7 @@ class JobSteps(NamedTuple):
 
     @property
     def data_wait_ms(self) -> float | None:
-        """Its wait in a step."""
+        """The mean wait for data in a step."""
         return None if self.slowest is None else self.slowest.data_wait_ms
 
     @property

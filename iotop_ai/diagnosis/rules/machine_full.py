@@ -152,7 +152,7 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _full_severity(facts: Facts, path: str) -> Severity:
-    """Of a full filesystem: CRITICAL where a job reads from it or no job is known; INFO where no job ever writes."""
+    """CRITICAL for a full filesystem if a job reads from it or no job is known; INFO if no job ever writes."""
     if f"/{path.split('/')[1]}" in _BOOT:
         return Severity.INFO
     mounts = [mount.path for job in facts.jobs for mount in job.place.mounts]

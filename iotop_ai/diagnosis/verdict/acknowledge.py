@@ -46,7 +46,7 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
 
 
 def value_of(finding: Finding) -> str:
-    """Its severity, figures and rules: "critical critical=1 is:pending-grows=1 reallocated=312"."""
+    """The finding's severity, figures and rules: "critical critical=1 is:pending-grows=1 reallocated=312"."""
     figures = _figures(finding)
     return " ".join([finding.severity.value, *(f"{name}={value:g}" for name, value in sorted(figures.items()))])
 
@@ -70,7 +70,7 @@ def _counts(name: str) -> bool:
 
 
 def worse(finding: Finding, value: str) -> bool:
-    """Whether it is worse now than when it was acknowledged at ``value``."""
+    """Whether the finding is worse now than when it was acknowledged at ``value``."""
     severity, *words = value.split() or [""]
     if severity not in _SEVERITIES or _SEVERITIES.index(finding.severity.value) > _SEVERITIES.index(severity):
         return True

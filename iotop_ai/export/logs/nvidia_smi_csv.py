@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its column title with the unit: "power.draw [W]"."""
+        """The field's column title with the unit: "power.draw [W]"."""
         return f"{self.name} [{self.unit}]" if self.unit else self.name
 
     def text(self, line: GpuLine, *, units: bool = True) -> str:

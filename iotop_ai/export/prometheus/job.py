@@ -58,7 +58,7 @@ def _identity(job: Job) -> Labels:
 
 
 def _late_ranks(findings: Iterable[Finding], jobs: Mapping[ProcessKey, Job]) -> dict[ProcessKey, int]:
-    """By job the number of the rank that a warning names; one that only has less to do is not late."""
+    """The number of the rank that a warning names, by job; a rank that only has less to do is not late."""
     out = {}
     for finding in findings:
         if finding.class_id == "imbalance" and finding.severity is not Severity.INFO:

@@ -40,12 +40,12 @@ class ScrapeText:
         self._texts: dict[tuple[bool, bool], bytes] = {}
 
     def put(self, frame: Frame) -> None:
-        """Take the newest Frame."""
+        """Keep a Frame as the newest one."""
         with self._lock:
             self._frame, self._texts = frame, {}
 
     def text(self, *, openmetrics: bool, gzipped: bool = False) -> bytes | None:
-        """The text; None before the first Frame."""
+        """The text of the newest Frame; None before the first."""
         with self._lock:
             frame, texts = self._frame, self._texts
             if frame is None:

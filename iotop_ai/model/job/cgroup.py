@@ -190,7 +190,7 @@ _NOTHING_MOVED = CgroupIo(0, 0, 0, 0)
 def _io_rates(
     before: Mapping[str, CgroupIo], after: Mapping[str, CgroupIo], seconds: float | None
 ) -> dict[str, CgroupIoRates]:
-    """By device; one that is listed for the first time has moved nothing before."""
+    """The rates by device; one that is listed for the first time counts from 0."""
     return {
         device: CgroupIoRates(
             *(

@@ -84,7 +84,7 @@ def find_jobs(
 
 
 def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
-    """By the job's key: its launchers, and the other processes that they or its ranks started, three levels at most."""
+    """The helpers by the job's key: launchers, and what they or its ranks started, three levels at most."""
     job_of = {rank.key: top for top, ranks in jobs for rank in ranks} | {top: top for top, _ in jobs}
     known = job_of.keys() | {worker for _, ranks in jobs for rank in ranks for worker in rank.workers}
     out: dict[ProcessKey, list[ProcessKey]] = {top: [] for top, _ in jobs}

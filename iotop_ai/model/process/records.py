@@ -41,7 +41,7 @@ class ProcessKey(NamedTuple):
     start_ticks: int
 
     def age_s(self, at_ns: int, suspended_ns: int, ticks_per_s: int) -> float:
-        """Its age at a monotonic time. suspended_ns: suspended since boot, which its start time counts as well."""
+        """The age at a monotonic time. suspended_ns: suspended since boot, which the start time counts as well."""
         return (at_ns + suspended_ns) / 1e9 - self.start_ticks / ticks_per_s
 
 

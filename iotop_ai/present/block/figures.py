@@ -102,7 +102,7 @@ class Percentiles(NamedTuple):
 
 
 def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Percentiles | None:
-    """Of the "read"s or "write"s of a history; None without any. The kernel does not time single requests."""
+    """Percentiles of the await of "read"s or "write"s over a history; None without any."""
     means: list[tuple[float, float]] = []
     for sample in history:
         rates = (sample.block.value or {}).get(key)

@@ -23,7 +23,7 @@ Value = Callable[[BlockRates], float | None]
 
 
 def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
-    """In a fixed order; reads and writes share a scale. hot_ms: read awaits above it are drawn as hot."""
+    """The graphs in a fixed order; reads and writes share a scale. hot_ms: higher read awaits are drawn as hot."""
     samples = (*view.past, *frame.history)
 
     def series_of(value: Value) -> Series:

@@ -172,7 +172,7 @@ def _hot_ms(recent: DeviceWindow) -> float | None:
 
 
 def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow, tab: str) -> list[Line]:
-    """Its state and identity, the reason for the state, its health and the tabs."""
+    """The device's state and identity, the reason for the state, its health and the tabs."""
     word, hue = _state(frame, device, recent)
     info = device.info
     names = [d.name for d in devices.panel_devices(frame, view)]

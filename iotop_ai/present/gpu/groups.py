@@ -42,7 +42,7 @@ class Gpu(NamedTuple):
 
     @property
     def state(self) -> GpuState | None:
-        """Its state as NVML returned it; None when it gave no answer."""
+        """The GPU's state as NVML returned it; None when it did not answer."""
         return self.reading.value
 
     @property

@@ -233,7 +233,7 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
 
 
 def _counts(frame: Frame, one: JobRow) -> TimeCounts | None:
-    """Its time by share since it is watched; None where that was not recorded."""
+    """The job's time by share since it is watched; None where that was not recorded."""
     table = frame.snapshot.jobs.value
     return None if table is None else table.times.get(one.facts.job.key)
 
@@ -261,7 +261,7 @@ def _clock(milliseconds: int) -> str:
 
 
 def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
-    """Its loss, the evidence that it is a job, its limits and its mounts."""
+    """The job's loss, the evidence that it is a job, its limits and its mounts."""
     job, own_place = one.facts.job, one.facts.place
     known = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(word, word) for word in job.evidence))))
     kinds = dict.fromkeys(_KINDS[rank.worker_kind] for rank in job.ranks if rank.worker_kind in _KINDS)
@@ -294,7 +294,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
 
 
 def _lost_text(frame: Frame, one: JobRow) -> str:
-    """Its lost time: the sum of its losing shares; where these are not recorded, the time of verdicts with a loss."""
+    """The job's lost time: the sum of the shares that lose time, else the time of verdicts with a loss."""
     counts = _counts(frame, one)
     if counts is None:
         hours, since, gpu_hours = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named", one.lost_h

@@ -15,7 +15,7 @@ from iotop_ai.present.text.units import brief, percent, rate_unit
 
 
 def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> list[Graph]:
-    """In a fixed order; reads and writes share a scale. IO-wait only where the kernel counts it."""
+    """The graphs in a fixed order; reads and writes share a scale. IO-wait only where the kernel counts it."""
     table = frame.snapshot.processes.value
     samples = (*view.past, *frame.history)
     readable = table is not None and key not in table.denied

@@ -108,7 +108,7 @@ def _graph_room(left: int) -> int:
 
 
 def _top(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
-    """Its state and name, its command, where it runs, its job, what its main thread waits for."""
+    """The process's state and name, command, place, job, and what its main thread waits for."""
     table, key = frame.snapshot.processes.value, page.key
     info = None if table is None else table.info.get(key)
     out = [_title(frame, view, key, info, width)]

@@ -67,7 +67,7 @@ class DialogScreen(LiveScreen):
         return dialog_rows(self._rows_behind(), title, note, head, tail, (width, height), ascii_only=ascii_only)
 
     def on_key(self, event: Key) -> None:
-        """Take every key."""
+        """Handle every key, so that none reaches the screen below."""
         event.stop()
         event.prevent_default()
         self.press(event)

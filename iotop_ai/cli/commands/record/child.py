@@ -65,7 +65,7 @@ class Command:
         self._child.send_signal(number)
 
     def code(self) -> int:
-        """Wait for its end; returns its exit code as a shell reports it: 128 + n for a signal."""
+        """Wait for the child's end; returns its exit code as a shell reports it: 128 + n for a signal."""
         self._thread.join()
         code = self._child.returncode
         return code if code >= 0 else 128 - code

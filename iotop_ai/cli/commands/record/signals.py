@@ -48,7 +48,7 @@ class Signals:
             signal.signal(number, handler)
 
     def unblock(self) -> None:
-        """In a child between fork and exec: restore the handlers and the mask."""
+        """Restore the handlers and the signal mask in a child between fork and exec."""
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)

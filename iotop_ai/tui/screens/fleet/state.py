@@ -29,7 +29,7 @@ class FleetState:
         self._asked: tuple[str, int, float] = ("", 0, 0.0)
 
     def take(self, fleet: Fleet | None, trouble: str) -> None:
-        """A refresh has ended."""
+        """Take the result of a refresh."""
         if fleet is not None:
             self.fleet = fleet
             self._answered_ns = self._clock.monotonic_ns()
