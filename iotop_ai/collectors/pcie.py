@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-"""By GT/s."""
+"""PCIe generation by GT/s."""
 
 
 def parse_generation(speed: str) -> int | None:

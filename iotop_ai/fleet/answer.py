@@ -19,7 +19,7 @@ MOST_LABELS = 64
 LONGEST_LABEL = 128
 _LONGEST_ERROR = 160
 _LARGEST = 2.0**64
-"""Of a value: counters of kernels and drivers have 64 bits. Sums and products of a fleet's values stay finite."""
+"""The largest value: counters have 64 bits. Sums and products of a fleet's values stay finite."""
 _LATEST_S = 1e11
 """The latest time; a larger number is in milliseconds, not seconds."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 MOST_BYTES = 64 << 20
-"""Of one answer; 10,000 machines need less than half."""
+"""Bytes of one answer at most; 10,000 machines need less than half."""
 _LONGEST_URL = 2048
 _HINTS = {
     401: "401: it asks for a login; --token-file or --user-file has it",

@@ -45,16 +45,16 @@ class JobMemory(NamedTuple):
     idle_s: float = 0.0
     """Time lost while it has no worker; the last seconds of it count for the next restart."""
     left_ns: int | None = None
-    """Since when it has no worker; None while it has one, and before the first."""
+    """When its last worker ended; None while it has one, and before the first."""
 
 
 class GpuMemory(NamedTuple):
     """How a GPU was used so far by the program that is on it."""
 
     pids: tuple[int, ...] = ()
-    """Its compute processes."""
+    """Pids of the GPU's compute processes."""
     idle_ns: int | None = None
-    """Since when it is idle while they hold memory of it; None while it is not."""
+    """Since when the GPU is idle although they hold memory of it; None while it is not."""
     power: float | None = None
     """Power over its limit while it is busy, smoothed over 10 s; None when unknown."""
     peak: float | None = None
@@ -80,7 +80,7 @@ class FoldState(NamedTuple):
     classes: tuple[tuple[int, str], ...] = ()
     """(at_ns, class of the verdict) at each change, like ``states``."""
     pending: Mapping[tuple[str, str], int] = {}
-    """Since when the condition of a finding holds that is not active yet; keys as in ``held``."""
+    """For each finding that is not active yet, since when its condition holds; keys as in ``held``."""
     learned: Mapping[str, DeviceBaseline] = {}
     """Read latency baselines by serial number."""
     memory: Mapping[ProcessKey, JobMemory] = {}

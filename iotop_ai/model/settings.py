@@ -7,7 +7,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 THEMES = ("dark", "light", "ansi", "ansi-light", "mono", "cvd")
 SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
-"""Between two readings."""
+"""Shortest and longest seconds between two readings."""
 UNITS = ("binary", "decimal")
 """The sizes of a MB in rates: 1,048,576 B as the kernel tools have it, or 1,000,000 B as data sheets have it."""
 CMDLINE_LEVELS = ("names", "redacted", "full")

@@ -49,7 +49,7 @@ class ClassSpec(NamedTuple):
     rival: bool = False
     """A cause of a job's wait for data: it replaces another rival of the same job, and only when it has lasted."""
     confirm_s: float = 0.0
-    """Its condition must have held for this long before it enters, beyond the window, as far as that was observed."""
+    """How long its condition must have held, beyond the window, before it becomes active, if that was observed."""
     leave: float | None = None
     """It leaves when its main signal is below this part of its threshold. None: Thresholds.leave_level."""
     keep_s: float | None = None

@@ -13,11 +13,11 @@ class FindingTotal(NamedTuple):
     """The time of one finding, in ns: integers add up the same in any order."""
 
     finding: Finding
-    """At its highest confidence; the newest of these."""
+    """The finding when its confidence was highest; the newest of several."""
     stood_ns: int
     """Time for which it was active."""
     lost_ns: int
-    """Time lost meanwhile."""
+    """Time lost while it was active."""
     first_ns: int
     """Time for which it was the verdict."""
     led_ns: int
@@ -28,7 +28,7 @@ class VerdictSpan(NamedTuple):
     """A span of time with one verdict."""
 
     wall_ns: int
-    """When it began."""
+    """When the span began."""
     class_id: str
     state: State
     stood_ns: int

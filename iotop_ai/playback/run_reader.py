@@ -23,7 +23,7 @@ from iotop_ai.store.format.codec import KEYFRAME_EVERY
 from iotop_ai.store.read.block_contents import Depth
 
 MOST_SNAPSHOTS = 5400
-"""Of a longer run, only keyframes are decoded: 24 hours of a busy machine then take seconds instead of minutes."""
+"""A longer run is read by its keyframes alone: 24 hours of a busy machine then take seconds instead of minutes."""
 MOST_KEYFRAMES = 480
 """About as many are decoded, more than a chart has points: of 24 hours one in 3 minutes."""
 

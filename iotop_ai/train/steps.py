@@ -106,7 +106,7 @@ class StepCounter:
 
 
 COUNTER = StepCounter()
-"""Of this process."""
+"""The counter of this process."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=COUNTER.reset)
 

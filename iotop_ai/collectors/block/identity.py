@@ -15,7 +15,7 @@ _KIND = {
     "dm-": "dm", "loop": "loop", "ram": "ram", "zram": "zram", "sr": "rom", "scd": "rom", "fd": "floppy", "zd": "zvol",
     "ublkb": "ublk", "zloop": "zloop",
 }  # fmt: skip
-"""By the part of a kernel name before its number."""
+"""The kind of device, by the part of a kernel name before its number."""
 _CONTROLLER = pattern(r"nvme\d+")
 _LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
 _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))

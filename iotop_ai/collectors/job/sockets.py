@@ -43,7 +43,7 @@ ATTRIBUTE = struct.Struct("=HH")
 INFO = struct.Struct("=HH 68xI28xI16xQQ")
 """The attribute's length and type; tcpi_rtt, _total_retrans, _bytes_acked, _bytes_received (Linux 4.1)."""
 INFO_AND_SENT = struct.Struct("=HH 68xI28xI16xQQ64xQ")
-"""The same and tcpi_bytes_sent (Linux 4.19)."""
+"""The fields of INFO, then tcpi_bytes_sent (Linux 4.19)."""
 
 MAPPED = bytes(10) + b"\xff\xff"
 

@@ -91,7 +91,7 @@ class TaskSampler:
         self._row: list[WatchedTask] = []
         """Tasks sampled per sweep, in order."""
         self._fds: list[int] = []
-        """Their wchan."""
+        """Descriptors of their wchan files."""
         self._stats: list[int] = []
         self._times: list[int] = []
         """stat and schedstat of all of ``_tasks``."""

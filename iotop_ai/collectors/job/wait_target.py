@@ -36,7 +36,7 @@ _CALLS = system_calls(os.uname().machine)
 _SAVES = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
 _SAVES |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"])
 _ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
-"""Of several descriptors the first of these kinds is the target's: bytes from the network count most."""
+"""Where a call has several descriptors, the target is one of the first kind in this order: network bytes count most."""
 
 _ANONYMOUS = {
     "anon_inode:[eventfd]": "eventfd",

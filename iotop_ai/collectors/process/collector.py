@@ -59,7 +59,7 @@ from iotop_ai.model.reading import Status
 COHORTS = 5
 """Ticks in which the stat of every idle process is read once."""
 FINE = IO_COHORTS
-"""The same for an adaptive sweep; a multiple of COHORTS."""
+"""Number of ticks in which an adaptive sweep reads the stat of every idle process once; a multiple of COHORTS."""
 FULL_TICKS = 2
 """First ticks that read every stat, so that the first interval knows the CPU time of each process."""
 CAPTURED_ROOM = 256

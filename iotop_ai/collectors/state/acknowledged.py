@@ -23,7 +23,7 @@ LONGEST = 200
 _LONGEST_VALUE = 2000
 """Longer values are cut; a finding whose value was cut counts as worse than that."""
 MOST = 256
-"""Entries of a file."""
+"""Entries of a file at most."""
 _LARGEST = 1 << 20
 
 

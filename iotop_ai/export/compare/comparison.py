@@ -21,7 +21,7 @@ STEPS, DATA_WAIT, LOST_TIME, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "l
 LEAST_POINTS = 0.03
 """A smaller change of a share counts as unclear, even if it is certain: equal runs differ by as much."""
 LEAST_CHANGE = 0.05
-"""The same for any other figure, as a part of the larger value."""
+"""Least difference of any other figure that counts, as a part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
 """Common marks that lie closer say too little, so runs are aligned by them only on request."""
 SHOWN_SHARE = 0.005

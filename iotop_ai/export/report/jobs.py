@@ -37,7 +37,7 @@ class _Job:
         self.disk = ""
         self.series: dict[str, Series] | None = None
         self.steps: dict[int, Track] = {}
-        """By the rank's number, which a restarted process has again."""
+        """Steps by the rank's number, which a restarted process has again."""
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
 

@@ -15,7 +15,7 @@ from iotop_ai.model.job.programs import is_python, is_ray_service, ray_title
 from iotop_ai.model.process.records import ProcessKey
 
 _TRAINS = pattern(r"Train(?:er|able|Worker)|Learner\b|ImplicitFunc|\.train\b")
-"""In the title of an actor that trains: Ray Train's RayTrainWorker, RLlib's Learner, Tune's trainables."""
+"""Matches the title of an actor that trains: Ray Train's RayTrainWorker, RLlib's Learner, Tune's trainables."""
 _RAYLET = "raylet"
 
 

@@ -61,7 +61,7 @@ class Interval(NamedTuple):
     """One of its GPUs receives as much as its link carries."""
     own_written_bytes_per_s: float | None = None
     own_read_bytes_per_s: float | None = None
-    """The same of the process itself; read from a device, or by calls where that is more."""
+    """Bytes per second that the process itself read from a device, or by calls where that is more."""
     local: bool = False
     """It is known to read from a local filesystem, where read_bytes has all that it waits for."""
     others_busy: float = 0.0

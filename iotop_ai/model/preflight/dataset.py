@@ -7,7 +7,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 DATASET = "dataset"
 """Name of the phases that read the dataset's own files."""
 MOST_OF_A_FILE = 64 << 20
-"""Of a larger file only the beginning is read."""
+"""Bytes read of one file at most, from its beginning."""
 NEAR = 0.9
 """Part of perfect scaling above which more readers still give more."""
 

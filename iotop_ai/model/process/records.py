@@ -239,7 +239,7 @@ class ProcessRates(NamedTuple):
     """Seconds between the two readings of its io: 0.0 where it was not read again, and its rates are repeated. None:
     not recorded. Rates times these seconds add up to the counters' growth."""
     stat_s: float | None = None
-    """The same of its stat: CPU, io_delay_ratio and faults."""
+    """As ``io_s``, for its stat: CPU, io_delay_ratio and faults."""
 
 
 UNKNOWN_PROCESS_RATES = ProcessRates(*[None] * 10)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ LINKS = "sys/class/net"
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
 """Set by a notebook's kernel and server for what they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""Of the machine itself (PROC_PID_INIT_INO); a container has another."""
+"""The PID namespace of the machine itself (PROC_PID_INIT_INO); a container has another."""
 LIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
     "nproc": resource.RLIMIT_NPROC,

@@ -49,7 +49,7 @@ OLD_LOCKS = {
     "matplotlib": "an old lock of Matplotlib's list of fonts: each import waits for it",
     "conda": "an old lock of conda: each command waits for it",
 }
-"""By the program that waits."""
+"""The sentence about an old lock, by the program that waits for it."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 MANY_CORES = 2
 """Times the granted cores from which the threads that a library starts are called too many."""

@@ -10,7 +10,7 @@ from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
 from iotop_ai.model.preflight.loader.run import Failure
 
 SHM_WORDS = re.compile(r"(?:out of|insufficient|allocate) shared memory|</torch_\d.*>.*")
-"""Of torch's messages about /dev/shm, by several versions: "unable to write to file </torch_812_4>: No space left"."""
+"""In messages of torch versions about a full /dev/shm: "unable to write to file </torch_812_4>: No space left"."""
 NO_SPACE = "No space left on device"
 CUDA_WORDS = "Cannot re-initialize CUDA in forked subprocess"
 _PICKLE = re.compile(r"PicklingError|[Cc]annot pickle|Can't pickle|Can't get local object")

@@ -27,7 +27,7 @@ MOST_SCANNED = 500_000
 CHUNK = 128 * KIB
 """Bytes of one read, as decoders read a file piece by piece."""
 LEAST_COLD = 16
-"""With fewer files out of memory their reads prove nothing."""
+"""Files that must not be in the page cache: reads of fewer prove nothing about the disk."""
 USES = 3
 """Uses of the sample: its pictures are decoded, one reader reads it, several readers read it."""
 _LOOK_S = 1.0

@@ -35,7 +35,7 @@ class BlockDevice(NamedTuple):
     info: BlockInfo | None
     """Its identity; None until it has been read."""
     rates: BlockRates
-    """Of the newest interval, or since the base while accumulating."""
+    """The rates of the newest interval, or since the base while accumulating."""
     totals: DeviceTotals
     """What it did over the history."""
     guilty: bool
@@ -43,7 +43,7 @@ class BlockDevice(NamedTuple):
     seconds: float | None = None
     """Time since the base while accumulating, else None."""
     hue: str = "bad"
-    """Its colour where it is guilty."""
+    """The device's colour if the verdict names it."""
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ from iotop_ai.present.screen.view import View
 BOUNDS_MS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """Upper bounds of the histogram's bins; one more bin lies above the last."""
 FEW_BOUNDS_MS = (0.2, 1.0, 5.0, 20.0, 100.0, 500.0)
-"""The same for narrow screens."""
+"""The bounds for narrow screens."""
 
 
 class DeviceWindow(NamedTuple):

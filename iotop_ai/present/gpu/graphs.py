@@ -18,7 +18,7 @@ Value = Callable[[GpuRates], float | None]
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
 TALLEST = 6
-"""Rows of a graph."""
+"""Rows of a graph at most."""
 
 
 class GpuFigure(NamedTuple):

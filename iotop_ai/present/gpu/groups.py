@@ -34,7 +34,7 @@ class Gpu(NamedTuple):
 
     uuid: str
     reading: Reading[GpuState]
-    """With the reason when the state is missing."""
+    """The GPU's Reading, with the reason when the state is missing."""
     rates: GpuRates | None
     """None when it gave no answer."""
     busy: float | None

@@ -9,7 +9,7 @@ from iotop_ai.model.job.steps import StepRates
 from iotop_ai.present.text.units import UNKNOWN, duration, figure, percent
 
 LATE_S = 5.0
-"""Without a step for this time, the rates are shown with their age."""
+"""Seconds without a step after which the rates are shown with their age."""
 _MOST_RANKS = 16
 
 

@@ -9,7 +9,7 @@ from iotop_ai.present.text.units import figure, percent, plural, size
 RETRANSMITS = 0.01
 """At 1 % of the segments TCP's throughput falls noticeably (Mathis et al. 1997: with 1/sqrt of the loss)."""
 _SEGMENTS_PER_S = 100.0
-"""Below this rate the ratio means nothing."""
+"""Below this rate the ratio of retransmitted segments means nothing."""
 
 
 def host_problems(frame: Frame) -> list[list[Span]]:

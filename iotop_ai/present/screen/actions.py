@@ -80,7 +80,7 @@ APP_ACTIONS: tuple[Action, ...] = (
         above=Hint("", "save a picture"),
     ),
 )
-"""On every screen."""
+"""The actions of every screen."""
 
 DETAIL_ACTIONS: tuple[Action, ...] = (
     _key(

@@ -35,7 +35,7 @@ _APP_NAMES = ("app.palette", "app.picture", "app.quit")
 COLUMN = 38
 """The least width of a column of a page."""
 LEAST = 29
-"""The same for a screen's own keys, which have to fit one page."""
+"""The least width of a column of a screen's own keys, which have to fit on one page."""
 MEANINGS = "column meanings"
 _TITLE = 9
 """Columns of a title; a longer one has a row of its own."""

@@ -73,7 +73,7 @@ _PANELS: tuple[tuple[str, Rows], ...] = (
     ("keys", keys_rows),
 )
 PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for name, rows in _PANELS)
-"""Top to bottom."""
+"""The panels from top to bottom."""
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6

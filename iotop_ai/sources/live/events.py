@@ -10,7 +10,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Event, Snapshot
 
 _KILLED = -9
-"""By SIGKILL."""
+"""The exit code of a process that SIGKILL ended."""
 
 
 def derive_events(

@@ -15,7 +15,7 @@ from iotop_ai.store.format.scalars import ShapeError
 
 MIB = 1 << 20
 LONGEST_LINE = 16 * MIB
-"""Bytes of a line."""
+"""Bytes of a line at most."""
 MOST = 65_536
 """Entries of any mapping, set or list; a machine has more processes than anything else."""
 MOST_OF = {

@@ -88,7 +88,7 @@ def _base() -> Any:
 
 
 KerasCallback = _events(_base())
-"""For Keras 3."""
+"""The callback for Keras 3."""
 
 
 def tf_keras_callback(*arguments: Any, **options: Any) -> Any:

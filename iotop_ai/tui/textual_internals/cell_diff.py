@@ -52,7 +52,7 @@ class CellDiff:
         self._style = style
         self._system = system
         self._marks: dict[str, _Marks] = {}
-        """By background."""
+        """Marks by background."""
         self._known: dict[_Look, str] = {}
         self._looks: list[_Look] = []
         self._on_blank: dict[str, tuple[str, bool, bool]] = {}
