@@ -49,7 +49,7 @@ def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
     text = _record(root, program, pid, uid)
     code = parse_folded(text, pid, float(SECONDS))
     if not code.threads:
-        raise Unavailable(Status.ABSENT, "no thread of it ran Python meanwhile")
+        raise Unavailable(Status.ABSENT, "none of its threads ran Python in that time")
     wanted = dict.fromkeys(line.frame for thread in code.threads for line in thread.lines)
     return with_source(code, [(frame, source_line(pid, uid, frame)) for frame in wanted])
 

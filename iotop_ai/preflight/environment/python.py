@@ -14,6 +14,7 @@ from iotop_ai.collectors.io.spawn import run
 from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, Torch, Unmet
+from iotop_ai.preflight.user_python import NO_PYTHON
 
 TIMEOUT_S = 30.0
 OLD_LOCK_S = 600
@@ -26,7 +27,7 @@ _TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix
 def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
     """The facts that this Python reports. folder: where the training starts. Never raises: ``error`` has the reason."""
     if not python:
-        return PythonFacts("", "no Python of yours is found; --python names one")
+        return PythonFacts("", NO_PYTHON)
     name = clean(python)
     try:
         done = run(

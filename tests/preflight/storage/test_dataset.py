@@ -355,7 +355,7 @@ def test_a_python_without_pillow_says_so() -> None:
 @pytest.mark.parametrize("python", ["", "/bin/false", "/nonexistent/python"])
 def test_a_python_that_does_not_run_is_named(python: str) -> None:
     assert decoded(python) == Decoding(
-        why=f"{python} does not run" if python else "no Python of yours is found; --python names one"
+        why=f"{python} does not run" if python else "no Python is found; name yours with --python"
     )
 
 

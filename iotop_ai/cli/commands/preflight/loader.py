@@ -21,7 +21,7 @@ from iotop_ai.model.preflight.report import NO_ANSWER
 from iotop_ai.preflight.environment.python import child_environment
 from iotop_ai.preflight.loader.session import Request
 from iotop_ai.preflight.loader.sweep import Grid, sweep
-from iotop_ai.preflight.user_python import user_python
+from iotop_ai.preflight.user_python import NO_PYTHON, user_python
 from iotop_ai.present.preflight.loader import patch_text, progress_text
 from iotop_ai.present.screen.bounds import bounded
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--cold evicts files from the page cache, which --readonly forbids")
     python = user_python(args.python)
     if not python:
-        raise UnknownError("no Python of yours is found; --python names one")
+        raise UnknownError(NO_PYTHON)
     clock, folder = Clock(), os.getcwd()
     prefetches, interleaves = args.prefetch or [None], args.interleave or [None]
     grid = Grid(args.workers, args.batch_size, prefetches, args.start or [""], args.pin, interleaves)
