@@ -80,7 +80,10 @@ def why_protected(key: ProcessKey, root: Root) -> str:
 
 
 def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:
-    """Act on each. Never raises. done: at least one succeeded; the text has the count and the other reasons."""
+    """Act on each process; returns one outcome for all. Never raises.
+
+    done: at least one succeeded; the text has the count and the reasons of the others.
+    """
 
     def act() -> Outcome:
         done, refused = 0, dict[str, int]()
@@ -140,7 +143,7 @@ def _remedy(command: Command, keys: Sequence[ProcessKey], refused: dict[str, int
 
 
 def _act(command: Command, key: ProcessKey, root: Root) -> str:
-    """Why it was not done; "" when it was."""
+    """Act on one process; returns why that was not possible, "" when it was done."""
     try:
         with _held(key, root) as handle:
             if command.kind == "signal":

@@ -22,7 +22,7 @@ AGE_S = 1.0
 
 
 class FleetApp(TerminalApp):
-    """cli reads ``opened`` (the machine to open, "" for none)."""
+    """The app of the fleet's screens. opened: the machine that the command opens after the app, "" for none."""
 
     PICTURE_TITLE = "iotop-ai fleet"
 
@@ -82,7 +82,7 @@ class FleetApp(TerminalApp):
         self.state.change()
 
     def open_machine(self) -> None:
-        """End the app, so that cli opens the machine under the cursor and comes back."""
+        """End the app; the command then opens the machine under the cursor and starts the app again."""
         one = self.state.current
         if one is not None:
             self.opened = one.name

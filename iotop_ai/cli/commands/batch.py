@@ -19,7 +19,7 @@ from iotop_ai.store.source import Source, stop
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print blocks until the count is reached or Ctrl-C; 0 once a block is printed."""
+    """Print blocks until the count is reached or Ctrl-C; returns 0 if a block was printed."""
     if args.json:
         for flag, given in (("-t", args.timestamps), ("-a", args.accumulated)):
             if given:

@@ -70,5 +70,5 @@ def _code(root: Root, frame: Frame) -> str:
     print_status(f"py-spy looks at pid {key.pid} for {SECONDS} s ...")
     try:
         return code_text(read_python_code(root, key.pid, job.uid))
-    except Unavailable as lack:
-        return f"unknown: {lack.reason}{f' ({lack.remedy})' if lack.remedy else ''}"
+    except Unavailable as error:
+        return f"unknown: {error.reason}{f' ({error.remedy})' if error.remedy else ''}"

@@ -23,7 +23,7 @@ FILE = "alerts.toml"
 
 def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> None:
     """Add --alerts. sub: the parser belongs to a subcommand, where an absent flag keeps a value before the command."""
-    from argparse import SUPPRESS  # the bare start reads alerts, and no flags
+    from argparse import SUPPRESS  # iotop-ai without arguments needs this module, but not argparse
 
     parser.add_argument(
         "--alerts",
@@ -34,7 +34,7 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
 
 
 def alerts_path() -> str:
-    """Where the file is or would be: beside the settings file."""
+    """The path of the default file, existing or not: beside the settings file."""
     return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 
@@ -43,7 +43,7 @@ def _to_stderr(text: str) -> None:
 
 
 def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) -> AlertConfig | None:
-    """The file as named, else the default one; None where that is missing or does not answer.
+    """The content of the named file, else of the default one; None where that is missing or does not answer.
 
     say: reports a default file that does not answer. Raises UsageError or InputError.
     """

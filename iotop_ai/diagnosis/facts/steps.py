@@ -45,7 +45,7 @@ class JobSteps(NamedTuple):
 
     @property
     def difference(self) -> float | None:
-        """What is seen from outside, less what is measured."""
+        """The share of time without data as seen from outside, minus the measured one."""
         if self.seen_ratio is None or self.data_wait_ratio is None:
             return None
         return self.seen_ratio - self.data_wait_ratio

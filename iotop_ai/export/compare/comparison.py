@@ -23,7 +23,7 @@ LEAST_POINTS = 0.03
 LEAST_CHANGE = 0.05
 """Least difference of any other figure that counts, as a part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
-"""Common marks that lie closer say too little, so runs are aligned by them only on request."""
+"""Common marks that are closer together than this align runs only on request: so short a part says little."""
 SHOWN_SHARE = 0.005
 _DEVICES = 4
 _BEGIN_SHARES = ("startup", "compile")
@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The length of the run."""
+        """The length of the part."""
         return (self.end_ns - self.begin_ns) / 1e9
 
 

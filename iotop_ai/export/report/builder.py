@@ -27,7 +27,7 @@ _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 
 
 class StoryBuilder:
-    """Takes RunItems in, in order. begin_ns, end_ns: the wall time that is read; None where it is not known."""
+    """Builds a Story of RunItems, added in order. begin_ns, end_ns: the wall time that is read; None when unknown."""
 
     def __init__(self, begin_ns: int | None, end_ns: int | None, conditions: tuple[ConditionOverRun, ...] = ()) -> None:
         self.diagnosis = Diagnosis(conditions)
@@ -37,7 +37,7 @@ class StoryBuilder:
         self._newest: Snapshot | None = None
         self._first_ns = 0
         self._covered_ns = 0
-        """Up to this monotonic time the figures are taken in."""
+        """Monotonic time up to which the figures have been added."""
         self._watched_s = 0.0
         self._events: list[Event] = []
         self._more_events = 0
@@ -103,7 +103,7 @@ class StoryBuilder:
             self._gaps.append(Gap(before.wall_ns, after.wall_ns, text))
 
     def story(self, file: str, about: Mapping[str, str], spacing_s: float | None = None) -> Story:
-        """The Story of what was taken in. about: facts of the header. Raises UnknownError without data.
+        """The Story of the items added so far. about: facts of the header. Raises UnknownError without data.
 
         spacing_s: as in RunReader.
         """

@@ -177,7 +177,7 @@ class GpuFold:
         self.busy = Track(grid.series())
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in. A GPU that lost its reading keeps its row, with the status."""
+        """Add an interval. A GPU that lost its reading keeps its row, with the status."""
         rates = sample.gpu.value or {}
         for uuid, reading in (snapshot.gpu.value or {}).items():
             gpu = self._gpus.get(uuid)
@@ -204,7 +204,7 @@ class LinkFold:
         self.received, self.sent = Track(grid.series()), Track(grid.series())
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in."""
+        """Add an interval."""
         if not sample.network.renewed:
             return
         table, rates = snapshot.network.value or {}, sample.network.value or {}
@@ -266,7 +266,7 @@ class ProcessFold:
         self._programs: dict[tuple[str, str], _Program] = {}
 
     def add(self, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in."""
+        """Add an interval."""
         table, rated = snapshot.processes.value, sample.processes
         if table is None or rated.value is None or rated.seconds is None or not rated.renewed:
             return
@@ -300,7 +300,7 @@ class MachineFold:
         self._tracks = {name: Track(grid.series()) for name in (*names, "io_pressure_ratio")}
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in."""
+        """Add an interval."""
         tracks = self._tracks
         rates, infos = sample.block.value, snapshot.disks.value
         if sample.block.renewed and rates is not None and infos is not None:

@@ -18,10 +18,10 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import JobTime
 
 MOST_CURVES = 64
-"""Jobs with curves; of the others only the sums are kept."""
+"""Jobs that have curves; for further ones only the sums are kept."""
 MOST_JOBS = 4096
 MOST_RANKS = 512
-"""Ranks whose steps are kept, of all jobs."""
+"""Ranks whose steps are kept, over all jobs."""
 
 
 class _Job:
@@ -42,13 +42,13 @@ class _Job:
         """The time of the newest message of each rank."""
 
     def see(self, job: Job, at: Interval) -> None:
-        """The job as it is now."""
+        """Update the job's figures by its record at this interval."""
         self.job, self.end_ns = job, at.wall_ns
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         self.gpus = max(self.gpus, len(job.gpus))
 
     def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo]) -> None:
-        """Where its data lies: the mount from which it reads most, and the whole disk below that."""
+        """Note where the job's data lies: the mount from which it reads most, and the whole disk below that."""
         if place is None or not place.mounts or (self.disk and place.mounts[0] == self.mount):
             return
         self.mount = place.mounts[0]
@@ -57,14 +57,14 @@ class _Job:
         self.disk = "" if info is None else info.parent or info.name
 
     def add(self, at: Interval, shares: TimeShares, grid: Grid) -> None:
-        """The shares of an interval."""
+        """Add the shares of an interval."""
         if self.series is None:
             self.series = {name: grid.series() for name in SHARES}
         for name, value in zip(SHARES, shares, strict=False):
             self.series[name].add(at, value)
 
     def add_steps(self, snapshot: Snapshot, table: Mapping[ProcessKey, StepRates], grid: Grid, most: int) -> int:
-        """The steps of each new message, in the time since the message before. Returns how many ranks are new."""
+        """Add the steps of each new message, over the time since the previous one; returns how many ranks are new."""
         before, counts = len(self.steps), snapshot.steps.value or {}
         for i, rank in enumerate(self.job.ranks):
             now, rates = counts.get(rank.key), table.get(rank.key)
@@ -81,7 +81,7 @@ class _Job:
 
 
 class JobFold:
-    """All jobs; at most MOST_JOBS."""
+    """Collects all jobs, at most MOST_JOBS."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -91,7 +91,7 @@ class JobFold:
         self._with_curves = self._ranks_with_steps = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in."""
+        """Add an interval."""
         table, rated = snapshot.jobs.value, sample.jobs
         if table is None:
             return
@@ -113,14 +113,14 @@ class JobFold:
                 one.add(at, shares, self._grid)
 
     def add_span(self, jobs: Iterable[JobTime], events: Iterable[Event], end_ns: int) -> None:
-        """Take in which jobs were counted in a span of time that ends at this wall time."""
+        """Note which jobs were counted in a span of time that ends at this wall time."""
         ended = {event.pid: event.wall_ns for event in events if event.kind == ENDED}
         for job in jobs:
             if job.key not in self._jobs and len(self._ends_ns) < MOST_JOBS:
                 self._ends_ns[job.key] = ended.get(job.key.pid, end_ns)
 
     def stories(self, times: dict[ProcessKey, JobTime]) -> tuple[JobStory, ...]:
-        """The jobs, the most GPUs and the longest first. times: of each, by the verdict's totals."""
+        """The jobs: those with most GPUs first, then the longest. times: each job's time in the verdict's totals."""
         found = [self._story(key, one, times[key].counts if key in times else None) for key, one in self._jobs.items()]
         found += [
             _short_story(times[key], end_ns)

@@ -13,7 +13,7 @@ _STATE, _NAME = 11, 16
 
 
 def doctor_text(found: Diagnosis, quiet: bool = False) -> str:
-    """All lines, without a final newline. quiet: only what is not ok."""
+    """The whole text, without a final newline. quiet: only checks that are not ok."""
     shown = [check for check in found.checks if not (quiet and check.state is State.OK)]
     lines = [line for check in shown for line in _lines(check)]
     return "\n".join(lines if quiet else [*lines, "", totals_text(found)])
@@ -33,7 +33,7 @@ def totals_text(found: Diagnosis) -> str:
 
 
 def differences_text(found: list[Difference], names: tuple[str, str]) -> str:
-    """One row for each, by section; names: of the two snapshots."""
+    """A row for each difference, by section. names: the titles of the two compared files."""
     if not found:
         return "no difference"
     rows = [("", *names), *((f"{one.section}.{one.name}", one.first, one.second) for one in found)]

@@ -7,9 +7,9 @@ from iotop_ai.model.job.records import IoLimit
 
 
 class Nominal(NamedTuple):
-    """What a device of this kind and link gives in sequential reads. why: "NVMe, PCIe 4x4".
+    """The sequential read rate that a device of this kind and link should give. why: "NVMe, PCIe 4x4".
 
-    reduced: the link runs below what device and slot can ("1x1 of 4x4"); "" when it does not.
+    reduced: "1x1 of 4x4" where the link runs below what device and slot can; else "".
     """
 
     bytes_per_s: float
@@ -22,8 +22,8 @@ class Place(NamedTuple):
 
     mount: its mount point, "" for a device. device: the filesystem's own device, "" without one on this machine.
     disks: kernel names of the disks below, () when none is known; why_no_disk says why. remote: whether its data is on
-    another machine, None unknown. memory: whether it lies in memory. key: the name under which its speed is kept, ""
-    when it is not. limits: of our own cgroups on its disks.
+    another machine, None unknown. memory: whether it lies in memory. key: the name under which its speed is stored, ""
+    where it is not stored. limits: those of our own cgroups on its disks.
     """
 
     path: str

@@ -8,11 +8,11 @@ from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount, brief, count, percent, plural
 
 MIXED = 0.3
-"""Difference of the shares from storage from which two configurations are not alike."""
+"""Two configurations cannot be compared if the share that they read from storage differs by more."""
 CROWDED = 0.8
-"""Part of the memory left here from which a configuration is named for it."""
+"""A configuration that takes more than this part of the free memory is named."""
 CACHED = 0.5
-"""Part of the memory left here that an epoch may take to be kept."""
+"""An epoch that takes less than this part of the free memory can be kept in it."""
 SLOW_FIRST_S = 10.0
 
 
@@ -47,7 +47,7 @@ def patch_text(run: Run) -> str:
 
 
 def reason_text(report: Report, choice: Choice) -> str:
-    """Why not more: "2 of 2 cores are in use"."""
+    """What limits the rate: "bound by the CPU: 2 of 2 cores in use"."""
     used, one = choice.run.used, choice.run.configuration
     who = "workers wait" if one.workers > 1 else "the worker waits" if one.workers else "the loader waits"
     cores = f"{report.cores:g} {'core' if report.cores == 1 else 'cores'}"
@@ -133,7 +133,7 @@ def _in_main(run: Run) -> bool:
 
 
 def _start_methods(report: Report) -> list[str]:
-    """Which start methods work, where one does not."""
+    """Which start methods work and which fail; [] when all work or none does."""
     states: dict[str, set[bool]] = {}
     for run in report.runs:
         start = run.built.start if run.built else run.configuration.start

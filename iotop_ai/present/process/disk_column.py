@@ -38,7 +38,7 @@ def _disks(frame: Frame, view: View) -> _Disks:
         by_pid |= {member.pid: name for member in job.members if name}
     moving = []
     for device in devices.all_devices(frame, view):
-        # A loop device may lie on a file of FUSE, of whose bytes no disk knows.
+        # A loop device counts itself: its file may be on FUSE, whose bytes reach no disk of this machine.
         if device.info is None or not (is_leaf(device.info) or device.info.kind == "loop"):
             continue
         moved = (device.rates.read_bytes_per_s, device.rates.write_bytes_per_s)

@@ -16,9 +16,9 @@ Metrics = Dict[str, float]
 Sink = Callable[[Metrics, int], None]
 
 LOOK_NS = 5_000_000_000
-"""Between two looks at the verdict."""
+"""Time between two looks at the verdict."""
 METRICS_NS = 10_000_000_000
-"""Between two sets of metrics."""
+"""Time between two sets of metrics."""
 PREFIX = "iotop_ai/"
 NOT_SEPARABLE = "not separable"
 
@@ -61,7 +61,7 @@ class TrainingSession:
         return "measured" if self.separable or steps.COUNTER.batches != self._batches else NOT_SEPARABLE
 
     def begin(self) -> None:
-        """The training begins."""
+        """Start the recorder and the counts: the training begins."""
         if self.monitor is not None:
             self.monitor.start()
         now = time.monotonic_ns()
@@ -75,20 +75,20 @@ class TrainingSession:
         self._since, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
 
     def not_waiting(self) -> None:
-        """The time up to the next step is not all spent waiting: a checkpoint is written, or a validation runs."""
+        """Note that the time up to the next step is not a wait: a checkpoint is written, or a validation runs."""
         self._since = None
 
     def batch(self) -> None:
-        """The loop has its batch."""
+        """Note that the loop has its batch: the wait has ended."""
         counter, since, self._since = steps.COUNTER, self._since, None
         # Where this loop's loader is watched, the wait is measured already; another loader may be watched as well.
         if self.separable and since is not None and counter.data_ns == self._data_ns:
             counter.waited(time.monotonic_ns() - since)
 
     def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
-        """A training step has ended. number: of the step. emit: gets the metrics in place of writer and open runs.
+        """Count a step of training. number: the step's. emit: gets the metrics in place of writer and open runs.
 
-        Returns the metrics where they were due.
+        Returns the metrics when they were due, else None.
         """
         steps.COUNTER.step()
         now = time.monotonic_ns()
@@ -110,7 +110,7 @@ class TrainingSession:
             sink(metrics, number)
 
     def end(self) -> None:
-        """The training has ended: its last verdict, and the end of the recording."""
+        """Write the last verdict and end the recording: the training has ended."""
         steps.COUNTER.tell()
         if self.monitor is not None:
             try:

@@ -86,7 +86,7 @@ class Stage:
         self._ends.close()
 
     def run(self) -> int:
-        """The exit code."""
+        """Plan, measure, copy and verify; returns the exit code."""
         self._plan_and_measure()
         why = stage.refusal(self._plan, self._speed, update=self._args.update, anyway=self._args.anyway)
         if why:

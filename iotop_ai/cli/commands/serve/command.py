@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def say(text: str) -> None:
-    """Print one line to stderr; a closed stderr changes nothing."""
+    """Print one line to stderr; a closed stderr does not stop serving."""
     with contextlib.suppress(OSError):
         print(f"serve: {clean(text, 300)}", file=sys.stderr, flush=True)
 
@@ -62,7 +62,7 @@ class ServeSession:
         self._trouble = ""
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """End; a second signal waits for nothing."""
+        """End serving; a second signal also ends the wait for the recording's disk."""
         if self._stopping.is_set() and self._output is not None:
             self._output.stop_waiting()
         self._stop()

@@ -81,7 +81,7 @@ class Nvml:
         calls.forget()
 
     def gpus(self) -> dict[str, GpuUnavailable | None]:
-        """UUID of every GPU that the driver lists to its error or None; {}: no GPUs.
+        """Every GPU that the driver lists, by UUID, with its error or None; {} without a GPU.
 
         Raises Unavailable when the driver cannot list them.
         """
@@ -155,7 +155,7 @@ class Nvml:
 
 
 class ForeignNvml(Nvml):
-    """No GPUs: for another machine's /proc and /sys, since NVML answers for this machine only."""
+    """Stands for NVML where /proc and /sys are another machine's: NVML knows only this machine's GPUs."""
 
     def open(self) -> None:
         """Always raises Unavailable: NVML shows this machine's GPUs, the root that is read is another's."""
