@@ -44,7 +44,7 @@ class Right(NamedTuple):
 
 
 def right_to(switch: Switch, root: Root) -> Right:
-    """How this user may set it. Runs sudo without a prompt once for each value, each up to SUDO_TIMEOUT_S."""
+    """How this user may set a switch. Runs sudo without a prompt once for each value, each up to SUDO_TIMEOUT_S."""
     if not root.exists(switch.file):
         return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
     if os.geteuid() == 0:
@@ -66,7 +66,7 @@ def sudoers(switch: Switch) -> str:
 
 
 def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
-    """Set it; ("", "") when done, else (reason, remedy). Blocks as long as the kernel does."""
+    """Set a switch; returns ("", "") when done, else (reason, remedy). Blocks as long as the kernel does."""
     if value not in switch.values:
         return f"{switch.name} is not set to {clean(value)}", ""
     try:

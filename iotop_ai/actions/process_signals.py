@@ -67,7 +67,7 @@ def _number(text: str, least: int, most: int) -> int | None:
 
 
 def why_protected(key: ProcessKey, root: Root) -> str:
-    """The reason to refuse any action: init, ourselves, a kernel thread; "" for all other processes."""
+    """Why any action on a process is refused: it is init, ourselves, a kernel thread; "" for all other processes."""
     if key.pid == INIT:
         return "pid 1 keeps the machine alive"
     if key.pid == os.getpid():

@@ -30,7 +30,7 @@ class MachineNames:
         self._machine_of_node: dict[str, str] = {}
 
     def learn(self, instance: str, node: str) -> None:
-        """Take a node's name for the machine of iotop-ai on which node_exporter runs; if two share it, for neither.
+        """Note a node's name for the machine on which its node_exporter runs; if two machines share it, for neither.
 
         So an exporter in a pod, which knows the node's name alone, belongs to a machine that is scraped by address.
         """

@@ -82,7 +82,7 @@ class Recorder:
         return False
 
     def poll(self) -> None:
-        """Take the answers that are there, and ask for the next status."""
+        """Read the answers that have come, and ask for the next status."""
         self._take(0.0)
         if self.ready and self._asked == self._answered:
             self._ask()
@@ -144,7 +144,7 @@ class Recorder:
             self._asked += 1
 
     def _take(self, seconds: float) -> None:
-        """Take what it has written, after at most ``seconds`` of waiting for something."""
+        """Read what the recorder has written; wait at most ``seconds`` for something."""
         if self.ended:
             return
         waiting = select.poll()

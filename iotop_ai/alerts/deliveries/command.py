@@ -35,7 +35,7 @@ class CommandDelivery(NamedTuple):
         return f"command {clean(self.argv[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Run it to its end; it is ended with its children at the timeout. Raises NotDelivered."""
+        """Run the command; it is ended with its children at the timeout. Raises NotDelivered."""
         data = json.dumps(alert_object(alert), ensure_ascii=True).encode() + b"\n"
         try:
             child = start(

@@ -42,7 +42,7 @@ class ActivityTracker:
         self.grown: set[ProcessKey] = set()
 
     def update(self, table: ProcessTable, candidates: Set[ProcessKey], now_ns: int) -> None:
-        """Take in one tick's processes."""
+        """Add one tick's processes."""
         busy = frozenset(key for key in candidates if _busy(table, key))
         if busy != self.work.busy:
             self.work = self.work._replace(busy=busy)

@@ -75,7 +75,7 @@ class JobCollector:
         return self._jobs
 
     def see(self, table: ProcessTable | None, gpus: GpuTable | None) -> None:
-        """Take this tick's processes and GPUs; None where unknown."""
+        """Set this tick's processes and GPUs; None when unknown. Call it before ``read``."""
         self._table = table
         self._gpus = gpus
 

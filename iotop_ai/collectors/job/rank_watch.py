@@ -63,7 +63,7 @@ class RankWatch:
         """Pids whose TCP connections are all with processes of the job."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
-        """Take the newest facts about the training process."""
+        """Set the newest facts about the training process."""
         self.rank, self.job, self.partial = rank, job.key, partial
         self.ranks = len(job.ranks)
         self.on_gpu = bool(job.gpus)

@@ -79,7 +79,7 @@ class _State:
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
 
     def keep(self, ranks: frozenset[ProcessKey]) -> None:
-        """Take these ranks, and forget those that ended."""
+        """Keep these ranks, and forget those that ended."""
         self.ranks = ranks
         self.past = {rank: past for rank, past in self.past.items() if rank in ranks}
         self.own_cores = {rank: cores for rank, cores in self.own_cores.items() if rank in ranks}
@@ -124,7 +124,7 @@ class _GpuMoments:
         """UUIDs of the GPUs that several jobs use in this tick."""
 
     def update(self, gpus: GpuTable | None) -> None:
-        """Take a tick's readings."""
+        """Add a tick's readings."""
         now = gpus or {}
         for uuid, reading in now.items():
             old = self._readings.get(uuid)
@@ -170,7 +170,7 @@ class _Inherited:
         self.io: dict[ProcessKey, ProcessIo] = {}
 
     def update(self, table: ProcessTable, trainers: Collection[ProcessKey]) -> None:
-        """Take a tick's processes."""
+        """Add a tick's processes."""
         before, self._table = self._table, table
         if before is None or before is table:
             return

@@ -102,7 +102,7 @@ class StepComparison:
         self._ratios: dict[ProcessKey, tuple[float, float]] = {}
 
     def add(self, frame: Frame) -> None:
-        """Take the newest totals of each reporting process whose job is known."""
+        """Add the newest totals of each reporting process whose job is known."""
         jobs, steps = frame.snapshot.jobs.value, frame.snapshot.steps.value
         if jobs is None or not steps:
             return

@@ -91,7 +91,7 @@ class DeviceFold:
         self._devices: dict[str, _Device] = {}
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Take an interval in; repeated rates are already counted."""
+        """Add an interval; repeated rates are not counted again."""
         if not sample.block.renewed:
             return
         infos = snapshot.disks.value or {}

@@ -100,7 +100,7 @@ class ConditionWatch:
         self._clauses = [ClauseWatch(clause) for clause in condition.clauses]
 
     def add(self, frame: Frame) -> tuple[Seen, ...]:
-        """Take a Frame in; one result per clause."""
+        """Add a Frame; returns one result per clause."""
         return tuple(clause.add(frame) for clause in self._clauses)
 
 

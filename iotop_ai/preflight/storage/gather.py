@@ -27,7 +27,7 @@ class Gathered(NamedTuple):
 
 
 def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[Report, Progress], None]) -> Gathered:
-    """Take the news to their end. show: gets each step with the report so far."""
+    """Make a report of a check's messages, to their end. show: gets each step with the report so far."""
     end = End()
     for one in news:
         if isinstance(one, Progress):

@@ -33,7 +33,7 @@ class DateOrderFinder:
         """Sum of the days between successive dates, if the day is first and if it is not."""
 
     def see(self, moment: Moment | None) -> None:
-        """Take the next date."""
+        """Add the log's next date."""
         if moment is None or moment.by_year or moment.by_day:
             return
         first, second, _ = moment.numbers

@@ -100,7 +100,7 @@ class DelayScreen(KernelSwitchScreen):
         self._complaint = ""
 
     def enter(self) -> None:
-        """Switch it, if the right word was typed."""
+        """Switch delay accounting, if the right word was typed."""
         view = self.view
         if self._switching:
             return

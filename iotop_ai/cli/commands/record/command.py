@@ -163,7 +163,7 @@ class Session:
             self._source.close()
 
     def _finish(self) -> None:
-        """Take one last Snapshot now."""
+        """Have one last Snapshot taken now, then stop."""
         if not self._stopping.is_set():
             self._stopped_ns = self._clock.monotonic_ns()
             self._stopping.set()

@@ -23,7 +23,7 @@ class LiveUpdates:
         self._staleness = StalenessWatch(Clock())
 
     def receive(self, frame: Frame) -> None:
-        """Take a newer Frame; draw it unless the screen is paused, shows the past, or is covered."""
+        """Set the newest Frame; draw it unless the screen is paused, shows the past, or is covered."""
         state = self._state
         state.past = older(state.past, state.newest, frame, keep=2 * state.canvas.columns)
         state.newest = frame
