@@ -168,7 +168,7 @@ def join_times(argv: Sequence[str]) -> list[str]:
 
 
 def _run_bare(args: argparse.Namespace) -> int:
-    """No command: the live screen, or its text form."""
+    """Run without a command: the live screen, or its text form."""
     if _wants_text(args):
         if args.alerts is not None:
             raise UsageError("text checks no alerts; the screen, record and serve do")

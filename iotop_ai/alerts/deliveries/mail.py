@@ -54,7 +54,7 @@ class MailDelivery(NamedTuple):
         return f"mail to {clean(self.to)} by {clean(self.smtp)}{how}{f', as {clean(self.user)}' if self.user else ''}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Hand it to the server. Raises NotDelivered."""
+        """Pass the mail to the server. Raises NotDelivered."""
         try:
             mail = message(alert, self.sender, self.to)
             if self.smtp:

@@ -34,7 +34,7 @@ class ServiceDelivery(NamedTuple):
         return f"apprise, {clean(self.url.partition(':')[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Hand it to the service. Raises NotDelivered."""
+        """Pass the alert to the service. Raises NotDelivered."""
         import apprise  # takes most of a second
 
         joint = "&" if "?" in self.url else "?"

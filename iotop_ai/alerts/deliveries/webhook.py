@@ -51,7 +51,7 @@ class WebhookDelivery:
         return f"webhook {clean(urllib.parse.urlsplit(self._url).hostname or '')}, {self._format}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """POST it. Raises NotDelivered."""
+        """POST the alert. Raises NotDelivered."""
         request = urllib.request.Request(
             self._url,
             json.dumps(payload(alert, self._format)).encode(),

@@ -56,7 +56,7 @@ class PartError(UsageError):
 
 
 def read_switch(value: object) -> bool:
-    """True or false."""
+    """A value that is true or false."""
     if isinstance(value, bool):
         return value
     word = value.lower() if isinstance(value, str) else None
@@ -130,7 +130,7 @@ def read_list(value: object) -> tuple[str, ...]:
 
 
 def read_panels(value: object) -> tuple[str, ...]:
-    """Names of panels."""
+    """A list of names of panels."""
     names = read_list(value)
     for name in names:
         if name not in PANEL_KEYS:
@@ -139,7 +139,7 @@ def read_panels(value: object) -> tuple[str, ...]:
 
 
 def read_columns(value: object) -> tuple[str, ...]:
-    """Ids of columns of the process table."""
+    """A list of ids of columns of the process table."""
     names = read_list(value)
     optional = {column.id for column in optional_columns()}
     for name in names:

@@ -70,7 +70,7 @@ def messages_of(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
-    """Why this answer has no health data; None when it has some.
+    """The reason why smartctl's answer has no health data; None when it has some.
 
     The remedy for a missing permission is left to the caller, which knows user and path.
     """

@@ -200,13 +200,13 @@ def _below(path: str | None) -> str:
 
 
 def number(raw: bytes) -> int | None:
-    """``4096``; None for ``max``, ``-1`` and no text."""
+    """The number in a file: ``4096``; None for ``max``, ``-1`` and no text."""
     word = raw.strip()
     return int(word) if word.isdigit() else None
 
 
 def numbers(raw: bytes) -> dict[bytes, int]:
-    """``nr_throttled 12``, one a line."""
+    """The numbers of a file by name: lines such as ``nr_throttled 12``."""
     out = {}
     for line in raw.splitlines():
         name, _, value = line.partition(b" ")

@@ -24,7 +24,7 @@ _SIZE = 1 << 18
 
 
 def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
-    """``254:0 8388608``, one device per line."""
+    """The limits of a file by device: lines such as ``254:0 8388608``."""
     out = []
     for line in raw.splitlines():
         fields = line.split()

@@ -44,7 +44,7 @@ def inspect(root: Root, pid: int) -> Inspection:
 
 
 def _denied(error: OSError, what: str) -> list[str]:
-    """[what] where the kernel refuses; [] for a process that has ended."""
+    """[what] if the kernel refuses to show it; [] for a process that has ended."""
     return [what] if isinstance(error, PermissionError) else []
 
 

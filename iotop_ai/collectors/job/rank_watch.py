@@ -74,7 +74,7 @@ class RankWatch:
 
     @property
     def loading(self) -> Loading:
-        """How it gets its data, as far as its processes show."""
+        """How the rank gets its data, as far as its processes show."""
         if self._named:
             return Loading.NAMED
         others = bool(self._workers) or self._children_work >= CHILDREN_WORK

@@ -377,7 +377,7 @@ class JobSockets:
 
 @lru_cache(4096)
 def plain_address(family: int, address: bytes) -> bytes:
-    """4 bytes of IPv4, also where it is mapped to IPv6, or 16 of IPv6."""
+    """The address as 4 bytes of IPv4, also if it is mapped to IPv6, or 16 bytes of IPv6."""
     if family != socket.AF_INET6:
         return address[:4]
     return address.removeprefix(MAPPED)

@@ -191,7 +191,7 @@ class TaskSampler:
             }
 
     def sweep(self) -> None:
-        """Look at every watched task once."""
+        """Sample every watched task once."""
         with self._lock:
             if not self._row:
                 return

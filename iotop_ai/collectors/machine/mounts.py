@@ -73,7 +73,7 @@ def _holds_data(mount: Mount) -> bool:
 
 
 def _layers(options: bytes) -> tuple[str, ...]:
-    """upperdir, then lowerdirs, of an overlay's super options."""
+    """The folders of an overlay, from its super options: upperdir, then lowerdirs."""
     upper, lower = [], []
     for option in options.split(b","):
         name, _, value = option.partition(b"=")

@@ -55,7 +55,7 @@ class DetailReader:
         self._clk_tck = os.sysconf("SC_CLK_TCK")
 
     def read(self, key: ProcessKey, uid: int | None) -> ProcessDetail:
-        """All of it. uid: the process's user."""
+        """Read every part of a process. uid: its user."""
         now = self.read_moving(key)
         return now._replace(
             identity=self._reading("identity", key, lambda: PsutilProcess(self._root, key.pid).identity()),
@@ -63,7 +63,7 @@ class DetailReader:
         )
 
     def read_moving(self, key: ProcessKey) -> ProcessDetail:
-        """What changes from second to second; the rest is pending."""
+        """Read only what changes from second to second; the rest is pending."""
         files = self._reading("files", key, lambda: self._files(key.pid))
         return ProcessDetail(
             key,
@@ -189,7 +189,7 @@ class _FdInfo(NamedTuple):
 
 
 def parse_fdinfo(raw: bytes) -> _FdInfo:
-    """``pos:\\t131072``, ``flags:\\t0100000`` (octal), ``mnt_id:\\t27``."""
+    """Parse lines such as ``pos:\\t131072``, ``flags:\\t0100000`` (octal), ``mnt_id:\\t27``."""
     facts = dict(line.split(b":", 1) for line in raw.splitlines() if b":" in line)
     flags, position, mount = (facts.get(name, b"").strip() for name in (b"flags", b"pos", b"mnt_id"))
     mode = _MODES.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() and not set(flags) & set(b"89") else ""

@@ -302,7 +302,7 @@ def _main_disk(look: Window, key: ProcessKey) -> tuple[float | None, ...]:
 
 
 def _growth(look: Window, job: Job) -> float | None:
-    """Growth of its trainers' memory, bytes per second."""
+    """Growth of the memory of the job's trainers in bytes per second."""
     ranks = [rank.key for rank in job.ranks]
     return mean(
         task.grown_bytes_per_s

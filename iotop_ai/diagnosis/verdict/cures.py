@@ -31,7 +31,7 @@ def _job(facts: Facts, finding: Finding) -> Job | None:
 
 
 def _in_its_words(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """With the framework whose calls the sentence names: "" where it is unknown."""
+    """The advice with the framework whose calls the sentence names; "" if it is unknown."""
     job = _job(facts, finding)
     loader = job is not None and "loader" in job.evidence
     framework = "" if job is None else job.framework or ("torch" if loader else "")
@@ -66,7 +66,7 @@ def _own(facts: Facts, finding: Finding, uid: int) -> bool:
 
 
 def _others_process(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
-    """No command about a process of another user: its owner is asked."""
+    """The advice, which asks the owner instead of naming a command if the process is another user's."""
     args = dict(advice.args)
     info = _info(facts, args.get("other_pid"))
     if info is None or _own(facts, finding, info.uid):
@@ -104,7 +104,7 @@ def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _shm(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """With whether half of memory is more than it has."""
+    """The advice with whether half of the memory is more than /dev/shm has."""
     memory = facts.snapshot.memory.value
     total, has = None if memory is None else memory.total_bytes, dict(advice.args).get("total")
     larger = total is None or not isinstance(has, float) or total / 2 > has

@@ -58,7 +58,7 @@ def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def figure(hours: float) -> str:
-    """Three digits, without zeros at the end."""
+    """A number with three digits, without zeros at the end."""
     return f"{hours:.0f}" if hours >= 99.95 else f"{hours:.3g}"
 
 

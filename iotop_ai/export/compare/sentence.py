@@ -41,7 +41,7 @@ def outcome(found: Comparison) -> Change | None:
 
 
 def _verdict(one: Change) -> str:
-    """ "3.1x faster", "It computes for more of its time, 40 % -> 71 %"."""
+    """The change in words: "3.1x faster", "It computes for more of its time, 40 % -> 71 %"."""
     assert one.before is not None
     assert one.after is not None
     if one.name == STEPS:
@@ -170,7 +170,7 @@ def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
 
 
 def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
-    """ "5.8 MB/s, r_await 21 ms"."""
+    """A disk's figures in words: "5.8 MB/s, r_await 21 ms"."""
     shown = [value_text(read.before if before else read.after, read.unit)]
     value = None if await_ms is None else await_ms.before if before else await_ms.after
     return ", ".join([*shown, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])

@@ -51,14 +51,14 @@ def change_text(one: Change) -> str:
 
 
 def clear_text(one: Change) -> str:
-    """ "yes", "no", "?" if unknown."""
+    """Whether a change is clear: "yes", "no", "?" if unknown."""
     if one.difference is None or one.interval is None:
         return "?"
     return "yes" if one.clear else "no"
 
 
 def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
-    """Both runs with their words."""
+    """Each run with its word: before, after."""
     return (("before", found.before), ("after", found.after))
 
 
@@ -94,7 +94,7 @@ def render_compare_json(found: Comparison, outcomes: Sequence[Outcome] = ()) -> 
 
 
 def compare_object(found: Comparison, outcomes: Sequence[Outcome] = ()) -> Object:
-    """Sentence, runs and changes. Base units, ratios 0..1, null unknown."""
+    """The comparison as a JSON object: base units, ratios from 0 to 1, null when unknown."""
     return {
         "shape": SHAPE,
         "sentence": sentence(found),

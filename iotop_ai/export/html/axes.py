@@ -39,7 +39,7 @@ class TimeAxis(NamedTuple):
         return LEFT + PLOT * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places and clock times, at most _MOST_TICKS."""
+        """The positions of ticks with their clock times, at most _MOST_TICKS."""
         step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_TICKS), _STEPS_S[-1])
         while self.seconds / step > _MOST_TICKS:
             step *= 2
@@ -69,7 +69,7 @@ def time_labels(axis: TimeAxis, y: float) -> list[Markup]:
 
 
 def value_grid(top: float, height: float, unit: str) -> list[Markup]:
-    """Lines at the bottom, the middle and the top, with their values."""
+    """Grid lines at the bottom, the middle and the top, with their values."""
     out = []
     for share in (0.0, 0.5, 1.0):
         y = height * (1 - share)

@@ -12,7 +12,7 @@ class Markup(str):
 
 
 def text(value: str) -> Markup:
-    """Text as markup; Markup as it is."""
+    """Text escaped as markup; Markup is left as it is."""
     return value if isinstance(value, Markup) else Markup(escape(value, quote=True))
 
 
@@ -31,7 +31,7 @@ def single(name: str, **attributes: str | float | None) -> Markup:
 
 
 def joined(parts: list[Markup]) -> Markup:
-    """Pieces one after the other."""
+    """The pieces one after the other as one Markup."""
     return Markup("".join(parts))
 
 

@@ -173,7 +173,7 @@ def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, lis
 
 
 def _lines(curves: dict[str, Curve], wanted: tuple[tuple[str, str, str], ...]) -> list[Line]:
-    """Byte rates that are not 0 throughout."""
+    """The curves of byte rates that are not always 0."""
     return [
         Line(title, curves[name], hue, "MB/s", 1 / MIB, title in ("read", "received"))
         for name, title, hue in wanted

@@ -22,7 +22,7 @@ COLLECTORS = (
 
 
 def machine_families(frame: Frame) -> list[Family]:
-    """CPU, memory, pressure and links."""
+    """The families of CPU, memory, pressure and links."""
     now, sample = frame.snapshot, frame.sample
     links = [
         (label_text((("device", name),)), link)

@@ -26,7 +26,7 @@ class Decoding(NamedTuple):
 
     @property
     def file_s(self) -> float | None:
-        """CPU seconds a file; None unknown."""
+        """CPU seconds per file; None when unknown."""
         return self.cpu_s / self.files if self.files else None
 
     @property

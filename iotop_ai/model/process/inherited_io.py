@@ -202,7 +202,7 @@ class _Parents:
             self._gone.setdefault(key.pid, []).append((key, ppid))
 
     def get(self, pid: int) -> list[tuple[ProcessKey, int]]:
-        """[(key, ppid)] of the processes that have or had a pid."""
+        """The processes that have or had a pid, as (key, ppid)."""
         key = self._alive.get(pid)
         gone = self._gone.get(pid, [])
         return gone if key is None else [*gone, (key, self._stat[key].ppid)]

@@ -51,7 +51,7 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
 
 
 def _runs(uuid: str) -> str:
-    """What torch has to be built for, by the maker of a GPU."""
+    """What torch must be built for ("CUDA", "ROCm"), by the maker of a GPU."""
     return ROCM if uuid.startswith("AMD-") else XPU if uuid.startswith("Intel-") else CUDA
 
 
@@ -75,7 +75,7 @@ def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> 
 
 
 def _one(state: GpuState, detail: GpuDetail | None) -> list[Check]:
-    """Link and power limit of a GPU, where they are below what it can do."""
+    """Checks of a GPU's link and power limit, where they are below what it can do."""
     out = []
     width, number = state.pcie_width, state.number
     most = _least(state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width)

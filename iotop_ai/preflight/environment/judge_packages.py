@@ -21,7 +21,7 @@ _SHOWN = 3
 
 
 def judge_packages(facts: PythonFacts) -> Iterator[Check]:
-    """Requirements, wheels, duplicates, conda beside pip."""
+    """Checks of requirements, wheels, duplicates, and conda beside pip."""
     yield _requirements(facts)
     yield from _wheels(facts)
     yield from _duplicates(facts)
@@ -54,7 +54,7 @@ def _is_core(one: Unmet) -> bool:
 
 
 def _wheels(facts: PythonFacts) -> Iterator[Check]:
-    """Packages built for another Python, machine or C library."""
+    """Checks for packages built for another Python, machine or C library."""
     ours = "cp" + "".join(map(str, release(facts.version)[:2]))
     libc = release(facts.libc.removeprefix("glibc ")) if facts.libc.startswith("glibc ") else ()
     wheels = [one for one in facts.imported if one.tags and facts.implementation == "CPython"]
@@ -69,7 +69,7 @@ def _wheels(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _why_not(one: Package, ours: str, machine: str, libc: tuple[int, ...]) -> str:
-    """What none of the wheel's tags fits; "" where one does."""
+    """The part of this Python that none of the wheel's tags fits; "" if a tag fits."""
     why = ""
     for tag in one.tags:
         parts = tag.split("-")
@@ -112,7 +112,7 @@ def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str
 
 
 def _duplicates(facts: PythonFacts) -> Iterator[Check]:
-    """Metadata of two versions in one folder, and two copies of a framework."""
+    """Checks for metadata of two versions in one folder, and for two copies of a framework."""
     folders: dict[tuple[str, str], list[Package]] = {}
     for one in facts.packages:
         folders.setdefault((canonical(one.name), one.folder), []).append(one)
@@ -177,7 +177,7 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _channels(facts: PythonFacts) -> Iterator[Check]:
-    """conda-forge beside Anaconda's own packages."""
+    """Checks for conda-forge beside Anaconda's own packages."""
     names = [one.channel for one in facts.conda_packages if one.channel]
     forge = sum("conda-forge" in name for name in names)
     defaults = [name for name in names if name.endswith(("pkgs/main", "pkgs/r", "defaults"))]

@@ -74,7 +74,7 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
 
 
 def judge_variables(host: HostFacts) -> Iterator[Check]:
-    """Variables that were set to find a fault, and slow what runs now."""
+    """Checks of variables that were set to find a fault and now slow the training."""
     for name, how in SLOWING.items():
         value = host.variables.get(name, "")
         off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")
@@ -139,7 +139,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _libraries(facts: PythonFacts) -> Iterator[Check]:
-    """Outside the packages: libstdc++, the current folder, lock files."""
+    """Checks outside the packages: libstdc++, the current folder, lock files."""
     if len(facts.libstdcxx) == 2:
         (folder, ours), (_, newest) = facts.libstdcxx
         if ours < newest:

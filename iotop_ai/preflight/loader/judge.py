@@ -156,7 +156,7 @@ def _hang_remedy(found: Outcome, shown: list[Stuck]) -> str:
 
 
 def waits_text(one: Stuck) -> str:
-    """ "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
+    """What a process does: "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
     if one.exit_status is not None:
         number = _signal_of(one)
         return f"was killed by {signal_name(number)}" if number else f"ended with exit code {one.exit_status >> 8}"

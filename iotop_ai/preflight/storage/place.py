@@ -77,7 +77,7 @@ def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], r
 
 
 def _with_disks(place: Place, chain: tuple[str, ...], infos: Mapping[str, BlockInfo], root: Root) -> Place:
-    """With kind, nominal speed, limits and key of the disks."""
+    """The Place with kind, nominal speed, limits and key of the disks."""
     disks = [infos[name] for name in place.disks if name in infos]
     # The disks below a loop's file, too: a limit on them holds the loop back.
     names = dict.fromkeys([*chain, *place.disks, *(below for disk in disks for below in disk.below)])

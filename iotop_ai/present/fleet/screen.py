@@ -186,7 +186,7 @@ def _finding_text(one: FleetFinding) -> str:
 
 
 def job_text(job: FleetJob) -> str:
-    """ "slurm 48213 train.py, 8 GPUs on 3 machines"."""
+    """A job in words: "slurm 48213 train.py, 8 GPUs on 3 machines"."""
     name = job.name if job.script in job.name else f"{job.name} {job.script}"
     gpus = "" if job.gpus is None else f", {plural(job.gpus, 'GPU')}"
     return f"{name}{gpus} on {plural(len(job.parts), 'machine')}"

@@ -184,7 +184,7 @@ def _temperatures(state: GpuState) -> str:
 
 
 def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Meaning]:
-    """Judged under load only: the generation drops while a GPU is idle."""
+    """Sentences about the link. It is judged under load only: the generation drops while a GPU is idle."""
     if not ((rates.busy_ratio or 0.0) > LOADED or state.performance_state == 0):
         return []
     out = []

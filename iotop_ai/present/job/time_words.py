@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
     @property
     def short_name(self) -> str:
-        """Within a sentence: "data disk"."""
+        """The share's name within a sentence: "data disk"."""
         return self.name.replace(":", "")
 
 

@@ -9,7 +9,7 @@ from iotop_ai.present.text.units import UNKNOWN, amount, brief, count, percent, 
 
 
 def speed(bytes_per_s: float | None) -> str:
-    """ "418 MB/s", "9.4 MB/s", "2.9 GB/s"."""
+    """A rate as text: "418 MB/s", "9.4 MB/s", "2.9 GB/s"."""
     if bytes_per_s is not None and bytes_per_s < 9.95 * rate_bytes(2):
         return f"{brief(bytes_per_s / rate_bytes(2))} MB/s"
     return " ".join(rate(bytes_per_s))

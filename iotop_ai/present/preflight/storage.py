@@ -44,7 +44,7 @@ _LIMITED = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_byt
 
 
 def phase_title(one: Phase | Measured) -> str:
-    """ "random read 4 KB", "small files 128 KB"."""
+    """The name of a phase: "random read 4 KB", "small files 128 KB"."""
     block = one.block_bytes if one.name not in (WRITE, CREATE, STAT, DATASET) else 0
     if one.name == DATASET and not one.depth:
         return "looking at the dataset"

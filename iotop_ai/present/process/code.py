@@ -40,7 +40,7 @@ def source_text(line: CodeLine) -> str:
 
 
 def calls_text(line: CodeLine) -> str:
-    """ "_next_data > Queue.get > Condition.wait (threading.py:320)"."""
+    """The calls of a stack as text: "_next_data > Queue.get > Condition.wait (threading.py:320)"."""
     names = " > ".join(map(plain, line.calls))
     return f"{names} ({place_text(line.inner)})" if line.inner is not None else names
 

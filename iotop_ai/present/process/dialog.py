@@ -36,7 +36,7 @@ class ProcessTarget(NamedTuple):
 
     @property
     def label(self) -> str:
-        """ "train.py, pid 412", "pt_data_worker x64" or "3 tagged"."""
+        """The processes in words: "train.py, pid 412", "pt_data_worker x64" or "3 tagged"."""
         if self.names:
             return f"{len(self.keys)} tagged"
         name = plain(self.name)

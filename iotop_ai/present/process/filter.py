@@ -159,7 +159,7 @@ def _line(info: ProcessInfo) -> str:
 
 
 def _matching(wanted: Callable[[str], bool]) -> Answer:
-    """Matches name, user or command line."""
+    """A condition that name, user or command line matches a pattern."""
 
     def answer(one: Subject) -> bool:
         info = one.info

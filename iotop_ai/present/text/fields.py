@@ -26,7 +26,7 @@ def _row(spans: list[Span], width: int) -> Line:
 
 
 def field_rows(fields: Iterable[Field], width: int) -> list[Line]:
-    """Fields side by side, whole ones only."""
+    """Rows of fields side by side; a field that does not fit starts a new row."""
     out: list[Line] = []
     spans: list[Span] = [Span(" ")]
     for field in fields:

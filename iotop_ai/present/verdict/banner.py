@@ -33,7 +33,7 @@ HOUR_NS = 60 * MINUTE_NS
 
 @panel
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """State, because, and, do in 4 rows; ``not`` and ``hour`` too in 6.
+    """The banner: state, because, and, do in 4 rows; in 6 rows also ``not`` and ``hour``.
 
     Of 4 rows, the one for a second finding shows the classes ruled out or the states of the last hour where there is
     none.

@@ -296,7 +296,7 @@ class Decoder:
             raise InputError(f"{place}not a line of a recording") from None
 
     def skip(self, line: bytes) -> None:
-        """Pass over a snap line whose Snapshot is not needed. Raises InputError."""
+        """Skip a snap line whose Snapshot is not needed. Raises InputError."""
         try:
             self._budget.line(len(line), has_key(line))
         except ShapeError as error:

@@ -136,7 +136,7 @@ def parse_hook(text: str | None) -> tuple[str, ...]:
 
 
 def default_output(host: str, wall_ns: int) -> str:
-    """HOST-TIME.iotop.jsonl, in local time."""
+    """The default name of a recording: HOST-TIME.iotop.jsonl, in local time."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
     return f"{name[:60]}-{datetime.fromtimestamp(wall_ns // 10**9).strftime('%Y%m%dT%H%M%S')}.iotop.jsonl"
 

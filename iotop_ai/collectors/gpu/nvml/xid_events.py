@@ -52,7 +52,7 @@ class XidWatch:
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """End, and wait at most ``seconds`` for the end.
+        """End the thread, and wait at most ``seconds`` for its end.
 
         NVML counts its users. It attaches to a GPU that came back only when it is opened after all users have closed
         it.

@@ -37,7 +37,7 @@ def lost(job: JobFacts) -> float:
 
 
 def severity(facts: Facts, job: JobFacts) -> Severity:
-    """How much its loss matters; grave only where GPUs are seen to wait."""
+    """The severity of the job's loss; grave only if GPUs are seen to wait."""
     grave = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
     return Severity.CRITICAL if grave else Severity.WARNING
 

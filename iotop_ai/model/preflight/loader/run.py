@@ -54,7 +54,7 @@ class Steady(NamedTuple):
 
     @property
     def samples_per_s(self) -> float:
-        """0 where nothing was measured."""
+        """Samples per second; 0 where nothing was measured."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -101,7 +101,7 @@ class Run(NamedTuple):
 
     @property
     def samples_per_s(self) -> float:
-        """0 where nothing was measured."""
+        """Samples per second; 0 where nothing was measured."""
         return 0.0 if self.steady is None else self.steady.samples_per_s
 
 
