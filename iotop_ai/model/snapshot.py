@@ -53,7 +53,7 @@ class Event(NamedTuple):
 
 
 MOST_EVENTS = 4000
-"""Events of a Snapshot. Readers of a recording take 4096."""
+"""Events of a Snapshot at most. Readers of a recording accept 4096."""
 
 
 def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: int = 0) -> tuple[Event, ...]:
@@ -120,13 +120,13 @@ class Snapshot(NamedTuple):
     pressure: Reading[PressureTable] = Reading()
     gpu: Reading[GpuTable] = Reading()
     smart: Reading[Mapping[str, Reading[SmartState]]] = Reading()
-    """By kernel name of the whole disk."""
+    """A disk's health, by kernel name of the whole disk."""
     filesystems: Reading[Mapping[str, Reading[FilesystemUsage]]] = Reading()
     """By mount point, each with its own Reading: a dead NFS is one failed entry."""
     network: Reading[Mapping[str, LinkCounters]] = Reading()
     netfs: Reading[NetfsTable] = Reading()
     gpu_slow: Reading[GpuDetails] = Reading()
-    """By UUID, every fifth sweep of the GPUs."""
+    """Details of the GPUs by UUID, read in every fifth sweep."""
     jobs: Reading[JobTable] = Reading()
     kernel: Reading[KernelLog] = Reading()
     baselines: Reading[Mapping[str, DeviceBaseline]] = Reading()
@@ -137,11 +137,11 @@ class Snapshot(NamedTuple):
     marks: Reading[bool] = Reading()
     """Whether marks of other programs are received; only of a monitor that should receive them."""
     cgroups: Reading[CgroupTable] = Reading()
-    """Of the jobs."""
+    """The cgroups of the jobs."""
     tcp: Reading[TcpCounters] = Reading()
     rdma: Reading[Mapping[str, RdmaCounters]] = Reading()
-    """By port."""
+    """RDMA counters by port."""
     clocks: Reading[ClockState] = Reading()
     pools: Reading[PoolTable] = Reading()
     steps: Reading[Mapping[ProcessKey, StepCounts]] = Reading()
-    """Of the training processes that report them; {}: none does."""
+    """The totals of each training process that reports its steps; {} if none does."""

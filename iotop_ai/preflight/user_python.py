@@ -14,9 +14,9 @@ _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 def user_python(given: str | None) -> str:
-    """The absolute path: as given, of the active environment, else the system's; "" without one.
+    """The absolute path of the user's Python: the given one, else the active environment's or the system's; "" if none.
 
-    Raises UsageError for a given one that is not a program. Under sudo an environment of the calling user is ignored.
+    Raises UsageError if the given one is not a program. Under sudo, the calling user's environment is ignored.
     """
     if given:
         path = os.path.abspath(os.path.expanduser(given))

@@ -35,7 +35,7 @@ class Lazy:
         self._values: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """The value of that name."""
+        """The value with this name, which ``make`` computes at the first request."""
         if name not in self._values:
             self._values[name] = make()
         value: T = self._values[name]
@@ -70,7 +70,7 @@ class Facts(NamedTuple):
 
     @property
     def all_tasks(self) -> Tasks:
-        """The same, for a rule that needs some of them."""
+        """The processes of ``tasks``, made on demand: for a rule that needs only some of them."""
         return self.lazy.once("all_tasks", lambda: self._tasks(None))
 
     @property
@@ -105,7 +105,7 @@ class Facts(NamedTuple):
 
     @property
     def feeding(self) -> Tasks:
-        """The same, for a rule that needs some of them."""
+        """The tasks that feed the GPUs, made on demand: for a rule that needs only some of them."""
         pids = self.gpu.pids
         if pids is None or not self.gpu.used:
             return self.all_tasks

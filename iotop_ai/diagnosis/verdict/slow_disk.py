@@ -11,9 +11,9 @@ from iotop_ai.model.finding import SlowDisk
 
 
 def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
-    """The worst one, the bottom one of a stack; None while the window is too short or no disk is slow.
+    """The slowest disk, of a stack the bottom one; None while the window is too short or no disk is slow.
 
-    before: the one named so far, which stays until it is clearly better.
+    before: the disk named so far, which stays until it is clearly faster.
     """
     if len(facts.look.samples) < facts.look.needed:
         return None
@@ -34,7 +34,7 @@ def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
 
 
 def _await_ms(device: DeviceFacts) -> float | None:
-    """The longer of its mean awaits: neither a few slow reads nor slow writes are hidden by the other requests."""
+    """The longer of the mean awaits of reads and of all requests, so that a few slow reads are not hidden."""
     return max((one for one in (device.read_await_ms, device.await_ms) if one is not None), default=None)
 
 

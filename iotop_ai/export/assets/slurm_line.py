@@ -33,7 +33,7 @@ def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
 
 
 def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
-    """The line. GPU-hours where every job had GPUs; one whose GPUs are unknown counts only beside no other."""
+    """The line, in GPU-hours if every training job had GPUs. A job whose GPUs are unknown counts only if all are so."""
     seen = [(report["machine"]["host"], one) for report in reports for one in jobs_of(report, job)]
     found = [(host, one) for host, one in seen if one["time_s"]]
     if not found:

@@ -1,4 +1,4 @@
-"""The caller's end of a storage check: starts the child and yields its news."""
+"""The caller's end of a storage check: starts the child and yields its messages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class End(NamedTuple):
 
 
 News = Progress | Started | Found | Measured | str | End
-"""A string is a note."""
+"""A message of the child; a string is a note."""
 
 
 class StorageCheck:
@@ -79,11 +79,11 @@ class StorageCheck:
 
     @property
     def pid(self) -> int:
-        """The child's."""
+        """The child's pid."""
         return self._child.pid
 
     def news(self) -> Iterator[News]:
-        """What the child reports, to its end; the last is an End."""
+        """The child's messages, up to its end; the last is an End."""
         assert self._child.stdout is not None
         source, lines = self._child.stdout.fileno(), ChildNews()
         poll = select.poll()

@@ -19,9 +19,9 @@ def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
 
 
 class KeyConflict(NamedTuple):
-    """A key of two actions of one screen: ``by`` has it by the user's settings, ``of`` by default.
+    """A key that two actions of a screen want: ``by``, by the user's settings, and ``of``, by default.
 
-    both: ``of`` has it by the user's settings, too.
+    both: ``of`` wants it by the user's settings, too.
     """
 
     key: str

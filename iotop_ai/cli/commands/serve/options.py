@@ -64,7 +64,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def serve_options(args: argparse.Namespace) -> ServeOptions:
-    """The options of the flags. Raises UsageError or InputError."""
+    """Check the flags and read the files that they name. Raises UsageError or InputError."""
     if args.output == "-":
         raise UsageError("--record needs a file; iotop-ai record - writes to stdout")
     if not args.output and (args.append or args.rotate or args.keep is not None or args.cmdline):

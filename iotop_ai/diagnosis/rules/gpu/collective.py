@@ -244,7 +244,7 @@ def _late(group: GpuGroup, limits: Thresholds) -> _Late | None:
 def _less_busy(
     known: list[OneGpu], late: OneGpu, others: tuple[OneGpu, ...], most: float, level: float, limits: Thresholds
 ) -> _Late:
-    """Peers that are busier: they spin meanwhile, or they truly compute and this one has less to do."""
+    """The finding that one GPU is less busy: its peers spin while they wait for it, or it has less to compute."""
     mine, theirs = late.watts, mean(gpu.watts for gpu in others)
     peers = mean(gpu.busy for gpu in others) or 0.0
     how = ""
