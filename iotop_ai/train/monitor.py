@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, AsyncIterable, Callable, Iterable, Sequence, TypeVar, overload
 
@@ -26,6 +27,7 @@ ANSWER_S = 5.0
 END_S = 25.0
 """Longer than the recorder waits for its own disk."""
 _SUFFIX = ".iotop.jsonl"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class MonitorWarning(RuntimeWarning):
@@ -160,7 +162,15 @@ class Monitor:
     def _fail(self, why: str) -> None:
         self.error = clean(why)
         with contextlib.suppress(ValueError, MonitorWarning):  # standard error is closed; warnings are errors
-            warnings.warn(f"iotop-ai does not record: {self.error}", MonitorWarning, stacklevel=3)
+            warnings.warn(f"iotop-ai does not record: {self.error}", MonitorWarning, stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    """The stack level, for the function that calls this, of the first line outside of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _default_name() -> str:

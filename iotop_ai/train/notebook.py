@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import shlex
 import sys
 import threading
@@ -96,7 +97,7 @@ class Magics:
         if words[:1] == ["start"] and len(words) <= 2:
             if self._session is not None and not self._session.ended:
                 return _say("monitor_io: recording already; %monitor_io stop ends it")
-            self._session = Session(words[1] if words[1:] else None, show_progress=False)
+            self._session = Session(_path(words[1:]), show_progress=False)
             return _say(f"monitor_io: {self._session.monitor.error or 'recording'}")
         if self._session is None:
             return _say(USAGE if words not in (["stop"], ["report"]) else "monitor_io: nothing is recorded yet")
@@ -108,7 +109,9 @@ class Magics:
     def _cell(self, words: list[str], cell: str) -> Any:
         if len(words) > 1:
             return _say(USAGE)
-        session = Session(words[0] if words else None, show_progress=True)
+        if _awaits(self._shell, cell):
+            raise CellFailedError("a cell with await does not run under %%monitor_io; use %monitor_io start and stop")
+        session = Session(_path(words), show_progress=True)
         if self._session is None or self._session.ended:
             self._session = session
         result = None
@@ -119,15 +122,38 @@ class Magics:
             session.replace_progress()
         # run_cell has shown the cell's own error and result already.
         if result is not None and not result.success:
-            raise CellFailedError(type(result.error_before_exec or result.error_in_exec).__name__)
+            error = result.error_before_exec or result.error_in_exec
+            raise CellFailedError(f"the monitored cell ended with {type(error).__name__}")
         return None
 
 
+def _path(words: list[str]) -> str | None:
+    """The file of a magic's words; ~ is the home, as in a shell."""
+    return os.path.expanduser(words[0]) if words else None
+
+
+def _awaits(shell: Any, cell: str) -> bool:
+    """Whether a cell awaits outside of a function, and a loop of this thread runs already, as in a kernel of Jupyter.
+
+    A magic is a plain function: it cannot await the cell, and a running loop runs no other.
+    """
+    is_async = getattr(shell, "should_run_async", None)
+    if is_async is None or not is_async(cell, transformed_cell=shell.transform_cell(cell)):
+        return False
+    import asyncio  # slow import
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 class CellFailedError(IotopError):
-    """The monitored cell ended with an error, which is shown above: "run all" stops here."""
+    """A monitored cell did not run, or ended with an error, which is shown above: "run all" stops here."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"the monitored cell ended with {self}"]
+        return [str(self)]
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -374,6 +374,18 @@ def test_a_training_goes_on_where_warnings_are_errors() -> None:
     assert "no-such-program" in m.error
 
 
+def test_a_warning_is_at_the_line_that_uses_the_monitor() -> None:
+    @iotop_ai.monitored(program="/no-such-program")  # type: ignore[attr-defined,untyped-decorator]
+    def train() -> None: ...
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with Monitor(program="/no-such-program"):
+            pass
+        train()
+    assert [one.filename for one in caught] == [__file__] * 2
+
+
 def test_an_unusable_flag_is_told(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

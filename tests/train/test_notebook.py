@@ -88,6 +88,7 @@ def test_a_notebook_records_and_shows_its_picture(tmp_path: Path) -> None:
             "%monitor_io stop",
             "%monitor_io dance",
             "%%monitor_io failing.iotop.jsonl\nraise LookupError('no such sample')",
+            "%%monitor_io awaits.iotop.jsonl\nimport asyncio\nawait asyncio.sleep(0)",
         ],
         tmp_path,
     )
@@ -105,6 +106,9 @@ def test_a_notebook_records_and_shows_its_picture(tmp_path: Path) -> None:
     assert text_of(outputs[9]).startswith("usage: ")
     assert "LookupError" in json.dumps(outputs[10])
     assert any(one["output_type"] == "error" for one in outputs[10]), "a run of all cells stops there"
+    (refused,) = outputs[11]
+    assert "use %monitor_io start and stop" in json.dumps(refused)
+    assert not (tmp_path / "awaits.iotop.jsonl").exists()
     for name in ("cell", "own", "failing"):
         assert len(Recording(tmp_path / f"{name}.iotop.jsonl", allow_root=True).system) > 0
     if keep := os.environ.get("IOTOP_AI_KEEP_PICTURE"):
@@ -159,6 +163,16 @@ class Run:
 
     def replace_progress(self) -> None:
         pass
+
+
+def test_the_home_may_be_written_as_in_a_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(notebook, "Session", Run)
+    magics = Magics(SimpleNamespace(run_cell=lambda cell: SimpleNamespace(success=True)))
+    magics.monitor_io("~/cell.iotop.jsonl", "1 + 1")
+    assert magics.monitor_io("report") == f"{tmp_path}/cell.iotop.jsonl: ended"
+    magics.monitor_io("start ~/long.iotop.jsonl")
+    assert magics.monitor_io("report") == f"{tmp_path}/long.iotop.jsonl: running"
 
 
 def test_a_monitored_cell_leaves_a_running_recording_alone(monkeypatch: pytest.MonkeyPatch) -> None:
