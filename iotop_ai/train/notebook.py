@@ -52,9 +52,8 @@ class Session:
         if not self.ended:
             self.monitor.verdict()
             self._took = time.monotonic() - self._begin
-        return _html(
-            picture(self.monitor.verdict(wait=0), self.monitor.breakdown(wait=0), self._took, self.monitor.path)
-        )
+        m = self.monitor
+        return _html(picture(m.verdict(wait=0), m.breakdown(wait=0), self._took, m.path, m.error))
 
     def replace_progress(self) -> None:
         """Replace the progress by the report."""

@@ -29,8 +29,8 @@ _NAMES = {
 }
 
 
-def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float, path: str) -> str:
-    """HTML without scripts and requests, readable on a light and on a dark page."""
+def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float, path: str, error: str = "") -> str:
+    """HTML without scripts and requests, readable on a light and on a dark page. error: why there is no recorder."""
     parts = [f'<div style="font-family:sans-serif;max-width:{WIDTH}px">']
     if breakdown is not None:
         parts += [_bar(breakdown), _legend(breakdown)]
@@ -38,7 +38,8 @@ def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float
     for label, text in (("because", verdict.because), ("do", verdict.advice)) if verdict is not None else ():
         parts += [f'<p><span style="opacity:.7">{label}</span> {escape(text)}</p>'] if text else []
     if verdict is None and breakdown is None:
-        parts.append("<p>no answer from the recorder</p>")
+        parts.append(f"<p>{escape(f'not recorded: {error}' if error else 'no answer from the recorder')}</p>")
+        path = "" if error else path
     elif breakdown is None:
         parts.append("<p>no training job was recognised: where the time went is not known</p>")
     where = f", recorded in {escape(path)}" if path else ""

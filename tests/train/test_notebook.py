@@ -145,6 +145,10 @@ def test_hostile_names_are_text() -> None:
 
 def test_without_an_answer_it_says_so() -> None:
     assert "no answer from the recorder" in picture(None, None, 1.0, "")
+    shown = picture(None, None, 1.0, "/tmp/x.iotop.jsonl", "No such file <b>")
+    assert "not recorded: No such file &lt;b&gt;" in shown
+    assert "/tmp/x" not in shown
+    assert "recorded in /tmp/x" in picture(verdict(), None, 1.0, "/tmp/x.iotop.jsonl", "the recorder has ended")
 
 
 class Run:

@@ -83,6 +83,10 @@ class Recording:
         for part in opened.source.parts:
             part.close()
 
+    def __repr__(self) -> str:
+        host = f" of {self.about['host']}" if self.about else ""
+        return f"<recording {self.path}{host}; tables: {', '.join((*NAMES, MARKS))}>"
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *NAMES, MARKS})
 

@@ -41,6 +41,7 @@ def test_facts_of_the_header_are_there_before_a_table_is_read(path: Path) -> Non
     recording = Recording(path, allow_root=True)
     before = recording.about
     assert (before["host"], before["interval_s"]) == (slow_disk()[0].snapshot.host.name, "1")
+    assert f"{path} of {before['host']}; tables: devices, gpus" in repr(recording)
     assert len(recording.devices) > 0
     assert recording.about == before
 
