@@ -4,6 +4,8 @@ Importing it loads no library. What a training process uses (all but ``load``) i
 Python 3.8; the monitor itself, a process of its own, needs Python 3.11. See docs/api.md.
 """
 
+import sys
+
 __version__ = "0.1.0"
 
 _PLACES = {
@@ -22,7 +24,27 @@ _PLACES = {
     "load": "iotop_ai.export.tables.recording",
 }
 """Where each public name is defined."""
-__all__ = ["__version__", *_PLACES]
+_FRAMEWORKS = {
+    "LightningCallback": ("lightning", "pytorch_lightning"),
+    "TransformersCallback": ("transformers",),
+    "KerasCallback": ("keras", "tensorflow"),
+    "tf_keras_callback": ("tensorflow",),
+}
+"""Packages of which a callback needs one."""
+_NEW_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
+"""What this Python is too old for."""
+__all__ = ["__version__", *(name for name in _PLACES if name not in (*_FRAMEWORKS, *_NEW_PYTHON))]
+
+
+def _why_not(name: str) -> str:
+    """Why a public name cannot be used in this Python; "" where nothing is known against it."""
+    from importlib.util import find_spec
+
+    packages = _FRAMEWORKS.get(name, ())
+    if packages and not any(one in sys.modules or find_spec(one) for one in packages):
+        return f"needs {packages[0]}: pip install {packages[0]}"
+    wanted = _NEW_PYTHON.get(name)
+    return f"needs {wanted}; `iotop-ai export` writes a recording's tables for any" if wanted else ""
 
 
 def __getattr__(name: str) -> object:
@@ -32,11 +54,14 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    why = _why_not(name)
+    if why:
+        raise ImportError(f"iotop_ai.{name} {why}")
     found: object = getattr(import_module(place), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> "list[str]":
-    """All public names, loaded or not."""
-    return sorted({*globals(), *_PLACES})
+    """All public names that this Python can use, loaded or not."""
+    return sorted({*globals(), *(name for name in _PLACES if not _why_not(name))})

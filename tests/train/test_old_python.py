@@ -87,6 +87,37 @@ def test_the_import_loads_no_library_and_is_quick() -> None:
     assert own_us[0] <= 30_000
 
 
+ALL_NAMES = """
+import inspect, json, pydoc, sys
+sys.path.insert(0, sys.argv[1])
+import iotop_ai
+from iotop_ai import *
+whys = {}
+for name in ("LightningCallback", "TransformersCallback", "KerasCallback", "tf_keras_callback", "load"):
+    try:
+        getattr(iotop_ai, name)
+    except ImportError as error:
+        whys[name] = str(error)
+help = pydoc.render_doc(iotop_ai)
+print(json.dumps([help, [name for name, _ in inspect.getmembers(iotop_ai)], whys, Monitor.__name__]))
+"""
+
+
+@pytest.mark.parametrize("python", [sys.executable, old_python()], ids=["this Python", "an old one"])
+def test_help_and_a_star_import_work_without_frameworks(python: str) -> None:
+    if not python:
+        pytest.skip("no Python 3.8 to 3.10 on this machine")
+    found = subprocess.run([python, "-I", "-S", "-c", ALL_NAMES, str(TOP)], capture_output=True, text=True, check=True)
+    text, names, whys, monitor = json.loads(found.stdout)
+    assert "iotop-ai: why is my training slow?" in text
+    assert {"Monitor", "watch", "TrainingLoop"} <= set(names)
+    assert set(names).isdisjoint(whys)
+    assert whys["LightningCallback"] == "iotop_ai.LightningCallback needs lightning: pip install lightning"
+    assert whys["tf_keras_callback"].endswith("pip install tensorflow")
+    assert ("load" in whys) == (python != sys.executable)
+    assert monitor == "Monitor"
+
+
 TRAINING = """
 import json, sys, time
 import iotop_ai
