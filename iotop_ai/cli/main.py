@@ -113,6 +113,7 @@ def run(argv: Sequence[str]) -> int:
     if (flags := plain_flags(argv)) is not None:
         return _run_screen(flags)
     args = build_parser(argv).parse_args(join_times(expand_stream(argv)))
+    _mute_log()
     text = args.command or ("-b" if _wants_text(args) else "")
     if args.host is not None and text:  # this machine's figures under the other's name would mislead
         raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {text}")
@@ -124,6 +125,14 @@ def run(argv: Sequence[str]) -> int:
             result: int = import_module(command.module).run(args)
             return result
     return _run_bare(args)
+
+
+def _mute_log() -> None:
+    """Print no log; the fault of a collector is the reason of its Reading."""
+    if not os.environ.get(DEBUG_VARIABLE):
+        import logging  # which a command needs, but not its help
+
+        logging.getLogger("iotop_ai").addHandler(logging.NullHandler())
 
 
 def expand_stream(argv: Sequence[str]) -> list[str]:

@@ -50,6 +50,29 @@ def test_another_machines_trees_are_shown_without_our_own_data(name: str, tmp_pa
     )
 
 
+@pytest.mark.parametrize("text", ["--once", "snapshot", "status"])
+def test_garbage_in_a_tree_is_a_reason_and_no_traceback(text: str, tmp_path: Path) -> None:
+    """Names that control a terminal, numbers that no counter holds, half lines, pipes, endless files."""
+    machine("vm-6.18", tmp_path)
+    proc = tmp_path / "proc"
+    (proc / "meminfo").write_bytes(b"MemTotal: " + b"9" * 5000 + b" kB\n")
+    disks = b"   8 0 s\x1b]0;owned\x07da 1 2 3 4 5 6 7 8 9 10 11\n   8 16 sdb" + b" 9" * 5 + b" -1 x\n"
+    (proc / "diskstats").write_bytes(disks + b"   8 32 sdc" + b" 18446744073709551616" * 17 + b"\n")
+    (proc / "77").mkdir(exist_ok=True)
+    (proc / "77" / "stat").write_bytes(b"77 (x) y) \x1b[2J) S " + b" ".join([b"9" * 30] * 60))
+    for name in ("vmstat", "net/dev"):
+        (proc / name).parent.mkdir(exist_ok=True)
+        (proc / name).unlink(missing_ok=True)
+        os.mkfifo(proc / name)
+    (proc / "mdstat").unlink(missing_ok=True)
+    (proc / "mdstat").symlink_to("/dev/zero")
+    done = iotop(text, *flags_of(tmp_path), "--no-smart")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\x07" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
