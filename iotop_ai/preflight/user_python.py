@@ -29,3 +29,10 @@ def user_python(given: str | None) -> str:
             if path.startswith("/") and os.access(path, os.X_OK):
                 return path
     return find_user_program("python3")
+
+
+def without_user_site(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variable that keeps a Python from running the modules of ~/.local at its start, as root in another user's
+    environment: sudo may have kept that user's HOME. {} for all others, whose own modules belong to the answer.
+    """
+    return {} if invoking_user(environ) is None else {"PYTHONNOUSERSITE": "1"}

@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.spawn import run
 from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, Torch, Unmet
-from iotop_ai.preflight.user_python import NO_PYTHON
+from iotop_ai.preflight.user_python import NO_PYTHON, without_user_site
 
 TIMEOUT_S = 30.0
 OLD_LOCK_S = 600
@@ -53,7 +53,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
     """The user's own variables, which decide what a training imports; relative folders are those of ``folder``.
 
-    As root for another user, Python's variables are left out. No compiled file is written.
+    As root for another user, Python's variables and that user's ~/.local are left out. No compiled file is written.
     """
     out = dict(environ)
     if invoking_user(environ) is not None:
@@ -61,7 +61,7 @@ def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]
     for key in _FOLDERS:
         if out.get(key):
             out[key] = ":".join(os.path.join(folder, one) for one in out[key].split(":") if one)
-    return {**out, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**out, **without_user_site(environ), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> PythonFacts:

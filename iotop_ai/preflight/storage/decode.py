@@ -15,7 +15,7 @@ from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.preflight.dataset import Decoding
-from iotop_ai.preflight.user_python import NO_PYTHON
+from iotop_ai.preflight.user_python import NO_PYTHON, without_user_site
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
 MOST_FILES, MOST_BYTES = 32, 32 << 20
@@ -39,6 +39,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
     if not python:
         return Decoding(why=NO_PYTHON)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    environment |= without_user_site(os.environ)
     command = [python, "-c", _SOURCE.read_text()]
     end_ns = clock.monotonic_ns() + int(_TIMEOUT_S * 1e9)
     try:

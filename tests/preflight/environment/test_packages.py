@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.export.text.requirements import environment_text, requirements_text
 from iotop_ai.model.preflight.environment.report import Difference, differences
 from iotop_ai.preflight.environment.python import child_environment, read_python
+from iotop_ai.preflight.storage.decode import decode
 from tests.preflight.environment.plant import package
 
 COMMIT = "9604f5995cc628619f0e4fd913453b4d7d61db3f"
@@ -54,6 +58,27 @@ def test_a_package_of_a_url_is_installed_from_there(tmp_path: Path, direct: Mapp
 def test_packages_of_conda_are_compared() -> None:
     first, second = ({"conda_packages": {"cudatoolkit": one, "mkl": "1"}} for one in ("11.8", "12.4"))
     assert list(differences(first, second)) == [Difference("conda_packages", "cudatoolkit", "11.8", "12.4")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_runs_nothing_of_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sudo may keep HOME, whose ~/.local has modules that a Python runs at its start."""
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None:
+        pytest.skip("needs a Python outside of a virtual environment")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = [python, "-c", "import site; print(site.getusersitepackages())"]
+    found = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+    found.mkdir(parents=True)
+    ran = tmp_path / "ran"
+    (found / "a.pth").write_text(f"import os; open({str(ran)!r}, 'a')\n")
+    monkeypatch.setenv("SUDO_UID", "1000")
+    assert not read_python(python, str(tmp_path), Clock()).error
+    decode(python, [b""], Clock(), lambda: True)
+    assert not ran.exists()
+    monkeypatch.delenv("SUDO_UID")
+    read_python(python, str(tmp_path), Clock())  # the modules are root's own
+    assert ran.exists() or invoking_user(os.environ) is not None
 
 
 @pytest.mark.parametrize("user", [{}, {"SUDO_UID": "1000"}])
