@@ -169,6 +169,8 @@ def why_rows(one: DiskRow, width: int) -> list[Line]:
         out.append(row(width, [Span(f" {one.health.word:<9}", one.health.token), Span(one.health.reason)]))
     else:
         out.append(row(width, [Span(" ok       ", "dim"), Span("no rule finds a fault", "dim")]))
+    if one.cure:
+        out += wrapped(width, "do", one.cure)
     if reading is not None and reading.remedy:
         out += wrapped(width, "do", reading.remedy)
     if state is not None and state.history_note:

@@ -10,6 +10,7 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.summary import Health, reading_health
+from iotop_ai.present.verdict.cures import advice_text
 
 TESTS = ("short", "long")
 
@@ -47,6 +48,8 @@ class DiskRow(NamedTuple):
     reading: Reading[SmartState] | None
     """None when it is not queried."""
     health: Health
+    cure: str = ""
+    """What to do, where the verdict names the disk as failing."""
 
     @property
     def state(self) -> SmartState | None:
@@ -61,7 +64,15 @@ def disk_rows(frame: Frame) -> list[DiskRow]:
     infos = devices.infos(frame)
     names = [name for name, info in infos.items() if info.kind == "disk" and not info.slaves]
     names = sorted({*names, *readings}, key=devices.natural)
-    return [DiskRow(name, readings.get(name), reading_health(readings.get(name), smart)) for name in names]
+    return [
+        DiskRow(name, readings.get(name), reading_health(readings.get(name), smart), _cure(frame, name))
+        for name in names
+    ]
+
+
+def _cure(frame: Frame, name: str) -> str:
+    found = [one for one in frame.verdict.findings if one.class_id == "failing_disk" and one.subject == name]
+    return next((advice_text(one.advice[0]) for one in found if one.advice), "")
 
 
 def disk_row(frame: Frame, name: str) -> DiskRow | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.records import JobMount
+from iotop_ai.model.job.records import Job, JobMount
 from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
 from iotop_ai.model.process.records import states
 from iotop_ai.present.block import devices
@@ -99,7 +99,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         mount = job_mount(frame, job)
         device = None if mount is None else mount_device(frame, view, mount)
         if device is None:
-            return _joined([*job_hops(job, culprit), *_remote_hops(mount, culprit)])
+            return _joined([*job_hops(job, culprit), *_remote_hops(mount, culprit, no_files_text(frame, job))])
     else:
         device = devices.selected_device(frame, view)
     if device is None:
@@ -127,10 +127,17 @@ def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
     return out
 
 
-def _remote_hops(mount: JobMount | None, culprit: Culprit) -> list[list[Span]]:
+def no_files_text(frame: Frame, job: Job) -> str:
+    """Why a job has no data file: it has none open, or this user may not see them."""
+    table = frame.snapshot.processes.value
+    hidden = table is not None and not job.members.isdisjoint(table.denied)
+    return "open files of another user (sudo)" if hidden else "no open data file seen"
+
+
+def _remote_hops(mount: JobMount | None, culprit: Culprit, without: str) -> list[list[Span]]:
     """The end of a path without a local device: a server, or no data file."""
     if mount is None:
-        return [[Span("no open data file seen", "dim")]]
+        return [[Span(without, "dim")]]
     token = culprit.hue if mount.path == culprit.mount else "text"
     out = [[Span(mount.path, token), Span(f" {mount.fstype}", "dim")], [Span(mount.source)]]
     if is_fuse(mount.fstype) and fuse_is_remote(mount.fstype, mount.source) is None:

@@ -13,7 +13,7 @@ from iotop_ai.model.job.records import Job
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
-from iotop_ai.present.job.data_path import hops
+from iotop_ai.present.job.data_path import hops, no_files_text
 from iotop_ai.present.job.steps import ranks_text, steps_text
 from iotop_ai.present.job.time_bar import largest_loss, share_token
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_of
@@ -289,7 +289,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
         *([("hidden", hidden)] if hidden else []),
         ("limits", ", ".join(limits) or "none seen"),
         *([("cgroup", group)] if group else []),
-        ("data", ", ".join(mounts) or "no open data file seen"),
+        ("data", ", ".join(mounts) or no_files_text(frame, job)),
     ]
 
 

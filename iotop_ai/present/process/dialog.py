@@ -82,6 +82,15 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
     return head + (labelled("", f"+{more} more", width) if more > 0 else [])
 
 
+def _of_others(now: Snapshot, target: ProcessTarget) -> bool:
+    """Whether this user may certainly not change any of the processes."""
+    table, euid = now.processes.value, now.host.euid
+    if table is None or not euid:
+        return False
+    owners = [info.uid for key in target.keys if (info := table.info.get(key)) is not None]
+    return bool(owners) and euid not in owners
+
+
 def process_body(
     now: Snapshot, target: ProcessTarget, typed: str, error: str, width: int
 ) -> tuple[list[Row], list[Row]]:
@@ -99,6 +108,8 @@ def process_body(
     if len(target.keys) > 1:
         head += labelled("all", f"each of the {len(target.keys)} gets it", width, token="warn")
     head += labelled("marks", "the recording and the audit log", width)
+    if _of_others(now, target):
+        head += labelled("may not", "it belongs to another user: run iotop-ai as root", width, token="warn")
     tail: list[Row] = []
     for words, what in _CHOICES:
         tail.append([Span(f"   {words}".ljust(17), "strong"), Span(what, "dim")])

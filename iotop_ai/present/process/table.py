@@ -363,13 +363,16 @@ def _footer(
     elif more > 0:
         most = "" if rates_of(frame, view)[0] is None else _at_most(hidden, view.tree)
         clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
+    recorded = view.mode == "replay"
     if table.denied:
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
-        owners, cure = ("", "") if root else (" of other users", " (sudo shows them)")
+        owners = "" if root else " of other users"
+        # A recording shows no more, whatever is done to the machine that replays it.
+        cure, brief = ("", "") if root or recorded else (" (sudo shows them)", " (sudo)")
         clauses.append(
             _Clause(
                 [Span("?", "unsure"), Span(f" {denied}{owners} unreadable{cure}", "dim")],
-                [Span("?", "unsure"), Span(f" {denied} unreadable{'' if root else ' (sudo)'}", "dim")],
+                [Span("?", "unsure"), Span(f" {denied} unreadable{brief}", "dim")],
             )
         )
     if not table.complete:
@@ -377,7 +380,8 @@ def _footer(
         clauses.append(_Clause(unseen, unseen))
     if table.delayacct is False:
         remedy = delay_remedy(frame.snapshot.host.kernel)
-        clauses.append(_Clause([Span(f"IO-wait off: {remedy}", "dim")], [Span(f"IO-wait: {remedy}", "dim")]))
+        texts = ("IO-wait off",) * 2 if recorded else (f"IO-wait off: {remedy}", f"IO-wait: {remedy}")
+        clauses.append(_Clause(*([Span(text, "dim")] for text in texts)))
     full = _joined([c.full for c in clauses])
     if spans_cells(full) <= width - 2:
         return row(width, [Span(" "), *full])

@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 
 _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK", "ended": "REMOTE ended"}
-_OPEN, _ZOOM = ("row.open",), ("panels.zoom",)
+_OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
 _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
 """What Enter opens on a panel without rows."""
@@ -165,7 +165,10 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     right = toast_spans(view, width)
     if view.pattern and not right:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
-    return [_keys_line(keys_of(view), _opens(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
+    keys = keys_of(view)
+    if view.recording is not None:
+        keys = tuple(key._replace(word="stop REC") if key.actions == _RECORD else key for key in keys)
+    return [_keys_line(keys, _opens(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
 
 
 def _opens(frame: Frame, view: View) -> str:

@@ -79,7 +79,8 @@ def _cheaper(a: Args) -> str:
         return f"cheaper transforms: {used} used{by}{decode}"
     ranks = number(a, "ranks") or 1
     few = f", too few for {ranks:.0f} ranks" if ranks > 1 else ""
-    return f"cheaper transforms: {idle_cores(a)}{few}{decode}"
+    only = "only " if idle < 1 else ""
+    return f"cheaper transforms: {only}{idle_cores(a)}{few}{decode}"
 
 
 def _each(a: Args) -> str:

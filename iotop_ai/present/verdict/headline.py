@@ -47,8 +47,40 @@ def text_of(spans: Sequence[Span]) -> str:
 def fit(spans: Sequence[Span], width: int) -> Spans:
     """The longest run of whole clauses from the left within ``width`` columns; no clause ends within brackets.
 
-    A first clause that does not fit loses whole words.
+    A clause that does not fit loses its text in brackets first; a first clause then loses whole words.
     """
+    out = _fit(spans, width)
+    if "(" in text_of(out) and _is_whole(out, spans):
+        return out
+    rest = _without_brackets(spans)
+    bare = _fit(rest, width)
+    more = len(text_of(bare)) > len(text_of(_without_brackets(out)))
+    return bare if more and _is_whole(bare, rest) else out
+
+
+def _is_whole(part: Sequence[Span], spans: Sequence[Span]) -> bool:
+    """Whether it ends where a clause does."""
+    rest = text_of(spans)[len(text_of(part)) :]
+    return not rest or rest.startswith(_PARTS)
+
+
+def _without_brackets(spans: Sequence[Span]) -> Spans:
+    out, depth = [], 0
+    for span in spans:
+        kept = ""
+        for letter in span.text:
+            depth += letter == "("
+            if not depth:
+                kept += letter
+            elif letter == "(" and depth == 1:
+                kept = kept.removesuffix(" ")
+            depth -= letter == ")"
+        if kept:
+            out.append(span._replace(text=kept))
+    return out
+
+
+def _fit(spans: Sequence[Span], width: int) -> Spans:
     total, best, open_brackets = 0, -1, 0
     for i, span in enumerate(spans):
         if span.text in _PARTS and total <= width and open_brackets <= 0:

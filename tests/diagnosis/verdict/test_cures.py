@@ -243,7 +243,7 @@ def cure_text(template: str, machine: Machine) -> str:
 def test_all_cores_are_used_only_where_none_is_idle() -> None:
     half, full = (replace(one(JOB_PREPARING, cores=None), cores=2, cpu=cpu) for cpu in (0.65, 0.99))
     assert cure_text("cheaper_transforms", full) == "cheaper transforms: all 2 cores are used"
-    assert cure_text("cheaper_transforms", half) == "cheaper transforms: 0.7 of 2 cores idle"
+    assert cure_text("cheaper_transforms", half) == "cheaper transforms: only 0.7 of 2 cores idle"
 
 
 def test_other_programs_that_use_most_cores_are_named() -> None:

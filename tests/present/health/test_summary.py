@@ -89,6 +89,16 @@ def test_the_list_has_a_verdict_each() -> None:
     assert "nvme0n1" in shown.splitlines()[3]
 
 
+def test_a_failing_disk_has_the_cure_of_the_verdict() -> None:
+    """Both places of one screen say the same."""
+    shown = list(frames(ill_snapshots(12)))[-1]
+    cures = {one.subject: one for one in shown.verdict.findings if one.class_id == "failing_disk"}
+    assert "sda" in cures
+    for view in (LIST._replace(cursor="sda"), LIST._replace(disk="sda")):
+        assert " do       back sda up now, then replace it" in text(shown, view)
+    assert "back sda up now" not in text(shown, LIST._replace(cursor="nvme1n1"))
+
+
 def test_a_remedy_is_not_cut() -> None:
     shown = text(ill(), LIST._replace(cursor="nvme3n1"), 100, 40)
     remedy = " ".join(line.removeprefix(" do").strip() for line in shown.splitlines())

@@ -98,6 +98,14 @@ def test_delay_accounting_off_is_shown_once_with_its_remedy() -> None:
     assert "1 of other users unreadable (sudo shows them); IO-wait off: sysctl" in wide
 
 
+def test_a_recording_has_no_advice_for_the_machine_that_replays_it() -> None:
+    replay = UTC._replace(mode="replay")
+    for width in (80, 160):
+        text = process_rows(made(delayacct=False), replay, width, 6)[-1].text
+        assert "unreadable; IO-wait off " in text
+        assert "sudo" not in text
+
+
 def test_the_footer_counts_the_rest() -> None:
     assert process_rows(made(), UTC, 80, 3)[-1].text.startswith(" 6 more, none above 10 MB/s; ? 1 of other")
     assert process_rows(made(), UTC, 80, 4)[-1].text.startswith(" 5 more, none with I/O;")

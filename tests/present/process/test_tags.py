@@ -112,3 +112,16 @@ def test_the_dialog_lists_a_few_and_counts_the_rest() -> None:
     assert one.label == "1 tagged"
     assert tagged_target(FRAME.snapshot, {ProcessKey(9, 9)}) is None
     assert tagged_target(FRAME.snapshot._replace(processes=Reading()), WORKERS) is None
+
+
+def test_the_dialog_names_what_this_user_may_not_change() -> None:
+    target = tagged_target(FRAME.snapshot, WORKERS)
+    assert target is not None
+    table = FRAME.snapshot.processes.value
+    assert table is not None
+    owner = table.info[next(iter(WORKERS))].uid
+    for euid, refused in ((0, False), (owner, False), (owner + 1, True), (None, False)):
+        now = FRAME.snapshot._replace(host=FRAME.snapshot.host._replace(euid=euid))
+        head, _ = process_body(now, target, "", "", inner_width(80))
+        text = " ".join(span.text for spans in head for span in spans)
+        assert ("belongs to another user" in text) is refused

@@ -17,7 +17,7 @@ from iotop_ai.present.machine.panel import system_rows
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.graph_panel import graph_rows
 from iotop_ai.present.screen.key_row import keys_of, keys_rows
-from iotop_ai.present.screen.view import View
+from iotop_ai.present.screen.view import RecordingState, View
 from iotop_ai.present.verdict.banner import banner_rows
 from tests.present import scenes
 from tests.present.make import MIB, Disk, Machine, Proc, disk, frame, gpu, snapshots
@@ -224,3 +224,12 @@ def test_on_a_tall_screen_the_direction_without_requests_has_no_await() -> None:
     lines = [line.text for line in graph_rows(shown, UTC, 80, 13)]
     assert next(line for line in lines if line.startswith(" r_await")).split()[1] == "9.0"
     assert next(line for line in lines if line.startswith(" w_await")).split()[1] == "-"
+
+
+def test_the_key_of_recording_stops_one() -> None:
+    recording = RecordingState("/run.iotop.jsonl", 75.0, 212_000)
+    assert "R:record" in keys_rows(STARVED, UTC, 160, 1)[0].text
+    for width in (80, 160):
+        text = keys_rows(STARVED, UTC._replace(recording=recording), width, 1)[0].text
+        assert "R:stop REC" in text
+        assert "R:record" not in text
