@@ -71,8 +71,6 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], look: Window, limi
     for uuid in judged:
         watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
         power.append(watts / limit if watts is not None and limit else None)
-    on_gpu = frozenset(
-        p.pid for state in states.values() for p in state.processes or () if p.kind == COMPUTE and p.found
-    )
+    on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or () if p.kind == COMPUTE)
     pids = tree().below(on_gpu) if on_gpu else frozenset()
     return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))
