@@ -116,10 +116,10 @@ STARVED_80 = """\
  r_await    85 ms   ⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣤⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶       93 \n\
 ── 8 x H100-80G ─────── busy%   bw%   mem G temp C   power W    link  throttle  \n\
  0-7 all alike          19-21     9   61/80  41-44   188/700 Gen5x16  none      \n\
-── disk ────── r/s  rMB/s rsize r_await  w/s wMB/s w_await aqu-sz %util health  \n\
->sda    /data  735   90.0  125K    85.0    2   0.1    91.0   62.7   100 FAILING \n\
- md0 x4 /raid    0      0     -       -   11   3.2     0.1   <0.1     0 ok      \n\
- nvme4  /        3    0.1   33K      <1   20   0.4     0.1   <0.1     0 ok      \n\
+── disk ────── r/s rMB/s rsize r_await  w/s wMB/s w_await aqu-sz %util health   \n\
+>sda    /data  735  90.0  125K    85.0    2   0.1    91.0   62.7   100 FAILING  \n\
+ md0 x4 /raid    0     0     -       -   11   3.2     0.1   <0.1     0 ok       \n\
+ nvme4  /        3   0.1   33K      <1   20   0.4     0.1   <0.1     0 ok       \n\
 ── process by io ▼ ───── user    read/s  write/s IO-wait%  cpu% state       pid \n\
  pt_data_worker x64      alice   90.0 M      0         97     1 D      48301+63 \n\
  train.py x8             alice      0      2.0 K        0     6 S      48213 +7 \n\
