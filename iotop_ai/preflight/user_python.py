@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.trust import invoking_user

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.machine.filesystem import FilesystemUsage
-from iotop_ai.model.machine.network import LinkCounters, LinkRates
+from iotop_ai.model.machine.network import UNKNOWN_LINK, LinkCounters, LinkRates
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.block.devices import natural
 from iotop_ai.present.machine.trouble import host_problems, zfs_cache
@@ -141,28 +143,48 @@ def _mount(path: str, reading: Reading[FilesystemUsage], culprit: Culprit) -> li
 
 
 def _net(frame: Frame, width: int) -> list[Span]:
-    """The two or, on a wide screen, four busiest links: Gbit/s against their speed, MB/s where that is unknown."""
+    """The two or, on a wide screen, four busiest links, one of them all RDMA ports together where there are any.
+
+    Gbit/s against the speed; MB/s where that is unknown.
+    """
     table, rates = frame.snapshot.network.value, frame.sample.network.value or {}
     if not table:
         return []
-    most = 2 if width < 120 else 4
+    ports = [name for name, link in table.items() if link.kind == "ib" and link.bits_per_s]
+    most = (2 if width < 120 else 4) - bool(ports)
     # The bytes of a bond are those of its interfaces, counted twice.
-    physical = [name for name, link in table.items() if link.place != ""]
+    physical = [name for name, link in table.items() if link.place != "" and link.kind != "ib"]
     names = sorted(sorted(physical, key=natural), key=lambda n: -_bytes(rates.get(n)))[:most]
     out = [Span("net", "dim")]
     for name in sorted(names, key=natural):
-        now, link = rates.get(name), table[name]
-        both = None if now is None or now.rx_bytes_per_s is None else _bytes(now)
-        out.append(Span(f" {name} ", "dim"))
-        if link.bits_per_s:
-            busier = None if now is None else max(now.rx_bytes_per_s or 0.0, now.tx_bytes_per_s or 0.0)
-            unit = 1e9 if link.bits_per_s >= 1e9 else 1e6
-            text = figure(None if both is None or busier is None else busier * 8 / unit)
-            out += [Span(text, token_of(text)), Span(f"/{link_speed(link.bits_per_s)} ", "dim")]
-        else:
-            text = mib(both)
-            out += [Span(text, token_of(text)), Span(" MB/s ", "dim")]
+        out += _traffic(name, table[name].bits_per_s, rates.get(name))
+    if ports:
+        speed = sum(table[name].bits_per_s or 0 for name in ports)
+        out += _traffic(f"rdma x{len(ports)}" if len(ports) > 1 else "rdma", speed, _summed(ports, rates))
     return out
+
+
+def _summed(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates | None:
+    """The traffic of several links; None where that of one is unknown."""
+    received, sent = 0.0, 0.0
+    for name in names:
+        one = rates.get(name)
+        if one is None or one.rx_bytes_per_s is None or one.tx_bytes_per_s is None:
+            return None
+        received, sent = received + one.rx_bytes_per_s, sent + one.tx_bytes_per_s
+    return UNKNOWN_LINK._replace(rx_bytes_per_s=received, tx_bytes_per_s=sent)
+
+
+def _traffic(name: str, bits_per_s: int | None, now: LinkRates | None) -> list[Span]:
+    both = None if now is None or now.rx_bytes_per_s is None else _bytes(now)
+    if bits_per_s:
+        busier = None if now is None else max(now.rx_bytes_per_s or 0.0, now.tx_bytes_per_s or 0.0)
+        unit = 1e9 if bits_per_s >= 1e9 else 1e6
+        text = figure(None if both is None or busier is None else busier * 8 / unit)
+        tail = f"/{link_speed(bits_per_s)} "
+    else:
+        text, tail = mib(both), " MB/s "
+    return [Span(f" {name} ", "dim"), Span(text, token_of(text)), Span(tail, "dim")]
 
 
 def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:

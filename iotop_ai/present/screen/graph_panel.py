@@ -48,9 +48,10 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     for group, rows in zip(found, graph_heights(height - 1, len(found)), strict=True):
         # In a pair that shares an odd number of rows, the first graph has one more.
         drawn += [(graph, (rows + len(group) - number) // len(group)) for number, graph in enumerate(group, 1)]
-    as_line = all(rows >= TALL_ROWS for _, rows in drawn)
+    # Beside a line of four rows one of three is a line, too.
+    line_from = TALL_ROWS - (max(rows for _, rows in drawn) >= TALL_ROWS)
     for graph, rows in drawn:
-        out += graph_lines(graph, view, width, where, rows, as_line=as_line)
+        out += graph_lines(graph, view, width, where, rows, as_line=rows >= line_from)
     return out
 
 

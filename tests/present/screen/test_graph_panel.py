@@ -45,6 +45,15 @@ def test_a_slowed_gpu_shows_the_figures_of_the_sentence() -> None:
     assert titles(graph_rows(EIGHT, UTC, 80, 4)) == ["GPU busy 96 %", "GPU 2 88 C", "GPU 2 1410 MHz"]
 
 
+@pytest.mark.parametrize(("height", "filled"), [(13, True), (14, False), (17, False)])
+def test_neighbours_of_one_height_or_of_one_row_less_are_drawn_alike(height: int, filled: bool) -> None:
+    lines = graph_rows(EIGHT, UTC, 160, height)
+    bottoms = [
+        above for above, title in zip(lines, [*lines[1:], None], strict=True) if title is None or title.text[1] == "G"
+    ]
+    assert [("⣿" in line.text) for line in bottoms[1:]] == [filled] * 4
+
+
 def test_gpus_without_a_disk_have_three_graphs_on_a_low_screen() -> None:
     assert next(slot.height for slot in plan(80, 24, EIGHT, UTC) if slot.panel == "graphs") == 4
 

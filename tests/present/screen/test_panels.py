@@ -8,6 +8,7 @@ import pytest
 
 from iotop_ai.model.finding import Finding, Severity, Verdict
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.machine.network import LinkCounters, LinkRates
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.gpu.groups import link_text, throttle_text
@@ -162,6 +163,41 @@ def test_system_rows() -> None:
     first = system_rows(crowded, UTC, 80, 2)[0]
     assert first.text.startswith(" used  /data 97 %  / 20 %")
     assert [s.text.strip() for s in first.spans if s.token == "warn"] == ["97"]
+
+
+def ports(count: int, received: float | None, nics: int = 1) -> Frame:
+    """The machine with busy NICs and some RDMA ports of 400 Gbit/s of which each receives as much, and one that is
+    down.
+    """
+    one = made(Machine(net={f"eth{n}": (5_000_000_000, 100_000_000_000) for n in range(nics)}))
+    port = LinkCounters(0, 0, 0, 0, 0, 0, 400_000_000_000, "active", "ib")
+    names = [f"mlx5_{n}/1" for n in range(count)]
+    table = {**(one.snapshot.network.value or {}), **dict.fromkeys(names, port)}
+    table["mlx5_99/1"] = port._replace(bits_per_s=None, state="down")
+    known = LinkRates(received, received and 1.0, 0.0, 0.0, 0.0)
+    rates = {**(one.sample.network.value or {}), **dict.fromkeys(names, known)}
+    return one._replace(
+        snapshot=one.snapshot._replace(network=one.snapshot.network._replace(value=table)),
+        sample=one.sample._replace(network=one.sample.network._replace(value=rates)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "received", "text"),
+    [
+        (8, 5_000_000_000.0, "net eth0 40.0/100G  rdma x8 320/3.2T"),
+        (1, 0.0, "net eth0 40.0/100G  rdma 0/400G"),
+        (8, None, "net eth0 40.0/100G  rdma x8 ?/3.2T"),
+        (0, None, "net eth0 40.0/100G"),
+    ],
+)
+def test_rdma_ports_are_one_of_the_links_at_80_columns(count: int, received: float | None, text: str) -> None:
+    assert system_rows(ports(count, received), UTC, 80, 2)[0].text.rstrip().endswith(text)
+
+
+def test_busier_interfaces_do_not_hide_the_rdma_ports() -> None:
+    text = system_rows(ports(8, 0.0, nics=3), UTC, 80, 2)[0].text
+    assert text.rstrip().endswith("net eth0 40.0/100G  rdma x8 0/3.2T")
 
 
 def test_a_message_is_beside_the_keys_and_hides_no_figure() -> None:

@@ -310,7 +310,11 @@ def test_a_sentence_that_does_not_fit_ends_at_a_clause(begin: str, rest: str) ->
             40,
             "copy /data to /dev/shm, then",
         ),
-        (["copy /data (at most 64 MB", ", ", "~16 s) to /dev/shm (memory)", ", ", "then"], 24, "copy /data to /dev/shm"),
+        (
+            ["copy /data (at most 64 MB", ", ", "~16 s) to /dev/shm (memory)", ", ", "then"],
+            24,
+            "copy /data to /dev/shm",
+        ),
         (["cool GPU 2 (88 C", ", ", "655 W)", ": ", "fans", ", ", "room"], 30, "cool GPU 2 (88 C, 655 W): fans"),
     ],
 )
