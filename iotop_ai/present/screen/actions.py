@@ -74,7 +74,7 @@ APP_ACTIONS: tuple[Action, ...] = (
     _key(
         "P,f12",
         "picture",
-        "Save a picture of the screen",
+        "Save a picture of the screen, a screenshot",
         "app.picture",
         Hint("picture", "save a picture, also F12", 8),
         above=Hint("", "save a picture"),
@@ -124,9 +124,9 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         Hint("zoom", "focused panel alone, or all", 3),
     ),
     _key("g", "gpu", "GPU screen", "gpu.open", Hint("GPU", "GPU screen", 2)),
-    _key("h", "health", "Disks' health", "health.open", Hint("health", "disks' health", 2)),
-    _key("L", "theme", "Next theme, colours", "theme.next", Hint("theme", "next theme", 8)),
-    _key("enter", "open", "Open the row", "row.open", Hint("why", "open the focused panel")),
+    _key("h", "health", "Disks' health: SMART", "health.open", Hint("health", "disks' health", 2)),
+    _key("L", "theme", "Next theme: dark, light, colours", "theme.next", Hint("theme", "next theme", 8)),
+    _key("enter", "open", "Open the row: why, details", "row.open", Hint("why", "open the focused panel")),
     _key("n", "device(1)", "Next disk", "device.next"),
     _key("b", "device(-1)", "Previous disk", "device.previous", Hint("disk", "previous, next disk", 1, "device.next")),
     _key(
@@ -189,7 +189,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key(
         "left_curly_bracket",
         "leap(-1)",
-        "Ten minutes back",
+        "Ten minutes back in the history",
         "time.leap_back",
         Hint("", "ten minutes back, on", 8, "time.leap_on"),
     ),
@@ -467,7 +467,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
     ),
     _key("minus", "interval(-1)", "Shorter interval", "fleet.shorter"),
     _key("R,f5", "refresh", "Ask now", "fleet.refresh", Hint("", "ask now")),
-    _key("L", "theme", "Next theme, colours", "fleet.theme", Hint("", "next theme")),
+    _key("L", "theme", "Next theme: dark, light, colours", "fleet.theme", Hint("", "next theme")),
     _help("fleet"),
 )
 

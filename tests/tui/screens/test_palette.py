@@ -5,7 +5,7 @@ import pytest
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.screen.help import TITLES
 from iotop_ai.present.screen.keymap import remapped
-from iotop_ai.present.screen.palette import entries, matching, palette_rows
+from iotop_ai.present.screen.palette import Entry, entries, matching, palette_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.screens.palette import PaletteScreen
 from tests.tui.shown import text
@@ -160,3 +160,19 @@ async def test_the_keymap_applies_to_the_screen() -> None:
         assert not shown.view.reverse
         assert (await shown.press("f7")).only_active
         assert not (await shown.press("x")).only_active
+
+
+@pytest.mark.parametrize(
+    ("word", "action"),
+    [
+        ("light", "theme.next"),
+        ("dark", "theme.next"),
+        ("why", "row.open"),
+        ("SMART", "health.open"),
+        ("screenshot", "app.picture"),
+        ("history", "time.leap_back"),
+    ],
+)
+def test_words_of_other_monitors_find_their_action(word: str, action: str) -> None:
+    listed = [Entry(one, " ".join(one.keys)) for one in SCREENS["main"]]
+    assert matching(listed, word)[0].action.name == action
