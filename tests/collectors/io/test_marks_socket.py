@@ -7,7 +7,6 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
 from tests.cli.program import iotop
 from tests.rigs.nobody import as_user
+from tests.waiting import until
 
 
 def send_as(uid: int, path: Path, text: str) -> None:
@@ -38,14 +38,6 @@ def send_as(uid: int, path: Path, text: str) -> None:
             sender.sendto(json.dumps({"kind": "mark", "text": text}).encode(), str(path))
 
     assert as_user(uid, send) == 0
-
-
-def eventually(true: Callable[[], bool]) -> bool:
-    for _ in range(3000):
-        if true():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_a_uid_takes_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +54,7 @@ def test_a_mark_arrives_and_the_socket_is_removed(tmp_path: Path) -> None:
     marks = MarksSocket(str(path), Clock(), received.append)
     assert path.stat().st_mode & 0o777 == 0o600
     assert send_mark("epoch 3", {"IOTOP_AI_SOCKET": str(path)}) == 1
-    assert eventually(lambda: received == ["epoch 3"])
+    until(lambda: received == ["epoch 3"])
     marks.close()
     assert not path.exists()
     assert send_mark("epoch 4", {"IOTOP_AI_SOCKET": str(path)}) == 0
@@ -88,7 +80,7 @@ def test_another_users_marks_are_refused(tmp_path: Path) -> None:
         os.chmod(folder, folder.stat().st_mode | 0o111)
     send_as(65534, path, "from nobody")
     send_as(0, path, "from root")
-    assert eventually(lambda: received == ["from root"])
+    until(lambda: received == ["from root"])
     assert received == ["from root"]
     marks.close()
 
@@ -110,7 +102,7 @@ def test_invalid_marks_are_ignored(tmp_path: Path) -> None:
         sender.sendto(json.dumps({"kind": "mark", "text": "x" * 5000}).encode(), str(path))
         time.sleep(0.05)
         sender.sendto(b'{"kind":"mark","text":"\\u001b[31mred"}', str(path))
-    assert eventually(lambda: received == ["�[31mred"])
+    until(lambda: received == ["�[31mred"])
     marks.close()
 
 
@@ -139,7 +131,7 @@ def test_every_monitor_of_the_user_is_reached(tmp_path: Path) -> None:
     marks = listen(Clock(), received.append, environment)
     assert marks is not None
     assert send_mark("a", environment) == 1
-    assert eventually(lambda: received == ["a"])
+    until(lambda: received == ["a"])
     marks.close()
 
 
@@ -209,7 +201,7 @@ def test_a_used_socket_is_kept_and_a_dead_one_replaced(tmp_path: Path, kind: int
     assert [p.name for p in tmp_path.iterdir()] == ["m.sock"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert send_mark("a", environment) == 1
-    assert eventually(lambda: received == ["a"])
+    until(lambda: received == ["a"])
     marks.close()
     assert list(tmp_path.iterdir()) == []
 

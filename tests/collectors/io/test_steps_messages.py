@@ -14,8 +14,8 @@ import pytest
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import MarksSocket
 from iotop_ai.model.job.steps import StepCounts
-from tests.collectors.io.test_marks_socket import eventually
 from tests.rigs.nobody import as_user
+from tests.waiting import until
 
 GOOD = {"kind": "steps", "steps": 3, "batches": 4, "data_ns": 5, "rank": 1}
 
@@ -50,7 +50,7 @@ def monitor(tmp_path: Path) -> Iterator[Monitor]:
 def test_the_kernel_says_who_sends(monitor: Monitor) -> None:
     now = time.monotonic_ns()
     monitor.send({**GOOD, "at_ns": now, "pid": 1})
-    assert eventually(lambda: bool(monitor.steps))
+    until(lambda: bool(monitor.steps))
     assert monitor.steps == [(os.getpid(), StepCounts(now, 3, 4, 5, 1))]
 
 
@@ -64,7 +64,7 @@ def test_invalid_messages_are_dropped_and_a_mark_still_comes(monitor: Monitor) -
         b'{"kind":"steps","at_ns":1e999,"batches":NaN}',
         {"kind": "mark", "text": "after"},
     )
-    assert eventually(lambda: monitor.marks == ["after"])
+    until(lambda: monitor.marks == ["after"])
     assert monitor.steps == []
 
 
@@ -83,5 +83,5 @@ def test_another_users_steps_are_refused(monitor: Monitor, tmp_path: Path) -> No
         os.chmod(folder, folder.stat().st_mode | 0o111)
     assert as_user(65534, lambda: monitor.send({**GOOD, "at_ns": 1})) == 0
     monitor.send({"kind": "mark", "text": "own"})
-    assert eventually(lambda: monitor.marks == ["own"])
+    until(lambda: monitor.marks == ["own"])
     assert monitor.steps == []

@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from iotop_ai.model.process.records import ProcessKey
+from tests.waiting import until
 
 PROGRAM = """\
 import ctypes, os, subprocess, sys, threading, zlib
@@ -125,14 +124,6 @@ def fields(pid: int, tid: int = 0) -> list[str]:
 def names_below(pids: list[int]) -> list[str]:
     """The names of these processes, sorted."""
     return sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids)
-
-
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until ``holds`` returns true; fail after ``seconds``."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, f"the condition did not hold within {seconds:g} s"
-        time.sleep(0.02)
 
 
 def descriptors() -> int:

@@ -17,7 +17,8 @@ from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.job.records import LOADER, Job, Rank
 from iotop_ai.model.process.records import ProcessKey
-from tests.collectors.job.children import fields, until
+from tests.collectors.job.children import fields
+from tests.waiting import until
 
 PROGRAM = """\
 import os, select, socket, sys

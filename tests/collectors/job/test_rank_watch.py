@@ -15,7 +15,8 @@ from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import LOADER, Job, Rank
 from iotop_ai.model.job.task_states import DISK, FUTEX, NET, OTHER, QUEUE, RUNNING, STOPPED
-from tests.collectors.job.children import Child, descriptors, fields, names_below, until
+from tests.collectors.job.children import Child, descriptors, fields, names_below
+from tests.waiting import until
 
 ROOT = Root()
 Start = Callable[..., Child]

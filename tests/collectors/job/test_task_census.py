@@ -22,7 +22,8 @@ from iotop_ai.collectors.job.task_census import (
     start_ticks,
 )
 from iotop_ai.model.process.records import ProcessKey
-from tests.collectors.job.children import Child, descriptors, fields, names_below, until
+from tests.collectors.job.children import Child, descriptors, fields, names_below
+from tests.waiting import until
 
 ROOT = Root()
 HALF_NS = 500_000_000

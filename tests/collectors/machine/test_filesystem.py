@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Reading, Status
 from tests.clocks import SetClock
 from tests.machines import machine
+from tests.waiting import until
 
 SECOND = 10**9
 
@@ -43,21 +43,12 @@ class Server:
         return os.statvfs("/")
 
 
-def eventually(check: Callable[[], bool]) -> None:
-    """Wait for a thread, 5 s at most."""
-    for _ in range(500):
-        if check():
-            return
-        time.sleep(0.01)
-    raise AssertionError("not within 5 s")
-
-
 def test_the_fullness_of_this_machine_equals_statvfs() -> None:
     mounts = MountsCollector(Root(), Clock())
     mounts.read()
     collector = FilesystemCollector(Root(), Clock(), mounts)
     assert {r.status for r in collector.read().values()} == {Status.PENDING}
-    eventually(lambda: all(r.status is not Status.PENDING for r in collector.read().values()))
+    until(lambda: all(r.status is not Status.PENDING for r in collector.read().values()))
     reading = collector.read()["/"]
     now = os.statvfs("/")
     assert reading.value is not None
@@ -78,21 +69,21 @@ def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
     collector = FilesystemCollector(Root(), clock, mounts, statvfs)
     start = time.monotonic()
     collector.read()
-    eventually(lambda: collector.read()["/"].status is Status.OK)
+    until(lambda: collector.read()["/"].status is Status.OK)
     assert collector.read()["/home"] == Reading()
     for step, words in ((14, "no answer for 14 s"), (60, "no answer for 74 s")):
         clock.now_ns += step * SECOND
         home = collector.read()["/home"]
         assert (home.value, home.status, home.reason) == (None, Status.FAILED, words)
         assert home.remedy == "look at the server of nas:/x"
-        eventually(lambda: collector.read()["/"].at_ns == clock.now_ns)
+        until(lambda: collector.read()["/"].at_ns == clock.now_ns)
     assert server.asked == 1
     assert time.monotonic() - start < 5
     server.up.set()
-    eventually(lambda: collector.read()["/home"].status is Status.OK)
+    until(lambda: collector.read()["/home"].status is Status.OK)
     clock.now_ns += 11 * SECOND
     collector.read()
-    eventually(lambda: server.asked == 2)
+    until(lambda: server.asked == 2)
 
 
 def test_a_mount_is_queried_every_ten_seconds() -> None:
@@ -101,7 +92,7 @@ def test_a_mount_is_queried_every_ten_seconds() -> None:
     collector = FilesystemCollector(Root(), clock, Mounts((Mount("/a", "ext4", "/dev/sda1", device="8:1"),)), server)
     for _ in range(25):
         collector.read()
-        eventually(lambda: collector.read()["/a"].status is Status.OK)
+        until(lambda: collector.read()["/a"].status is Status.OK)
         clock.now_ns += SECOND
     assert server.asked == 3
 
@@ -113,7 +104,7 @@ def test_a_refusal_and_an_error_are_readings(tmp_path: Path) -> None:
     mounts = Mounts((Mount("/secret", "fuse.sshfs", "a:", device="0:5"), Mount("/old", "nfs", "b:/", device="0:6")))
     collector = FilesystemCollector(Root(str(tmp_path)), Clock(), mounts, statvfs)
     collector.read()
-    eventually(lambda: all(r.status is not Status.PENDING for r in collector.read().values()))
+    until(lambda: all(r.status is not Status.PENDING for r in collector.read().values()))
     readings = {path: (r.status, r.reason) for path, r in collector.read().items()}
     assert readings["/old"] == (Status.FAILED, "filesystems: Stale file handle")
     assert readings["/secret"] == (Status.DENIED, f"{tmp_path}/secret: Permission denied")

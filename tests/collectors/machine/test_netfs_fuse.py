@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from iotop_ai.collectors.machine.filesystem import FilesystemCollector
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.model.reading import Status
 from tests.rigs.slowdisk.fuse import build, why_no_fuse_disk
+from tests.waiting import until
 
 LOOK = """
 import json
@@ -53,22 +54,13 @@ def server(tmp_path: Path) -> Iterator[Server]:
     mount.mkdir()
     process = subprocess.Popen([str(program), str(image), str(control), str(mount), "-f"])
     try:
-        eventually((mount / "disk.img").exists)
+        until((mount / "disk.img").exists)
         yield Server(mount, control, process)
     finally:
         control.write_text("0 0 0")
         process.send_signal(signal.SIGCONT)
-        eventually(lambda: subprocess.run(["fusermount3", "-u", str(mount)], capture_output=True).returncode == 0)
+        until(lambda: subprocess.run(["fusermount3", "-u", str(mount)], capture_output=True).returncode == 0)
         process.wait(10)
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    """Wait for something outside, 30 s at most."""
-    for _ in range(1500):
-        if check():
-            return
-        time.sleep(0.02)
-    raise AssertionError("not within 30 s")
 
 
 def test_requests_that_wait_for_a_slow_server_are_counted(server: Server) -> None:
@@ -112,10 +104,10 @@ def test_a_hanging_server_blocks_nothing_and_comes_back(server: Server) -> None:
         return reading.status
 
     try:
-        eventually(lambda: status() is Status.FAILED)
+        until(lambda: status() is Status.FAILED)
         assert collector.read()["/"].status is Status.OK
         assert collector.read()[str(server.mount)].reason == "no answer for 2 s"
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
-    eventually(lambda: status() is Status.OK)
+    until(lambda: status() is Status.OK)
     assert slowest < 1.5

@@ -3,19 +3,12 @@
 import os
 import threading
 import time
-from collections.abc import Callable
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.process.users import Users, look_up_name
-
-
-def until(seen: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not seen():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 def test_a_fast_name_is_shown_at_once() -> None:

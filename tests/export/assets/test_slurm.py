@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from iotop_ai.export.assets.slurm_line import line
 from tests.cli.program import iotop
 from tests.job_times import SLOW_DISK
+from tests.waiting import until
 
 SCRIPTS = ("slurm-prolog.sh", "slurm-epilog.sh")
 JOB = "48213"
@@ -53,13 +54,6 @@ def run(folder: Path, name: str, *words: str, **more: str) -> subprocess.Complet
     return subprocess.run(argv, env=environment, cwd="/", capture_output=True, text=True, timeout=60, check=False)
 
 
-def wait(seen: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not seen():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
-
-
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 def test_shells_accept_them(folder: Path, name: str, shell: str) -> None:
@@ -78,14 +72,14 @@ def test_a_job_is_recorded_from_prolog_to_epilog(folder: Path) -> None:
     done = run(folder, "slurm-prolog.sh")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     recording, pid = data / f"job-{JOB}.iotop.jsonl", int((data / f"job-{JOB}.pid").read_text())
-    wait(lambda: recording.exists() and '"k":"snap"' in recording.read_text(), "a first reading")
+    until(lambda: recording.exists() and '"k":"snap"' in recording.read_text(), "a first reading")
     assert recording.stat().st_mode & 0o077 == 0
     assert os.getsid(pid) == pid
     begun = time.monotonic()
     done = run(folder, "slurm-epilog.sh")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert time.monotonic() - begun < 10
-    wait(lambda: (data / f"job-{JOB}.txt").exists(), "the line")
+    until(lambda: (data / f"job-{JOB}.txt").exists(), "the line")
     assert not Path(f"/proc/{pid}").exists()
     assert not (data / f"job-{JOB}.pid").exists()
     text = (data / f"job-{JOB}.txt").read_text()  # another training of this machine may be in it

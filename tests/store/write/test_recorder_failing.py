@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from iotop_ai.store.write.sink import FileSink
 from tests.clocks import ShiftedClock
 from tests.rigs.slowdisk import FailingFolder, why_no_fuse_disk
 from tests.store.scenario import session
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -33,19 +33,12 @@ def rig(tmp_path: Path) -> Iterator[FailingFolder]:
         yield rig
 
 
-def eventually(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def put(recorder: Recorder, some: list[Frame]) -> None:
     """Put Frames one by one, each after the previous one has been handled."""
     for frame in some:
         before = recorder.state()[3:5]
         recorder.put(frame)
-        eventually(lambda before=before: recorder.state()[3:5] != before)
+        until(lambda before=before: recorder.state()[3:5] != before)
 
 
 def missing(path: Path) -> list[str]:
@@ -152,7 +145,7 @@ def test_a_hung_disk_is_reported_and_its_events_are_capped(rig: FailingFolder) -
     put(recorder, live[:2])
     rig.set("hang")
     recorder.put(live[2])
-    eventually(lambda: recorder._busy_ns is not None)
+    until(lambda: recorder._busy_ns is not None)
     clock.skip(6)
     assert recorder.state().trouble == "not recording: its disk does not answer"
     flood = tuple(Event(1, 1, "io_error", f"sda {n}") for n in range(1000))
