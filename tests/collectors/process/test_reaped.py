@@ -63,6 +63,15 @@ class Stage:
         if command.startswith("fork"):
             self._answer()
 
+    def play(self, *lines: str) -> None:
+        """Several orders and ticks: "top: fork child; tick"."""
+        for line in lines:
+            for step in line.split("; "):
+                if step == "tick":
+                    self.tick()
+                else:
+                    self.order(*step.split(": "))
+
     def dead(self, name: str) -> bool:
         try:
             stat = Path(f"/proc/{self.pids[name]}/stat").read_bytes()
@@ -126,33 +135,20 @@ def near(expected: dict[str, float]) -> dict[str, object]:
 
 
 def test_wait(stage: Stage) -> None:
-    stage.order("top", "fork child")
-    stage.order("child", "write 20")
-    stage.tick()
-    stage.order("child", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play("top: fork child; child: write 20; tick; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"child": 20})
 
 
 def test_late_wait(stage: Stage) -> None:
-    stage.order("top", "fork child")
-    stage.tick()
-    stage.order("child", "write 20")
-    stage.order("child", "exit")
+    stage.play("top: fork child; tick; child: write 20; child: exit")
     for _ in range(3):
         stage.tick()
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play("top: wait; tick; tick")
     assert stage.megabytes() == near({"child": 20})
 
 
 def test_a_zombie_stays_listed(stage: Stage) -> None:
-    stage.order("top", "fork child")
-    stage.tick()
-    stage.order("child", "exit")
+    stage.play("top: fork child; tick; child: exit")
     for _ in range(COHORTS):
         stage.tick()
     key = stage.key("child")
@@ -163,68 +159,33 @@ def test_a_zombie_stays_listed(stage: Stage) -> None:
 
 
 def test_busy_parent(stage: Stage) -> None:
-    stage.order("top", "fork child")
-    stage.order("child", "write 10")
-    stage.tick()
-    stage.order("top", "write 90")
-    stage.order("child", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play("top: fork child; child: write 10; tick; top: write 90; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"top": 90, "child": 10})
 
 
 def test_double_fork_below_a_subreaper(stage: Stage) -> None:
-    stage.order("top", "subreaper")
-    stage.order("top", "fork middle")
-    stage.order("middle", "fork child")
-    stage.tick()
-    stage.order("middle", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.order("child", "write 20")
-    stage.tick()
-    stage.order("child", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play(
+        "top: subreaper; top: fork middle; middle: fork child; tick; middle: exit; top: wait; tick",
+        "child: write 20; tick; child: exit; top: wait; tick; tick",
+    )
     assert stage.megabytes() == near({"child": 20})
 
 
 def test_child_and_grandchild_in_one_tick(stage: Stage) -> None:
-    stage.order("top", "fork child")
-    stage.order("child", "fork grandchild")
-    stage.order("child", "write 10")
-    stage.order("grandchild", "write 20")
-    stage.tick()
-    stage.order("grandchild", "exit")
-    stage.order("child", "wait")
-    stage.order("child", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play(
+        "top: fork child; child: fork grandchild; child: write 10; grandchild: write 20; tick",
+        "grandchild: exit; child: wait; child: exit; top: wait; tick; tick",
+    )
     assert stage.megabytes() == near({"child": 10, "grandchild": 20})
 
 
 def test_never_seen(stage: Stage) -> None:
-    stage.order("top", "fork child")
-    stage.order("child", "write 20")
-    stage.order("child", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play("top: fork child; child: write 20; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"top": 20})
 
 
 def test_last_burst(stage: Stage) -> None:
-    stage.order("top", "fork child")
-    stage.order("child", "write 20")
-    stage.tick()
-    stage.order("child", "write 10")
-    stage.order("child", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play("top: fork child; child: write 20; tick; child: write 10; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"child": 20, "top": 10})
 
 
@@ -249,14 +210,7 @@ def test_what_a_parent_that_ignores_sigchld_loses_is_not_taken_from_another(stag
 
 
 def test_sigchld_ignored_and_a_busy_parent(stage: Stage) -> None:
-    stage.order("top", "ignore")
-    stage.order("top", "fork child")
-    stage.order("child", "write 10")
-    stage.tick()
-    stage.order("top", "write 90")
-    stage.order("child", "exit")
-    stage.tick()
-    stage.tick()
+    stage.play("top: ignore; top: fork child; child: write 10; tick; top: write 90; child: exit; tick; tick")
     assert stage.megabytes() == near({"top": 90, "child": 10})
 
 
@@ -264,38 +218,21 @@ def test_orphan_of_a_vanished_child_below_a_busy_ancestor(stage: Stage) -> None:
     stage.order("top", "subreaper")
     for parent, child in (("top", "busy"), ("busy", "middle"), ("middle", "orphan")):
         stage.order(parent, f"fork {child}")
-    stage.order("orphan", "write 20")
-    stage.order("middle", "write 10")
-    stage.tick()
-    stage.order("busy", "write 90")
-    stage.order("middle", "exit")
-    stage.order("busy", "wait")
-    stage.order("orphan", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play(
+        "orphan: write 20; middle: write 10; tick; busy: write 90; middle: exit; busy: wait; orphan: exit",
+        "top: wait; tick; tick",
+    )
     assert stage.megabytes() == near({"busy": 90, "middle": 10, "orphan": 20})
 
 
 @pytest.mark.alone  # its heir is the only process that fits, if no other one inherits as much meanwhile
 def test_parent_long_dead_and_ppid_stale(stage: Stage) -> None:
-    stage.order("top", "subreaper")
-    stage.order("top", "fork middle")
-    stage.order("middle", "fork orphan")
-    stage.order("orphan", "write 10")
-    stage.tick()
+    stage.play("top: subreaper; top: fork middle; middle: fork orphan; orphan: write 10; tick")
     while (stage.ticks - 1) % COHORTS != stage.pids["orphan"] % COHORTS:
         stage.tick()
-    stage.order("middle", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play("middle: exit; top: wait; tick; tick")
     assert stage.before.value.stat[stage.key("orphan")].ppid == stage.pids["middle"]
-    stage.order("top", "write 90")
-    stage.order("orphan", "exit")
-    stage.order("top", "wait")
-    stage.tick()
-    stage.tick()
+    stage.play("top: write 90; orphan: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"top": 90, "orphan": 10})
 
 
