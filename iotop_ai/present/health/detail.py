@@ -15,6 +15,7 @@ from iotop_ai.present.health.table import asked_ago, hue_of, top, why_rows
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_row, disk_rows
 from iotop_ai.present.text.braille import Series, area, series_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, place, row, stack_sections
+from iotop_ai.present.text.scroll import below_note
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
 
@@ -47,7 +48,7 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
     visible = body[first : first + room]
     if len(body) > room and visible:
         below = len(body) - first - room
-        text = f" {below} more rows below " if below else " the end "
+        text = below_note(below)
         left = "".join(part.text for part in visible[-1].spans).rstrip()
         if below or cells(left) + cells(text) < width:
             visible[-1] = row(width, visible[-1].spans, [Span(text, "dim")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.present.text.line import Line, Span, row
+from iotop_ai.present.text.units import plural
 
 
 def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[Line]:
@@ -14,10 +15,13 @@ def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[L
     first = max(0, min(scroll, len(rows) - room))
     shown = list(rows[first : first + room])
     if counts:
-        below = len(rows) - first - room
-        note = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
-        shown.append(row(width, [], [Span(note, "dim")]))
+        shown.append(row(width, [], [Span(below_note(len(rows) - first - room), "dim")]))
     return shown
+
+
+def below_note(below: int) -> str:
+    """ " 3 more rows below ", or " the end " without any."""
+    return f" {plural(below, 'more row')} below " if below else " the end "
 
 
 def most_scroll(rows: int, room: int) -> int:
