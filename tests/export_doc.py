@@ -19,7 +19,7 @@ iotop-ai export run.iotop.jsonl --format parquet -o run/         # one file a ta
 iotop-ai export run.iotop.jsonl --begin 14:32 --end -3m | head   # CSV on standard output
 iotop-ai export run.iotop.jsonl --format jsonl --table devices,gpus | jq 'select(.util > 90)'
 zcat run.20261121T143205.iotop.jsonl.gz | iotop-ai export -      # - is standard input
-iotop-ai import --iostat iostat.txt -o old.iotop.jsonl           # what iostat -x logged, as a recording
+iotop-ai import --iostat iostat.txt -o old.iotop.jsonl           # what iostat -xt logged, as a recording
 iotop-ai import --nvidia-smi smi.csv -o old.iotop.jsonl          # what nvidia-smi --query-gpu logged
 ```
 
@@ -44,8 +44,7 @@ metadata and needs `pip install 'iotop-ai[parquet]'`. A file appears when it is 
 `nvidia-smi --query-gpu=… --format=csv`. The recording names its source (`origin`); what the log lacks stays unknown.
 iostat's first report (the mean since boot) is left out; `--keep-first` takes it, for logs of `iostat -y`. A log without
 times needs `--interval`; its end is the time of its file, unless `--start` says when it begins. Rates become counters
-and come back the same, to half a request, half a sector
-and half a millisecond per interval.
+and come back the same, to half a request, half a sector and half a millisecond per interval.
 
 ## Tables
 
