@@ -40,8 +40,8 @@ class Monitor:
     path: the file; None: HOST-TIME.iotop.jsonl in the current folder. One that exists stays, and the recording goes to
     NAME-2, which ``path`` names once the recorder has answered, and at the end. interval: seconds between two
     Snapshots. program: the path of iotop-ai, where it is installed in another environment (also IOTOP_AI_PROGRAM).
-    options: further flags of ``iotop-ai record``. every_rank: record in each process of distributed training; by
-    default the first of each machine does, and the others send it their steps.
+    options: further flags of ``iotop-ai record``, as a list or as one text of a shell. every_rank: record in each
+    process of distributed training; by default the first of each machine does, and the others send it their steps.
 
     IOTOP_AI=0 in the environment switches it off. It never raises because of the recorder: ``error`` and a
     MonitorWarning say why there is none.
@@ -53,7 +53,7 @@ class Monitor:
         *,
         interval: float = 1.0,
         program: str = "",
-        options: Sequence[str] = (),
+        options: str | Sequence[str] = (),
         every_rank: bool = False,
     ) -> None:
         self._wanted = self.path = "" if path is None else os.fsdecode(path)
@@ -61,7 +61,7 @@ class Monitor:
             with contextlib.suppress(UnknownError):  # the start raises it again
                 self._wanted = self.path = _absolute(self._wanted)
         self.error = ""
-        self._named, self._interval, self._options = program, interval, tuple(options)
+        self._named, self._interval, self._options = program, interval, options
         self._every_rank = every_rank
         self._recorder: Recorder | None = None
         self._last: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class Monitor:
         self._last, self.error = {}, ""
         try:
             path = _absolute(self._wanted or _default_name())
-            command = record_command(program(self._named, os.environ), path, self._interval, self._options)
+            command = record_command(program(self._named, os.environ), path, self._interval, _words(self._options))
             self._recorder = Recorder(command)
         except Exception as error:  # whatever it is, the training goes on
             self._fail(str(error))
@@ -177,6 +177,14 @@ def _default_name() -> str:
     import time
 
     return f"{os.uname().nodename.partition('.')[0]}-{time.strftime('%Y%m%dT%H%M%S')}{_SUFFIX}"
+
+
+def _words(options: str | Sequence[str]) -> Sequence[str]:
+    if not isinstance(options, str):
+        return tuple(options)
+    import shlex  # slow import
+
+    return shlex.split(options)
 
 
 def _absolute(path: str) -> str:

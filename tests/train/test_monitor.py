@@ -389,10 +389,13 @@ def test_a_warning_is_at_the_line_that_uses_the_monitor() -> None:
 def test_an_unusable_flag_is_told(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with Monitor(tmp_path / "run.iotop.jsonl", options=["--no-such-flag"]) as m:
-            m.verdict(wait=60)
-    assert "--no-such-flag" in m.error
-    assert len(caught) == 1
+        for options in (["--no-such-flag"], "--device 'a b' --no-such-flag"):
+            with Monitor(tmp_path / "run.iotop.jsonl", options=options) as m:
+                m.verdict(wait=60)
+            assert m.error.startswith("usage: unrecognized arguments: --no-such-flag")
+        with Monitor(options="'open") as m:
+            assert m.error == "No closing quotation"
+    assert len(caught) == 3
 
 
 def test_the_program_is_this_pythons_own_or_the_named_one(tmp_path: Path) -> None:
