@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.direct import ALIGN, open_direct
-from iotop_ai.collectors.io.own_file import create_part, is_named
+from iotop_ai.collectors.io.own_file import create_part, is_named, parent_of
 from iotop_ai.collectors.machine.dataset_files import Pinned, Tree, open_below
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.preflight.storage import MIB, NAMED_FILE
 
 MOST_BYTES = 512 * MIB
@@ -33,6 +34,9 @@ _NOT_WRITABLE = {
     errno.EDQUOT: "the quota is used up",
     errno.EOPNOTSUPP: "the filesystem takes no new files",
 }
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def own_name() -> str:
@@ -69,8 +73,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
         return Opened("file", handle, stored_bytes(handle), direct, why=NAMED_FILE)
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    why = "--no-write" if not write else ""
+    folder, why = _opened(path) if write else (os.open(path, _FOLDER), "--no-write")
     try:
         if not why:
             own, room, why = _create(folder, most_bytes)
@@ -84,6 +87,18 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
     if handle < 0:
         raise OSError(errno.ENODATA, f"{why}, and no file there has the {LEAST_BYTES // MIB} MB that a test needs")
     return Opened("file", handle, stored_bytes(handle), direct, why=why)
+
+
+def _opened(path: str) -> tuple[int, str]:
+    """(the folder, why nothing may be written there): root writes nowhere that another user's link leads to."""
+    try:
+        way, _ = parent_of(os.path.join(path, own_name()), writing=False)
+    except InputError:
+        return os.open(path, _FOLDER), "root does not follow another user's link in this path"
+    try:
+        return os.open(".", _FOLDER, dir_fd=way), ""
+    finally:
+        os.close(way)
 
 
 def stored_bytes(handle: int) -> int:

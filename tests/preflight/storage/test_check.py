@@ -32,7 +32,7 @@ from iotop_ai.model.preflight.storage import (
 from iotop_ai.preflight.storage import check as parent
 from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
-from iotop_ai.preflight.storage.own_file import own_name
+from iotop_ai.preflight.storage.own_file import LEAST_BYTES, open_target, own_name, remove
 from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, Stop, cpu_bound
 from iotop_ai.preflight.storage.session import Emit, Request, Session
 from tests.preflight.storage.places import ext4, mounted, needs_root
@@ -186,6 +186,27 @@ def test_a_file_is_read_and_not_written(tmp_path: Path) -> None:
     assert target(news) == Target("file", 16 * MIB, True, 0, "a file is only read")
     assert {one.name for one in results(news)} == {SEQUENTIAL, RANDOM}
     assert path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@needs_root
+def test_root_writes_nothing_where_another_users_link_leads(tmp_path: Path) -> None:
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    for folder in (theirs, own):
+        folder.mkdir()
+    (own / "data").write_bytes(os.urandom(LEAST_BYTES))
+    (theirs / "way").symlink_to(own)
+    for path in (theirs, theirs / "way"):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    before = own.stat().st_mtime_ns
+    opened = open_target(str(theirs / "way"), Clock(), write=True)
+    os.close(opened.handle)
+    assert (opened.kind, opened.own) == ("file", -1)
+    assert opened.why == "root does not follow another user's link in this path"
+    assert own.stat().st_mtime_ns == before
+    opened = open_target(str(own), Clock(), write=True)
+    assert opened.kind == "own"
+    remove(opened.own, opened.folder)
+    os.close(opened.folder)
 
 
 def test_a_small_file_shows_nothing(tmp_path: Path) -> None:
