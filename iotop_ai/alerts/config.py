@@ -56,7 +56,9 @@ def read_alerts(path: str) -> AlertConfig:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise UsageError(f"{shown} is not a regular file")
             if why := why_untrusted(path, owner):
-                raise UsageError(f"{shown} is not read, as it names programs and addresses: {why}")
+                own = why.endswith(f"may write {clean(path)}")
+                cure = f"chmod go-w {shown}" if own else "keep it in a folder of your own, such as ~/.config/iotop-ai"
+                raise UsageError(f"{shown} is not read, as it names programs and addresses: {why}; {cure}")
             raw = file.read(LONGEST + 1)
     except OSError as error:
         raise InputError(f"{shown}: {error.strerror}") from None

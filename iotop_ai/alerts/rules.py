@@ -15,7 +15,7 @@ from iotop_ai.model.condition.over_run import Outcome
 from iotop_ai.model.condition.watch import ConditionWatch, Seen, all_met
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.verdict.condition_words import found_text, outcome_text
+from iotop_ai.present.verdict.condition_words import found_text, outcome_text, value_text
 
 CLEAR_S, COOLDOWN_S = 60.0, 600.0
 FIRING, RESOLVED, TEST = "firing", "resolved", "test"
@@ -119,6 +119,8 @@ def alert_of(rule: Rule, state: str, seen: tuple[Seen, ...], frame: Frame) -> Al
     first = seen[0]
     figure = first.clause.figure
     text = outcome_text(Outcome(rule.when, state == FIRING, seen))
+    if state == FIRING and figure is not None and first.clause.hold_s and first.value is not None:
+        text += f", now {value_text(figure, first.value)}"
     return Alert(
         rule.name,
         state,

@@ -48,6 +48,13 @@ def test_a_condition_that_flaps_for_three_minutes_fires_once() -> None:
     assert states(HOT, flapping) == [(7, FIRING)]
 
 
+def test_the_message_has_the_value_that_fired() -> None:
+    rules = AlertRules([Rule("hot", parse_condition("gpus.0.temperature_celsius > 85 for 3s"))])
+    texts = [alert.text for second in range(9) for _, alert in rules.add(at(second, 91.0))]
+    assert len(texts) == 1
+    assert texts[0].endswith(": met: gpus.0.temperature_celsius > 85 C for 3 s, now 91 C")
+
+
 def test_it_is_resolved_when_it_was_unmet_for_long_enough() -> None:
     assert states(HOT, [90.0] * 10 + [80.0] * 100) == [(0, FIRING), (70, RESOLVED)]
 

@@ -87,6 +87,7 @@ def test_a_file_that_others_may_change_is_refused(own_folder: Path) -> None:
         done = iotop("record", "--duration", "1", "--alerts", written(own_folder, text, mode))
         assert done.returncode == 2
         assert "is not read, as it names programs and addresses: users other than" in done.stderr
+        assert done.stderr.endswith(f"; chmod go-w {own_folder / 'alerts.toml'}\n")
     path = written(own_folder, text)
     assert iotop("alerts", "list", "--alerts", path).returncode == 0
     hook.chmod(0o777)

@@ -269,3 +269,7 @@ def test_the_key_of_recording_stops_one() -> None:
         text = keys_rows(STARVED, UTC._replace(recording=recording), width, 1)[0].text
         assert "R:stop REC" in text
         assert "R:record" not in text
+
+
+def test_the_key_to_the_next_mark_has_room_at_80_columns() -> None:
+    assert "':mark" in keys_rows(STARVED, UTC._replace(mode="replay"), 80, 1)[0].text
