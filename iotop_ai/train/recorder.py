@@ -99,7 +99,7 @@ class Recorder:
             self._take(end - time.monotonic())
 
     def end(self, seconds: float) -> int:
-        """Let it take a last Snapshot and end, within ``seconds``; returns its exit code (-15, -9: it was killed)."""
+        """Let the recorder take a last Snapshot and end in ``seconds``; returns its exit code (-15, -9: killed)."""
         try:
             # Closing alone is not enough: a forked worker may hold this end of the pipe, too.
             self.send({"kind": "end"})
@@ -112,7 +112,7 @@ class Recorder:
             raise
 
     def _ended_within(self, seconds: float) -> int:
-        """Take what it still writes and reap it; returns its exit code."""
+        """Read what the recorder still writes, and reap it; returns its exit code."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._take(end - time.monotonic())
