@@ -70,7 +70,7 @@ async def test_without_a_gpu_the_key_says_so() -> None:
 async def test_the_page_of_a_removed_gpu_says_so() -> None:
     made = [frame(snapshots(lambda _second, n=n: Machine(gpus=tuple(gpu(i, 90) for i in range(n))), 3)) for n in (2, 1)]
     app = MonitorApp(made[0], (), Own(), View(utc_offset_s=0), "dark")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 30)) as pilot:
         app.main.panels["gpu"].focus()
         await pilot.press("down", "down", "enter")
         await pilot.pause()
