@@ -30,7 +30,8 @@ def blocks(page: str, language: str = "python") -> list[str]:
 
 
 (README,) = blocks("README.md")
-MONITOR, LOAD, DISKS, CALLBACK, NOTEBOOK = README.strip().split("\n\n")
+MONITOR, LOAD, DISKS, CALLBACK = README.strip().split("\n\n")
+(NOTEBOOK,) = blocks("README.md", "ipython")
 (LOOP,) = (block for block in blocks("docs/api.md") if "m.step()" in block)
 
 

@@ -22,7 +22,10 @@ SECOND = 1_000_000_000
 def recording(folder: Path, snapshots: int, marks: int) -> FileRecording:
     """A recording whose Snapshots have so many marks each."""
     machine, encoder, lines = Machine(5), Encoder(), list[str]()
-    many = [machine.snapshot()._replace(at_ns=(i + 1) * SECOND) for i in range(snapshots)]
+    begin_ns = 1_763_700_000 * SECOND
+    many = [
+        machine.snapshot()._replace(at_ns=i * SECOND, wall_ns=begin_ns + i * SECOND) for i in range(1, snapshots + 1)
+    ]
     marked = (
         one._replace(events=tuple(Event(one.at_ns, one.wall_ns, "mark", f"step {i}") for i in range(marks)))
         for one in many
