@@ -49,8 +49,8 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
 
     A clause that does not fit loses its text in brackets first; a first clause then loses whole words.
     """
-    out = _fit(spans, width)
-    if "(" in text_of(out) and _is_whole(out, spans):
+    out, text = _fit(spans, width), text_of(spans)
+    if text_of(out) == text or "(" not in text or ("(" in text_of(out) and _is_whole(out, spans)):
         return out
     rest = _without_brackets(spans)
     bare = _fit(rest, width)
