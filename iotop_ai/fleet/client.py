@@ -28,7 +28,7 @@ _HINTS = {
 
 
 class NoAnswerError(UnknownError):
-    """The server cannot be reached, or answers with something else."""
+    """The server cannot be reached, or does not answer as Prometheus does."""
 
 
 class Address:
@@ -43,7 +43,7 @@ class Address:
         except ValueError:
             raise UsageError(f"--prometheus {clean(url)}: not an address; write http://prometheus:9090") from None
         if parts.username is not None or parts.password is not None:
-            # Every user of the machine reads command lines.
+            # Every user of the machine can read command lines.
             raise UsageError("--prometheus: an address with a password is visible to others; use --user-file")
         if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
             raise UsageError(f"--prometheus {clean(url)}: write an address such as http://prometheus:9090")
@@ -55,7 +55,7 @@ class Address:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Watched by a deadline once TCP is connected; the name lookup and connection before that use up its time too."""
+    """A connection watched by a deadline once TCP is connected; the name lookup and the connecting count too."""
 
     _deadline: Deadline
 
@@ -74,14 +74,14 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TlsConnection(http.client.HTTPSConnection, _Connection):
-    """Its handshake comes after the ``connect`` above, and is watched too."""
+    """A TLS connection: its handshake comes after the ``connect`` above, and is watched too."""
 
 
 class Prometheus:
     """One server. Not for several threads at a time.
 
-    token: of "Authorization: Bearer", user: "name:password"; each "" for none. tls: for https. timeout_s: of one answer
-    as a whole, however slowly it comes.
+    token: for "Authorization: Bearer", user: "name:password"; each "" for none. tls: for https. timeout_s: limit for a
+    whole answer, even if its bytes arrive slowly.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SEEN = "1h"
-"""A machine that has reported within this time is listed, also when it is silent now."""
+"""A machine that has reported within this time is listed, even if it is silent now."""
 _JOB = "instance, pid, script, slurm_job_id, unit"
 _DISKS = 'device!~"loop.*|ram.*|zram.*|sr.*|fd.*"'
 _BUSIEST = "topk by (instance) (1, max by (instance, device) (rate({}[WINDOW])))"
@@ -81,6 +81,6 @@ def history(instance: str, window_s: float) -> dict[str, str]:
 
 
 def history_of_node(instance: str, window_s: float) -> dict[str, str]:
-    """The same of a machine with node_exporter alone."""
+    """The same for a machine with only node_exporter."""
     on = f"instance={quoted(instance)},{_DISKS}"
     return {"disk": _filled(f"max(rate(node_disk_io_time_seconds_total{{{on}}}[WINDOW]))", window_s)}

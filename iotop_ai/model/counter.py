@@ -23,7 +23,7 @@ def delta_u32(before: int | None, after: int | None) -> int | None:
 
 
 def delta_up_to(most: int, before: int | None, after: int | None) -> int | None:
-    """Growth of a counter that stays at ``most``; None once it was there before."""
+    """Growth of a counter that stays at ``most``; None if it was at ``most`` before."""
     return None if before == most else delta(before, after)
 
 

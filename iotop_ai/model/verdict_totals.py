@@ -53,9 +53,9 @@ class VerdictTotals(NamedTuple):
     measuring_ns: int = 0
     """Time before a rule had a full window."""
     needed_s: float = 0.0
-    """The length of the last such window."""
+    """The length of the last full window."""
     stall_ns: int = 0
-    """Time without data, of ``known_ns``."""
+    """The part of ``known_ns`` in which the job waited for data."""
     known_ns: int = 0
     shares: tuple[FindingTotal, ...] = ()
     """One per class and subject."""
@@ -64,4 +64,4 @@ class VerdictTotals(NamedTuple):
     jobs: tuple[JobTime, ...] = ()
     """One per job seen."""
     led: TimeCounts = TimeCounts()
-    """The time of whichever job the verdict was about."""
+    """The time of each job while the verdict was about it, summed."""

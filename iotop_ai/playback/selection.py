@@ -69,7 +69,7 @@ class RecordedFrames:
             yield frame
 
     def progress(self, wall_ns: int) -> str:
-        """The progress at this time: "14:32:05, 45 %"; of a stream, whose end is unknown, only the time."""
+        """The progress at this time: "14:32:05, 45 %"; for a stream, whose end is unknown, only the time."""
         if self.source.streams:
             return clock(wall_ns)
         first_ns, last_ns = self.source.span()
@@ -80,7 +80,7 @@ class RecordedFrames:
     def frames_or_totals(self) -> Iterator[Frame | TotalsLine]:
         """Frames in order; recorded totals stand for whole blocks where possible. The last item is a Frame.
 
-        A stream, and a recording of which other rules made any part, yield only Frames.
+        A stream, and a recording that other rules made in part, yield only Frames.
         """
         parts, begin_ns, end_ns = self.source.parts, self.begin_ns, self.end_ns
         if not parts or not same_rules(parts):

@@ -52,7 +52,7 @@ class Baselines:
         return out
 
     def keep(self, own: Mapping[str, DeviceBaseline], infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
-        """Write this session's baselines beside the kept ones of other disks; False without any. Raises OSError.
+        """Write this session's baselines and keep those of other disks; returns False without any. Raises OSError.
 
         own: by serial number.
         """

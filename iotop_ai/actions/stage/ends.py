@@ -96,7 +96,7 @@ def _pin(path: str) -> Pinned:
     As root, a link owned by another user is followed only to a target of the same owner: it could lead root to read or
     write elsewhere.
     """
-    if not path:  # of an unset variable: never the current folder
+    if not path:  # an unset variable: never the current folder
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
     left = _parts(whole)

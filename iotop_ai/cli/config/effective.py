@@ -16,7 +16,7 @@ from iotop_ai.model.settings import Settings
 
 
 class Effective(NamedTuple):
-    """The settings in force, and where each comes from.
+    """The settings in effect, and where each comes from.
 
     origins: by a setting's name, "flag", "environment VARIABLE", "FILE:LINE" or "default".
     """

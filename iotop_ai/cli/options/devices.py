@@ -1,4 +1,4 @@
-"""Kernel names of the devices on the command line: from names, labels, /dev paths, patterns, ALL, a folder."""
+"""Kernel names of the devices that the command line names: by name, label, /dev path, pattern, ALL or folder."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
     """The Settings with ``devices`` as kernel names: those given and those that hold ``path``.
 
-    Reads nothing when neither is given. Raises UsageError for a device or folder that does not exist, listing the
-    existing ones, and UnknownError when the folder is not on a disk or the devices cannot be listed.
+    Reads nothing when the settings have neither. Raises UsageError for a device or folder that does not exist, listing
+    the existing ones, and UnknownError when the folder is not on a disk or the devices cannot be listed.
     """
     if not settings.devices and not settings.path:
         return settings

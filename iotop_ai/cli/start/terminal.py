@@ -10,7 +10,7 @@ from iotop_ai.model.settings import Settings
 COLOURLESS_TERMS = ("vt100", "vt102", "vt220", "vt320")
 TRUE_COLOUR_WORDS = ("truecolor", "24bit")
 PALETTE_TERMS = ("256color", "kitty")
-"""Last parts of TERM that promise 256 colours to Rich: the first frame must look like the app's."""
+"""Suffixes of TERM by which Rich assumes 256 colours: the first frame must look like the app's."""
 LIGHT_BACKGROUNDS = ("7", "15")
 
 
@@ -56,7 +56,7 @@ def _theme(colours: int, environ: Mapping[str, str]) -> str:
 
 
 def draws_glyphs(environ: Mapping[str, str]) -> bool:
-    """Whether the locale and the terminal have braille and lines."""
+    """Whether the locale and the terminal can show braille and line characters."""
     if environ.get("TERM") == "linux":  # the console's font has no braille
         return False
     locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environ.get(name))), "")

@@ -70,7 +70,7 @@ def parse_client(lines: list[str]) -> Client | None:
 
 
 def _computes(client: Client) -> bool:
-    """Whether it has used compute engines more than graphics engines, which a desktop's programs use."""
+    """Whether the client has used compute engines more than graphics engines; desktop programs use the latter."""
     used = dict.fromkeys(_MAIN, 0)
     for name, (number, _) in client.engines.items():
         if ENGINES[name] in used:
@@ -137,7 +137,7 @@ class DrmClients:
     def _note(self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], int]) -> int | None:
         """Add the work of a client's engines since the previous sweep; returns the time of its main engines.
 
-        None at the first sweep of an engine that counts cycles: how many passed since the previous sweep is unknown.
+        None at the first sweep of an engine that counts cycles, because its earlier count is unknown.
         """
         totals, worked, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (number, whole) in client.engines.items():
@@ -157,7 +157,7 @@ class DrmClients:
         return worked if is_known else None
 
     def _look(self) -> None:
-        """Search a part of the processes; the first time all."""
+        """Search a part of the processes for open devices; the first call searches all."""
         first, turn = self._sweep == 0, self._sweep % LOOK_EVERY
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}

@@ -38,7 +38,7 @@ def drm_cards(root: Root) -> list[str]:
 
 
 def pci_address(bus_id: str) -> str:
-    """The kernel's form of NVML's bus id: "0000:18:00.0" of "00000000:18:00.0"; "" of anything else."""
+    """The kernel's form of NVML's bus id: "0000:18:00.0" for "00000000:18:00.0"; "" for anything else."""
     domain, _, rest = bus_id.lower().partition(":")
     try:
         return f"{int(domain, 16):04x}:{rest}" if rest else ""

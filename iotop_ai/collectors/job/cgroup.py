@@ -1,6 +1,6 @@
 """The cgroups that recognised jobs run in; without a job nothing is read.
 
-Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html; of v1
+Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html; for v1
 https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html and cpuacct.html.
 """
 
@@ -189,7 +189,7 @@ class CgroupReader:
 
 
 def own_path(paths: Mapping[str, str]) -> str:
-    """The cgroup by which a job is known: of v2, else of v1's memory, blkio or cpu; "" where each is the root."""
+    """The path that identifies a job's cgroup: v2's, else v1's of memory, blkio or cpu; "" where each is the root."""
     return next((_below(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _below(paths.get(name))), "")
 
 

@@ -1,4 +1,4 @@
-"""Which processes were started below each training process, followed from tick to tick."""
+"""The processes started below each training process, followed from tick to tick."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The call and its arguments stand in /proc/PID/task/TID/syscall, the pollfds or f
 an epoll's targets in fdinfo. The kernel permits them to root, and to the same user unless kernel.yama.ptrace_scope
 forbids it. Sources: man 5 proc; fs/proc/base.c, fs/eventpoll.c and net/socket.c of Linux.
 
-A read of mem takes the process's mmap_lock, as one of cmdline does, and waits while another of its threads holds it.
+A read of mem takes the process's mmap_lock, as a read of cmdline does, and waits while another thread holds it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class WaitTarget(NamedTuple):
 
     kind: "socket" (of a network protocol), "unix", "pipe", "eventfd", "file" (devices and calls that take a path
     included), "epoll" (one without a target that is known), "futex", "timer" or "unknown"; of several descriptors, the
-    first of socket, unix, pipe, file, eventfd, timer, epoll. inodes: of the pipes and sockets. fds: of an epoll, those
-    that it watches. call: name of the system call, "" while running, in a page fault, or not permitted.
+    first of socket, unix, pipe, file, eventfd, timer, epoll. inodes: those of the pipes and sockets. fds: the
+    descriptors that an epoll watches. call: name of the system call, "" while running, in a page fault, or not
+    permitted.
     """
 
     kind: str
@@ -118,7 +119,7 @@ def _syscall(root: Root, task: str) -> bytes:
 
 
 def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> dict[int, int]:
-    """The descriptors that a call waits for, with the inode that is expected of each; 0: any. Raises OSError."""
+    """The descriptors that a call waits for, each with its expected inode; 0: any. Raises OSError."""
     first, second = arguments[0] & _INT, arguments[1] & _INT
     if waits_on == "poll":
         size = min(second, MOST_FDS) * _POLLFD.size

@@ -204,7 +204,7 @@ def _follow(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], 
 
 
 def _lies_on_a_folder(mount: Mount) -> bool:
-    """Whether its source is a folder or file of this machine: ecryptfs, bindfs, gocryptfs, squashfuse."""
+    """Whether the mount's source is a folder or file of this machine: ecryptfs, bindfs, gocryptfs, squashfuse."""
     stacked = mount.fstype == "ecryptfs" or (is_fuse(mount.fstype) and not is_remote(mount.fstype, mount.source))
     return stacked and mount.source.startswith("/") and mount.source != mount.path
 

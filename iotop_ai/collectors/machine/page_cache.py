@@ -88,7 +88,7 @@ class PageCache:
         return Resident(min(self._mincore(handle, found.st_size), found.st_size), None)
 
     def _filesystem(self, handle: int) -> int:
-        """The magic number of the file's filesystem, with which statfs begins; 0 when unknown."""
+        """The magic number of the file's filesystem, the first field of statfs; 0 when unknown."""
         answer = (ctypes.c_long * 32)()
         return answer[0] if not self._libc.fstatfs(handle, ctypes.byref(answer)) else 0
 

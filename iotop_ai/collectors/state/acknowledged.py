@@ -21,7 +21,7 @@ FILE = "acknowledged.json"
 FORMAT = 1
 LONGEST = 200
 _LONGEST_VALUE = 2000
-"""Longer values are cut; a finding whose value was cut counts as worse than that."""
+"""Longer values are cut; a finding whose value was cut counts as worse than the acknowledged one."""
 MOST = 256
 """Entries of a file at most."""
 _LARGEST = 1 << 20
@@ -44,7 +44,7 @@ class Acknowledged:
         return Path(self._file)
 
     def read(self) -> dict[str, str]:
-        """The values by identity; {} without a file. Raises OSError; ValueError for another user's or kind of file."""
+        """The values by identity. Raises OSError, and ValueError for another user's file or another kind of file."""
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)
 

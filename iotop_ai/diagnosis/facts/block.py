@@ -14,7 +14,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.sample import Sample
 
 _LOWER_LIMIT = 8
-"""Layers of stacked devices that are followed down; more of them are a loop in the description."""
+"""Layers of stacked devices that are followed down; more layers mean a loop in the description."""
 
 
 class DeviceFacts(NamedTuple):
@@ -98,8 +98,8 @@ def normal_await_ms(
 ) -> float:
     """The normal await of a read of this size: of its kind or, where that is lower, of this device so far.
 
-    The lower of the two: a long stall must not become normal. But a disk that was idle is faster than a busy one can
-    be, so its own figure counts down to half of its kind's figure. base: the physical device below it.
+    The lower of the two: a long stall must not become normal. But an idle disk is faster than a busy one can be, so its
+    own figure never goes below half of its kind's. base: the physical device below it.
     """
     prior, own = prior_ms(base, size_bytes, limits), baseline_ms(learned, info, size_bytes, limits)
     return prior if own is None else max(min(prior, own), limits.learned_floor * prior)

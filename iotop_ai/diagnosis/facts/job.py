@@ -27,7 +27,7 @@ _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
 _APART = 0.3
-"""Part of the wait for data that threads or children must be seen to make, for a job without workers."""
+"""Part of the wait for data that threads or children must be seen to cause in a job without workers."""
 _ACTIVE = 0.1
 """Share of a core, or of time in state D, below which a job without workers and GPU is idle."""
 
@@ -68,19 +68,19 @@ class JobFacts(NamedTuple):
     write_bytes_per_s: float | None
     cpu_ratio: float | None
     gpu_busy: float | None
-    """Mean utilisation of its GPUs, its own part where others compute on them; None when unknown or without one."""
+    """Mean utilisation of its GPUs, only its own part where other jobs compute on them; None: unknown, or no GPU."""
     gpus: int
-    """The number of its GPUs; of all in use where it is the only job and the processes on the GPUs are not visible."""
+    """Number of its GPUs, or of all GPUs in use where it is the only job and the GPUs' processes are not visible."""
     age_s: float | None
     """Of its oldest trainer."""
     apart: float | None = None
-    """Share of looks in which its main thread slept while something else of the job made data."""
+    """Share of looks in which its main thread slept while another part of the job made data."""
     time: TimeShares | None = None
-    """Where its time went over the window; None where that was not counted. The figures above follow from it then."""
+    """Where its time went over the window; None if not counted. If known, the figures above follow from it."""
     long_time: TimeShares | None = None
     """The same over the long window."""
     shares_gpu: bool = False
-    """Another job works on its GPUs, or may: that they are busy does not show that it has its data."""
+    """Another job works, or may work, on its GPUs: busy GPUs then do not show that this job has its data."""
 
     @property
     def workers(self) -> int:
@@ -89,7 +89,7 @@ class JobFacts(NamedTuple):
 
     @property
     def loads_apart(self) -> bool:
-        """Whether something else than its main thread makes its data: workers, threads of its own, children."""
+        """Whether something other than its main thread makes its data: workers, its own threads, children."""
         if self.workers or self.time is None:
             return bool(self.workers)
         return (self.apart or 0.0) >= _APART * self.time.data > 0
@@ -180,7 +180,7 @@ def _parts(time: TimeShares, files: float) -> _Parts:
 
 
 class _Lost(NamedTuple):
-    """What ``JobFacts`` has of the same names, over one window."""
+    """The fields of ``JobFacts`` with the same names, over one window."""
 
     stall: float | None
     disk: float | None
@@ -207,7 +207,7 @@ class _Moved(NamedTuple):
 
 
 def _moved(samples: Sequence[Sample], job: Job, unreadable: bool, unlisted: bool) -> _Moved:
-    """unreadable: the I/O of one of them may not be read; unlisted: the processes are unknown."""
+    """The job's totals. unreadable: some process's I/O may not be read; unlisted: the processes are unknown."""
     members, sums, known = job.members, [0.0] * 4, 0
     for sample in samples:
         if sample.processes.value is None or not sample.processes.renewed:
@@ -314,7 +314,7 @@ def _growth(look: Window, job: Job) -> float | None:
 
 
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
-    """The device that it reads from: behind its mounts, else one that delivers about as much as it reads.
+    """The device that the job reads from: behind its mounts, else one that delivers about as much as the job reads.
 
     part: the share of the job's reads that a device must deliver.
     """

@@ -30,7 +30,7 @@ class _Stall(NamedTuple):
 
 
 def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
-    """The device to name: the bottom one of a stack, and of several the one farthest above normal."""
+    """The device to name: the bottom one of a stack; of several devices, the one farthest above normal."""
     return max(devices, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
 
 

@@ -1,4 +1,4 @@
-"""The other claims of the rules about the same window, and what keeps each from being a finding."""
+"""The rules' other claims about the same window, each with the reason why it is not a finding."""
 
 from __future__ import annotations
 

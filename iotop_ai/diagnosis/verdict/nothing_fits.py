@@ -18,7 +18,7 @@ MEASURING, NOTHING_FITS = "measuring", "nothing fits"
 
 
 class Since(NamedTuple):
-    """The state word so far, and since when it stands."""
+    """The current state word and the time when it began."""
 
     state: str
     at_ns: int | None
@@ -106,8 +106,8 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
     if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
         return ()
     if lead is not None:
-        # Nothing of a job that finds its data is slow, though its loaders read ahead of it; whether it does well takes
-        # longer to see.
+        # A job that has its data is not slow, even while its loaders read ahead; it takes longer to see that it does
+        # well.
         others = group is not None and all(key.pid != group.pid for key in lead.job.members)
         explained = lead.time is None or lead.time.unexplained < limits.gate
         seen = lead.stall is not None and lead.stall < limits.gate and explained and not others
@@ -121,7 +121,7 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
 
 
 def _disks_are_known(facts: Facts) -> bool:
-    """Whether the rates of some disk are known, or none is there."""
+    """Whether the rates of some disk are known, or there is no disk."""
     rates = [one for sample in facts.look.samples[-1:] for one in (sample.block.value or {}).values()]
     return not rates or any(one.read_bytes_per_s is not None for one in rates)
 
@@ -146,7 +146,7 @@ def _cpu_at_limit(facts: Facts, factor: float) -> Args:
 
 
 _LEAST_CPU = 0.05
-"""Of a core: a process that uses less does not name what keeps the CPUs busy."""
+"""In cores: a process that uses less is not what keeps the CPUs busy."""
 
 
 def _memory_at_limit(facts: Facts, before: str) -> Args:

@@ -1,4 +1,4 @@
-"""The disk that is very slow or saturated, whoever waits for it: the verdict names it beside every cause."""
+"""The disk that is very slow or saturated, even if no job waits for it: the verdict names it beside every cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.model.finding import SlowDisk
 
 
 def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
-    """The slowest disk, of a stack the bottom one; None while the window is too short or no disk is slow.
+    """The slowest disk, for a stack the bottom one; None while the window is too short or no disk is slow.
 
     before: the disk named so far, which stays until it is clearly faster.
     """

@@ -44,7 +44,7 @@ def changes_table(found: Comparison) -> ReportTable:
 
 
 def change_text(one: Change) -> str:
-    """The change: "+210 %", of a share "-62 points"; "-" if it is missing."""
+    """The change: "+210 %", for a share "-62 points"; "-" if it is missing."""
     if one.relative is None:
         return "-"
     return f"{100 * one.relative:+.0f}{' points' if one.unit == 'ratio' else ' %'}"
@@ -58,7 +58,7 @@ def clear_text(one: Change) -> str:
 
 
 def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
-    """Each run with its word: before, after."""
+    """("before", story) and ("after", story)."""
     return (("before", found.before), ("after", found.after))
 
 

@@ -140,7 +140,7 @@ def _time_section(story: Story, axis: TimeAxis) -> Markup:
 
 
 def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
-    """GPUs and the disk that matters in percent, on one axis; without a GPU the CPUs."""
+    """GPUs and the main disk in percent, on one axis; without a GPU the CPUs."""
     lines: list[Line] = []
     for name, title in (("gpu_busy_ratio", "GPUs busy"), ("cpu_busy_ratio", "CPUs busy")):
         if name in story.totals and not lines:
@@ -151,7 +151,7 @@ def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
 
 
 def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, list[Line]]]:
-    """Steps, throughput, latency and network, where there is something to see."""
+    """Steps, throughput, latency and network, each only if it has a value."""
     out: list[tuple[str, list[Line]]] = []
     if story.steps is not None and story.steps.curve is not None:
         out.append(("Steps", [Line("steps a second", story.steps.curve, "info", "/s", 1.0, True)]))
@@ -206,6 +206,6 @@ def _findings(story: Story) -> Markup:
 
 
 def _tables(story: Story, price: Price | None) -> list[tables.ReportTable]:
-    """All tables except those of shares, which stand with their job."""
+    """All tables except those of shares, which are printed with their job."""
     shown = {share_table(job, price).title for job in detailed_jobs(story)}
     return [one for one in tables.every_table(story, price) if one.title not in shown]

@@ -54,5 +54,5 @@ def render_doctor_json(found: Diagnosis) -> str:
 
 
 def render_differences_json(differences: list[Difference]) -> str:
-    """JSON: a list ``differences`` of ``section``, ``name``, ``first``, ``second``; null where one has no value."""
+    """JSON: a list ``differences`` of ``section``, ``name``, ``first``, ``second``; null where a side has no value."""
     return json.dumps({"differences": [one._asdict() for one in differences]}, indent=2, allow_nan=False)

@@ -15,7 +15,7 @@ COUNTED = {
     "pcie_replays_per_s": "pcie_replays", "power_cap_ratio": "power_cap_ns", "sync_boost_ratio": "sync_boost_ns",
     "sw_thermal_ratio": "sw_thermal_ns", "hw_thermal_ratio": "hw_thermal_ns", "power_brake_ratio": "power_brake_ns",
 }  # fmt: skip
-"""Rates that are a counter over time where the driver has that counter."""
+"""Rates that are exported as a counter where the driver has that counter."""
 
 
 def gpu_families(frame: Frame) -> list[Family]:

@@ -19,7 +19,7 @@ _MODE = 0o644
 
 
 class Textfile:
-    """Replaces the file at most every 10 s, and removes it at the end, as old metrics would look new.
+    """Replaces the file at most every 10 s, and removes it at the end, because old metrics would look current.
 
     Raises UsageError for a path that node_exporter would not read.
     """
@@ -32,7 +32,7 @@ class Textfile:
         self._tried_ns: int | None = None
 
     def put(self, frame: Frame) -> bool:
-        """Write the Frame where it is time to; returns whether it was. Raises OSError or InputError."""
+        """Write the Frame if a write is due; returns whether it wrote. Raises OSError or InputError."""
         now_ns = frame.snapshot.at_ns
         if self._tried_ns is not None and now_ns - self._tried_ns < EVERY_S * 1e9:
             return False

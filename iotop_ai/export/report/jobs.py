@@ -37,18 +37,18 @@ class _Job:
         self.disk = ""
         self.series: dict[str, Series] | None = None
         self.steps: dict[int, Track] = {}
-        """Steps by the rank's number, which a restarted process has again."""
+        """Steps by the rank's number, which a restarted process keeps."""
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
 
     def see(self, job: Job, at: Interval) -> None:
-        """Update the job's figures by its record at this interval."""
+        """Update the job's figures from its record at this interval."""
         self.job, self.end_ns = job, at.wall_ns
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         self.gpus = max(self.gpus, len(job.gpus))
 
     def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo]) -> None:
-        """Note where the job's data lies: the mount from which it reads most, and the whole disk below that."""
+        """Note where the job's data is: the mount from which it reads most, and the whole disk below that."""
         if place is None or not place.mounts or (self.disk and place.mounts[0] == self.mount):
             return
         self.mount = place.mounts[0]
@@ -87,7 +87,7 @@ class JobFold:
         self._grid = grid
         self._jobs: dict[ProcessKey, _Job] = {}
         self._ends_ns: dict[ProcessKey, int] = {}
-        """Jobs that no Snapshot has shown, as they began and ended between two, and when each was last counted."""
+        """Jobs that no Snapshot shows, because they began and ended between two, and when each was last counted."""
         self._with_curves = self._ranks_with_steps = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:

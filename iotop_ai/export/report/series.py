@@ -74,7 +74,7 @@ class Grid:
         return max(1, max((len(series.sums) for series in self._series), default=1))
 
     def interval(self, end_ns: int, seconds: float) -> Interval | None:
-        """The time before ``end_ns`` (wall); None where it is before the grid's begin."""
+        """The time before ``end_ns`` (wall); None where it is before the grid's start."""
         begin_ns = max(end_ns - round(seconds * _SECOND), self.begin_ns)
         if end_ns <= begin_ns:
             return None
@@ -93,7 +93,8 @@ class Grid:
 class Stat(NamedTuple):
     """A figure over a run. mean: weighted. cv: the standard deviation of the intervals' values divided by their mean.
 
-    peak, peak_ns: the highest value of an interval, and its time. weight: seconds; of a time per request, requests.
+    peak, peak_ns: the highest value of an interval, and its time. weight: seconds; for a time per request, the
+    requests.
     """
 
     mean: float
@@ -114,7 +115,7 @@ class Track:
         self._peak, self._peak_ns = -math.inf, 0
 
     def add(self, interval: Interval, value: float | None, weight: float | None = 1.0) -> None:
-        """Add a value; one that is unknown or has no weight is ignored. weight: multiplies the seconds."""
+        """Add a value; an unknown value or one without weight is ignored. weight: multiplies the seconds."""
         if value is None or not weight:
             return
         if self.series is not None:
@@ -130,7 +131,7 @@ class Track:
 
     @property
     def total(self) -> float | None:
-        """The sum of value x weight x seconds: of a rate in B/s, the bytes. None without a known value."""
+        """The sum of value x weight x seconds: for a rate in B/s, the bytes. None without a known value."""
         return self._mean * self._weight if self._weight else None
 
     @property

@@ -43,10 +43,10 @@ class Steps(NamedTuple):
 class JobStory(NamedTuple):
     """One training job. counts: where its time went, in ms; all 0 where it was not recorded.
 
-    shares: each share of the time over time, by name, only those that are not 0 throughout. gpus: the most it held;
-    0: none. ranks, workers: the most. These three are None, and user "", of a job that lived between the Snapshots that
-    were read. own: of the recorded command. mount, fstype, disk: where it read most from, by its
-    open files; "" unknown, and disk also without a local one. process_began_ns: wall time; None unknown.
+    shares: each share of the time over time, by name, only those that are not 0 throughout. gpus, ranks, workers: the
+    largest numbers. These three are None, and user "", for a job that lived between the Snapshots that were read. own:
+    whether it is the recorded command's. mount, fstype, disk: where it read most from, by its open files; "" unknown;
+    disk also "" without a local disk. process_began_ns: wall time; None unknown.
     """
 
     pid: int
@@ -172,7 +172,7 @@ class FindingStory(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A time without data."""
+    """A period that was not recorded."""
 
     begin_ns: int
     end_ns: int
@@ -182,9 +182,9 @@ class Gap(NamedTuple):
 class Story(NamedTuple):
     """A run. begin_ns, end_ns: wall time. watched_s: without gaps.
 
-    spacing_s: between the Snapshots that the figures are of, None: of every one. totals: curves of the whole machine:
-    read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes, rx_bytes_per_s,
-    tx_bytes_per_s, io_pressure_ratio; without those that are unknown throughout.
+    spacing_s: between the Snapshots that the figures come from; None: every Snapshot. totals: curves of the whole
+    machine: read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes,
+    rx_bytes_per_s, tx_bytes_per_s, io_pressure_ratio; without those that are unknown throughout.
     """
 
     file: str

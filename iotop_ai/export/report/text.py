@@ -26,7 +26,7 @@ _OTHER_FINDINGS = 4
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
 _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
-"""Name, seconds, and the span of the axis from which it is used."""
+"""Unit of time: its name, its seconds, and the span of the axis from which it is used."""
 
 
 def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:

@@ -8,12 +8,12 @@ from iotop_ai.model.preflight.environment.python import Package, PythonFacts, ca
 from iotop_ai.store.format.secrets import without_secrets
 
 LEFT_OUT = ("pip", "setuptools", "wheel", "distribute")
-"""As ``pip freeze``."""
+"""Packages that ``pip freeze`` leaves out too."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 _TORCH_BUILD = re.compile(r"\+((?:cu|rocm|cpu|xpu)[0-9.]*)$")
 _FILE = re.compile(r"(\w+\+)?file:")
 _SSH = "ssh://git@"
-"""The login of git's servers, not a secret."""
+"""The login name of git servers, which is not a secret."""
 _COMMIT = re.compile(r"(?<=@)[0-9a-f]{40,64}(#subdirectory=.*)?$")
 _INDEX = "https://download.pytorch.org/whl/"
 
@@ -26,7 +26,7 @@ def requirements_text(found: PythonFacts) -> str:
 
 
 def _indices(packages: list[Package]) -> list[str]:
-    """Where torch's builds for one CUDA come from; the general index lacks them."""
+    """The indices of torch's builds for one CUDA version; the general index lacks them."""
     builds = sorted({match[1] for one in packages if (match := _TORCH_BUILD.search(one.version))})
     return [f"--extra-index-url {_INDEX}{build}" for build in builds]
 
@@ -56,7 +56,7 @@ def environment_text(found: PythonFacts, name: str) -> str:
 
 
 def _requirement(one: Package) -> str:
-    """One line; a comment for what no index has, so that the file installs elsewhere."""
+    """One line; a comment for a package that no index has, so that the file installs elsewhere."""
     if not (_PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)):
         return f"# {canonical(one.name)}: its metadata is not valid"
     url = _url(one.url)

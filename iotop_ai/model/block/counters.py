@@ -323,7 +323,7 @@ def block_rates(
 
 
 NETWORK_DISKS = ("nbd", "rbd", "drbd")
-"""The beginnings of the names of disks whose data is on another machine."""
+"""Name prefixes of disks whose data is on another machine."""
 _NVME_PATH = pattern(r"nvme(\d+)c\d+n(\d+)")
 
 

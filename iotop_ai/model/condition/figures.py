@@ -28,7 +28,7 @@ from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
 
 ALONE = ""
-"""Stands for the name of a family's only object, which is not written: "memory.swap_in_bytes_per_s"."""
+"""Stands for a family's only object, whose name is left out: "memory.swap_in_bytes_per_s"."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
 SHARE_NAMES = (*_DERIVED, *SHARES)
@@ -38,7 +38,7 @@ SHARE_NAMES = (*_DERIVED, *SHARES)
 class Table(NamedTuple):
     """A family's objects in a Frame. renewed: read since the previous Frame, not repeated from it.
 
-    objects: (name, record). A record of None did not answer; ALONE also stands for an unknown name.
+    objects: (name, record). record None: the object did not answer. ALONE also stands for an unknown name.
     """
 
     objects: Iterable[tuple[str, Any]]
@@ -202,7 +202,7 @@ def fields_of(family: str) -> dict[str, tuple[str, str]]:
 
 
 def _levels(record: type) -> list[str]:
-    """The numbers of a record without metrics. Of memory only sizes: its other fields are counters."""
+    """The numbers of a record without metrics. For memory only sizes: its other fields are counters."""
     if record is MemoryState:
         return [name for name in MemoryState._fields if name.endswith("_bytes") and name != "page_bytes"]
     names = [name for name, hint in get_type_hints(record).items() if _is_number(hint)]
@@ -251,8 +251,8 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 class Value(NamedTuple):
     """A figure of one object. value None: unknown.
 
-    name: the object's; "" for a family's only object, and where the name is unknown. weight: this interval's, in a mean
-    over time, besides its length. renewed: read since the previous Frame, not repeated from it.
+    name: the object's; "" for a family's only object, and where the name is unknown. weight: this interval's weight in
+    a mean over time, besides its length. renewed: read since the previous Frame, not repeated from it.
     """
 
     name: str
@@ -272,7 +272,7 @@ _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The figure's value for each object in the Frame that it names."""
+    """The figure's value for each object that it names in the Frame."""
     if not figure.family:
         return _own_share(figure, frame)
     out = []
@@ -308,7 +308,7 @@ _NOT_ITSELF = ("ram", "zram", "partition", "nvme-path")
 
 
 def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
-    """Whether the figure of each disk that is meant is measured; a time per request without a request is measured.
+    """Whether the figure is measured, for each disk it names; a time per request without a request is measured.
 
     Empty where there is no interval.
     """
@@ -324,7 +324,7 @@ def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
 
 
 def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
-    """Whether a job is meant by its name instead of its pid."""
+    """Whether the figure names a job by its name instead of its pid."""
     table = frame.snapshot.jobs.value
     if figure.family != "jobs" or table is None:
         return False

@@ -1,6 +1,7 @@
-"""A condition over a period: a clause with "for" is met if it held that long at some time, others concern the whole.
+"""A condition over a period: a clause with "for" is met if it held that long once; others concern the whole.
 
-Over the whole, a share is of the job's whole time, a finding is met if it stood at all, another figure is its mean.
+Over the whole period, a share is a part of the job's whole time, a finding counts if it was ever active, and any other
+figure is a mean.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class ConditionOverRun:
         self.condition = condition
         self._held = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
         self._best: dict[int, Seen] = {}
-        """What the clauses with "for" found when all of them held together, else each for itself when it held longest.
+        """The result of each clause with "for" when all of them held together, else when that clause held longest.
         """
         self._together = False
         self._sums: dict[int, dict[str, tuple[float, float]]] = {
@@ -48,7 +49,7 @@ class ConditionOverRun:
             for i, clause in enumerate(condition.clauses)
             if clause.figure is not None and clause.figure.family in (*_READ_SINGLY, _DISKS)
         }
-        """Whether the object's own reading failed whenever it was read; of a disk, whether it was never measured."""
+        """Whether every reading of the object failed; for a disk, whether it was never measured."""
 
     @property
     def needs_frames(self) -> bool:
@@ -112,7 +113,7 @@ class ConditionOverRun:
 
 
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
-    """Whether each object gave a value; without those that gave none for another reason than a failure."""
+    """Whether each object gave a value; objects without a value for a reason other than failure are left out."""
     table = getattr(frame.snapshot, _READ_SINGLY[figure.family]).value or {}
     return {
         name: reading.value is not None
@@ -155,7 +156,7 @@ def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float 
 
 
 def _stood(clause: Clause, totals: VerdictTotals) -> Seen:
-    """A finding that stood at all; unknown where nothing was judged."""
+    """Whether the finding was ever active; unknown where nothing was judged."""
     named = [one for one in totals.shares if clause.names(one.finding.class_id, one.finding.state.value)]
     if not named:
         return Seen(clause, False if totals.shares else None)

@@ -11,7 +11,7 @@ from iotop_ai.model.verdict_class import LOSING, State
 OK, WARNING, CRITICAL = 0, 1, 2
 """Severities of a disk's health."""
 SILENT_S = 90.0
-"""Age of its newest reading from which a machine counts as silent; Prometheus scrapes at least once a minute."""
+"""A machine whose newest reading is this old counts as silent; Prometheus scrapes at least once a minute."""
 _TROUBLE = (*LOSING, State.WASTED)
 _LOST_AT = tuple(SHARES.index(name) for name in LOST)
 
@@ -28,7 +28,7 @@ class FleetFinding(NamedTuple):
 
 
 class FleetAlert(NamedTuple):
-    """An alert of Prometheus that fires. severity: its label, "" without one."""
+    """A firing alert of Prometheus. severity: its label, "" without one."""
 
     name: str
     severity: str = ""
@@ -57,7 +57,7 @@ class FleetHealth(NamedTuple):
 class JobPart(NamedTuple):
     """A job's part on one machine. slurm: its job id, "" without; unit: pod, container or service.
 
-    seconds: of the window, by what they were spent on, in the order of SHARES. numbers: of its ranks in the whole job,
+    seconds: the window's time by what it was spent on, in the order of SHARES. numbers: its ranks in the whole job,
     "8-15", "" unknown. group: what ranks on several machines share, "" without. late_rank: the number of the rank for
     which the others on this machine wait.
     """
@@ -99,9 +99,9 @@ class JobPart(NamedTuple):
 class Straggler(NamedTuple):
     """The machine for which the others of a job wait.
 
-    cause: the share of its time that most exceeds that of the others; ratio: its own, others: their median.
-    waited: the median share of time that the others wait. finding: its primary one. ranks: the number of its late rank,
-    or those of all its ranks: "13", "8-15"; "" unknown.
+    cause: the share of its time that most exceeds that of the others; ratio: that share; others: the others' median.
+    waited: the median share of time that the others wait. finding: its primary finding. ranks: the number of its late
+    rank, or those of all its ranks: "13", "8-15"; "" unknown.
     """
 
     machine: str
@@ -147,8 +147,8 @@ class FleetJob(NamedTuple):
 class FleetMachine(NamedTuple):
     """One machine. instance: its label in Prometheus. sources: its exporters: iotop, node, dcgm, smartctl.
 
-    state: the word of its verdict, "" without one. age_s: of its newest reading; None without iotop-ai on it. silent:
-    whether it has stopped reporting. no_gpu, no_smart: whether its collectors report that it has none.
+    state: the word of its verdict, "" without one. age_s: the age of its newest reading; None without iotop-ai on it.
+    silent: whether it has stopped reporting. no_gpu, no_smart: whether its collectors report that it has none.
     """
 
     name: str
@@ -170,7 +170,7 @@ class FleetMachine(NamedTuple):
 
     @property
     def primary(self) -> FleetFinding | None:
-        """The finding of its banner."""
+        """The finding that the machine's banner shows."""
         return next((one for one in self.findings if one.primary), None)
 
     @property

@@ -106,7 +106,7 @@ class GpuState(NamedTuple):
     busy_samples: int | None = None
     """Samples of the driver's utilisation buffer that were read so far; grows."""
     gap_samples: int | None = None
-    """How many of these were below 10 %, when the GPU was idle; grows."""
+    """How many of these samples were below 10 %, that is with an idle GPU; grows."""
     power_cap_ns: Annotated[int | None, Exported("ns", "Time throttled by the power limit.")] = None
     """Time throttled by the power limit: field 74. Like the four below, ns since the driver was loaded."""
     sync_boost_ns: Annotated[int | None, Exported("ns", "Time held to the slowest GPU of its group.")] = None
@@ -146,7 +146,7 @@ class GpuState(NamedTuple):
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None
     earlier: tuple[GpuEarlier, ...] = ()
-    """Figures of this record that are older than it."""
+    """The figures of this record that were read earlier."""
     energy_at_ns: int | None = None
     """When the energy counter was read, by its own call; monotonic ns, like the next two."""
     replays_at_ns: int | None = None
@@ -225,7 +225,7 @@ class GpuRates(NamedTuple):
     slowed: bool | None = None
     """Whether heat or the power brake lowers its clock at this reading, according to the driver."""
     pcie_generation: int | None = None
-    """Of the link at this reading; like its width, for the rules' window."""
+    """The link's generation at this reading; like its width, for the rules' window."""
     pcie_width: int | None = None
     decoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video decoder was (NVDEC, fdinfo).")] = None
     encoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video encoder was (NVENC, fdinfo).")] = None

@@ -87,20 +87,20 @@ class SmartState(NamedTuple):
 
     assessment: "PASS", "WARN", "FAIL" (pySMART's words), None when not reported. protocol: ata, nvme, scsi. NVMe
     figures are None for others; bytes are exact (data units x 512,000). severity: ok, warning, critical, or unknown
-    when there is nothing to judge; reasons: clauses with their number ("312 reallocated sectors"), the worst first. A
-    state that is ok may have a reason: it explains, it does not warn.
+    when there is nothing to judge; reasons: clauses with their number ("312 reallocated sectors"), the worst first. An
+    ok state may have a reason, which explains and does not warn.
 
     reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: the counts of ATA
     attributes 5, 187, 188 (low 16 bits), 197, 198, 199 (model/health/attributes.py: count_of), None where the vendor
     counts something else under the number; for SCSI, reallocated is the grown defect list and uncorrectable the total
     of its error counters. device_type: the argument of ``-d``. warning_celsius, critical_celsius: the disk's own
-    limits. self_test_left_percent: of a running self-test; None when none runs. exit_status: smartctl's bit mask.
-    judgements: those behind ``reasons``, with rule and severity, in the same order.
+    limits. self_test_left_percent: what is left of a running self-test; None when none runs. exit_status: smartctl's
+    bit mask. judgements: those behind ``reasons``, with rule and severity, in the same order.
 
-    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; recent: that
-    nearest to 1 h before, if at most 2 h; past: temperature and wear over all known time, oldest first, this reading
-    last. history_note: why an earlier reading is missing, "" otherwise. self_tests: whether the disk runs self-tests,
-    None when not reported; test_short_minutes, test_long_minutes: the disk's estimates of their duration.
+    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; recent: the
+    reading nearest to 1 h before, if at most 2 h before; past: temperature and wear over all known time, oldest first,
+    this reading last. history_note: why an earlier reading is missing, "" otherwise. self_tests: whether the disk runs
+    self-tests, None when not reported; test_short_minutes, test_long_minutes: the disk's estimates of their duration.
     self_test_log, error_log: newest first. io_errors, io_timeouts: commands that ended with a status other than good,
     and that timed out, since the kernel found the disk; libata ends each SMART query of smartctl with such a status, so
     the first grows on a sound disk. wwn: the world-wide name as hexadecimal digits, "" when not reported.

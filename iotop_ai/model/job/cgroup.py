@@ -29,7 +29,7 @@ class CgroupIo(NamedTuple):
 
 
 class CgroupMemory(NamedTuple):
-    """Memory of a cgroup. None: unknown, and of a limit also: none is set.
+    """Memory of a cgroup. None: unknown; for a limit also: not set.
 
     refaults: file pages read again soon after they were evicted. high_events, max_events: times that it went over
     memory.high, and that memory.max (v1: memory.limit_in_bytes) was hit. Refaults and events grow.

@@ -23,7 +23,7 @@ _FEW = 2
 
 
 class Work(NamedTuple):
-    """What candidates do. busy: those that have computed a second or read 8 MiB since their start.
+    """The activity of candidates. busy: those that have computed a second or read 8 MiB since their start.
 
     working: those that have worked for a while since they were first seen. cores, bytes_per_s: of each now.
     two_way: workers that wait at a pair of sockets for their trainer's next request.
@@ -40,7 +40,7 @@ NO_WORK = Work()
 
 
 class _Found(NamedTuple):
-    """What the search knows before it makes jobs. why: the evidence for each training process."""
+    """The search's knowledge before it makes jobs. why: the evidence for each training process."""
 
     tree: CandidateTree
     roles: RayRoles
@@ -84,7 +84,7 @@ def find_jobs(
 
 
 def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
-    """The helpers by the job's key: launchers, and what they or its ranks started, three levels at most."""
+    """The helpers by the job's key: launchers, and processes that they or the ranks started, three levels at most."""
     job_of = {rank.key: top for top, ranks in jobs for rank in ranks} | {top: top for top, _ in jobs}
     known = job_of.keys() | {worker for _, ranks in jobs for rank in ranks for worker in rank.workers}
     out: dict[ProcessKey, list[ProcessKey]] = {top: [] for top, _ in jobs}
@@ -140,12 +140,12 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
-    """Whether busy children may prepare data: of a script, or several of a module."""
+    """Whether busy children may prepare data: any of a script, or several of a module."""
     return names_file(info) or (is_script(info) and at_work >= _FEW)
 
 
 def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
-    """Whether it or a child of it works."""
+    """Whether the process or one of its children works."""
     return key in work.working or any(tree.stat[child].ppid == key.pid for child in tree.alike & work.working)
 
 
@@ -236,7 +236,7 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
 
 
 def _top(found: _Found, key: ProcessKey) -> ProcessKey:
-    """The highest launcher, trainer, or starter by multiprocessing above it; or the program that uses Ray."""
+    """The highest launcher, trainer or multiprocessing parent above a process; or the program that uses Ray."""
     tree, top = found.tree, key
     owner = found.roles.owner.get(key)
     if owner is not None and owner != key:
@@ -285,7 +285,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
 
 
 def _ids(found: _Found, key: ProcessKey) -> JobIds:
-    """The ids of its cgroup; Slurm's also of its environment, as a container hides the cgroup."""
+    """The batch ids in its cgroup; Slurm's also from its environment, because a container hides the cgroup."""
     ids = job_ids(found.tree.info[key].cgroup)
     slurm = found.tree.seen(key).ids.slurm
     return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)
@@ -328,7 +328,7 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
 
 
 def _name(found: _Found, top: ProcessKey, first: ProcessKey) -> str:
-    """The script of the first rank, else that of the process at the top; of a notebook its file where it is known."""
+    """The script of the first rank, else of the top process; for a notebook its file where that is known."""
     tree = found.tree
     name = script_name(tree.info[first])
     if is_notebook(tree.info[first]) and tree.seen(first).ids.notebook:

@@ -83,7 +83,7 @@ class Movement:
 
 
 def _grown(before: Totals, now: Totals) -> tuple[int, int]:
-    """CPU ticks and bytes by which the sums changed; a process that started or ended changes them as well."""
+    """CPU ticks and bytes by which the sums changed; a process that starts or ends changes them as well."""
     pairs = zip(before[:3], now[:3], strict=True)
     moved = sum(abs(b - a) if a is not None and b is not None else int(a != b) for a, b in pairs)
     return abs(now.ticks - before.ticks), moved

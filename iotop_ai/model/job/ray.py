@@ -20,7 +20,7 @@ _RAYLET = "raylet"
 
 
 class RayRoles(NamedTuple):
-    """What each of Ray's workers does, and for which program.
+    """The role of each Ray worker, and the program that it works for.
 
     owner: by worker, the program that it works for; where that is unknown, the oldest worker of the same Ray job.
     ranks: the workers that train. Without any, the program itself trains and all workers load data for it.

@@ -1,8 +1,8 @@
-"""Gives an interval of a training process to the shares of its time, from the looks at it and its GPUs' utilisation.
+"""Divides an interval of a training process into shares of time, by samples of its threads and its GPUs' utilisation.
 
-With a GPU the lost time is what the GPU idles; it is given first to looks that show a wait for data by themselves, then
-to those that only agree with one, then to the main thread's own running. Without a GPU a moment is lost only where the
-looks show a wait.
+With a GPU, the lost time is the GPU's idle time. It is given first to looks that show a wait for data by themselves,
+then to looks that only agree with such a wait, then to the running of the main thread. Without a GPU a moment is lost
+only where the looks show a wait.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _AT = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
 """Bytes read by calls, per second, that show that a running main thread loads."""
 LOADS_DISK = 0.05
-"""Share of looks with the main thread at a device that shows the same."""
+"""Share of looks with the main thread blocked by a device that also shows that it loads."""
 SAVE_BYTES_PER_S = 1e6
 """Bytes written per second during a wait for a device: a checkpoint, where little is read."""
 SAVE_READS = 0.1
 LOADERS_REST = 0.2
 """Share of looks with a loader at work, below which the loaders rest."""
 DUMPS_BYTES_PER_S = 20e6
-"""Bytes written per second by which a running main thread saves: far above any log, a tenth of a copy into memory."""
+"""Bytes written per second that show that a running main thread saves: far above any log, a tenth of a memory copy."""
 
 
 class Phase(StrEnum):
@@ -67,7 +67,7 @@ class Interval(NamedTuple):
     others_busy: float = 0.0
     """Utilisation of its GPUs by other jobs: then gpu_busy is its own part."""
     core_wait: float | None = None
-    """Of the time in which its main thread was ready to run, the part without a core; None unknown."""
+    """The part without a core of the time in which its main thread was ready to run; None unknown."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -117,7 +117,7 @@ def _mostly_writes(written: float | None, reads: float) -> bool:
 
 
 def _reads(interval: Interval) -> float:
-    """Bytes per second read from where they may be waited for. read_bytes lacks what NFS and FUSE give."""
+    """Bytes per second read from storage that may make it wait. read_bytes lacks the bytes from NFS and FUSE."""
     by_calls = 0.0 if interval.local else interval.read_chars_per_s or 0.0
     return max(interval.read_bytes_per_s or 0.0, by_calls)
 
@@ -138,19 +138,19 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     busy = min(interval.gpu_busy or 0.0, left)
     out[_AT["collective" if _waits_for_peers(interval) else "compute"]] = busy
     rest = left - busy
-    # What shows a wait by itself.
+    # Looks that show a wait by themselves.
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     aside = saves_aside(interval) and interval.loading is Loading.ITSELF
     cpu = "checkpoint" if aside else "data_cpu"
     saved = aside or _loaders_save(interval)
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, (cpu,), saved)
     rest -= _take(interval, out, rest, sure, waits)
-    # While another job's kernels run, the job may wait for them: nothing but a sure wait is its own loss then.
+    # While another job's kernels run, this job may wait for them: only a sure wait is then its own loss.
     shared = min(rest, interval.others_busy)
     out[_AT["unexplained"]] += shared
     rest -= shared
-    # A main thread in a futex: a thread loader's queue, while its makers work. Beside loader processes what a thread of
-    # the trainer computes is not data.
+    # A main thread in a futex waits at a thread loader's queue while its threads work. With loader processes, the
+    # trainer's threads do not compute data.
     weak = (looks.futex, looks.futex_computing)
     aside = saves_aside(interval) and interval.loading is not Loading.OTHERS
     cpus = ("data_cpu", "checkpoint" if aside else _computes(interval))
@@ -173,10 +173,10 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
 
 
 def _crowded_out(interval: Interval, running: float) -> float:
-    """Of the share in which the main thread runs, what it waits for a core that those that make its data have.
+    """The part of the main thread's running share in which it waits for a core that is used to make its data.
 
-    It waits for a core when it takes a batch and when it computes: the part is as large as that of its waits for data
-    that is being made beside its time on a core.
+    It waits for a core when it takes a batch and when it computes. So the part equals the ratio of its waits for data
+    in the making to those waits and its time on a core.
     """
     looks, without = interval.looks, interval.core_wait or 0.0
     if not looks.crowded or not looks.waits.cpu:
@@ -186,14 +186,14 @@ def _crowded_out(interval: Interval, running: float) -> float:
 
 
 def _computes(interval: Interval) -> str:
-    """The share of what the trainer's own threads compute while its main thread sleeps."""
+    """The name of the share for the trainer's own threads that compute while its main thread sleeps."""
     if interval.loading is not Loading.NAMED:
         return "data_cpu"
     return "transfer" if interval.copies else "host"
 
 
 def _waits_for_peers(interval: Interval) -> bool:
-    """Whether busy GPUs only spin. Loaders that work hand batches over: then the kernels are small."""
+    """Whether busy GPUs only spin. If loaders are working, batches are handed over: then the kernels are small."""
     looks = interval.looks
     work = looks.waits.whole + looks.futex.whole + looks.futex_computing.whole
     return interval.spins and work < LOADERS_REST * looks.looks
@@ -204,7 +204,7 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, saved=_loaders_save(interval))
     _take(interval, out, sure, sure, waits)
-    # Of a futex only looks without a computing thread can be a wait: the threads of a thread loader compute as well.
+    # A look at a futex is a wait only without a computing thread: the threads of a thread loader compute as well.
     asleep = _Waits((looks.futex,), saved=saves(interval))
     _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
     out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole

@@ -18,7 +18,7 @@ from iotop_ai.model.metric import Metric
 class ArcCounters(NamedTuple):
     """ZFS's cache. hits, misses grow; size_bytes: now; limit_bytes: the maximum (c_max).
 
-    io_hits: reads that waited for a read of the same block under way, counted apart since OpenZFS 2.2; they grow.
+    io_hits: reads that waited for a running read of the same block, counted separately since OpenZFS 2.2; they grow.
     """
 
     hits: int | None = None

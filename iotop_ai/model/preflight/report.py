@@ -10,15 +10,15 @@ from iotop_ai.model.preflight.storage import Measured, Target, Threshold, fastes
 
 FINE, PROBLEM, NO_ANSWER = 0, 1, 2
 SHORT_OF_NOMINAL = 0.5
-"""Part of the nominal speed below which a disk gives too little."""
+"""Share of the nominal speed below which a disk is too slow."""
 
 
 class Report(NamedTuple):
     """One check. wall_s: Unix time of its end. target, engine: None and "" where nothing could be read.
 
     hung_s: seconds without an answer; 0 when it answered. changes: what is slower than in earlier checks; earlier: the
-    number of checks that were compared. failed: why it ended early; "" when it did not. room_bytes: memory that is left
-    to files here.
+    number of checks that were compared. failed: why it ended early; "" when it did not. room_bytes: memory that the
+    page cache may still use here.
     """
 
     place: Place
@@ -40,7 +40,7 @@ class Report(NamedTuple):
 
     @property
     def of_nominal(self) -> float | None:
-        """The fastest sequential read over the nominal one; None unknown."""
+        """The fastest sequential read divided by the nominal speed; None unknown."""
         nominal, read = self.place.nominal, fastest_read(self.results)
         return None if nominal is None or read is None else read / nominal.bytes_per_s
 

@@ -1,6 +1,6 @@
 """One process in full, read while its page is open: neither Snapshots nor recordings hold it.
 
-Each part is a Reading of its own, because the kernel permits some parts to everybody and others to the owner alone.
+Each part is a Reading of its own, because the kernel permits some parts to every user and others only to the owner.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class OpenFiles(NamedTuple):
 
     files: by path. others: number of the remaining descriptors by kind ("pipe", "socket", "eventfd").
 
-    number: descriptors that were looked at. more: whether it has more than these.
+    number: descriptors examined. more: whether the process has more.
     """
 
     files: tuple[OpenFile, ...]
@@ -68,7 +68,7 @@ class OpenFiles(NamedTuple):
 
 
 class Socket(NamedTuple):
-    """Sockets of one kind, address and state. remote: "" for one without a peer. alike: how many there are."""
+    """Sockets of one kind, address and state. remote: "" without a peer. alike: number of such sockets."""
 
     protocol: str
     local: str
@@ -113,7 +113,7 @@ class ProcessIdentity(NamedTuple):
 
 
 class CgroupDetail(NamedTuple):
-    """A process's cgroup. path: "/" for the root's. io_limits, cpu_cores: the tightest of it and those above it."""
+    """A process's cgroup. path: "/" for the root. io_limits, cpu_cores: the tightest, also of cgroups above."""
 
     path: str
     group: Cgroup

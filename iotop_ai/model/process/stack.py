@@ -1,4 +1,4 @@
-"""Which lines of Python the threads of a process were seen in, counted over many looks at their stacks."""
+"""The lines of Python that the threads of a process were executing, counted over many samples of their stacks."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ VARIABLES = (
     "HF_HUB_OFFLINE", "HF_DATASETS_IN_MEMORY_MAX_SIZE", "TOKENIZERS_PARALLELISM", "LANG", "LC_ALL",
     "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "TMUX", "TMPDIR",
 )  # fmt: skip
-"""What is shown and compared; nothing else of the environment leaves the process."""
+"""Variables that are shown and compared; no other variable leaves the process."""
 
 
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:

@@ -17,7 +17,7 @@ _CALLS = ("ALL", "COLL", "CALL", "P2P")
 
 
 def judge_nccl(host: HostFacts) -> Iterator[Check]:
-    """Checks of what keeps ranks from finding each other, and of what slows their exchange."""
+    """Checks for settings that keep ranks from finding each other or slow their communication."""
     values = host.variables
     if host.links is not None:
         yield from _interface("NCCL_SOCKET_IFNAME", values.get("NCCL_SOCKET_IFNAME", ""), host.links, exact=False)

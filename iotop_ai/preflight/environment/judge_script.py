@@ -19,7 +19,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_script(python: PythonFacts, host: HostFacts, script: ScriptFacts | None) -> Iterator[Check]:
-    """Checks of how worker processes start, and what would stop them. script: None when none was named."""
+    """Checks of how worker processes start and what would stop them. script: None when the user named none."""
     yield from _kernels(python)
     if script is not None and script.error:
         yield Check("python", "script", UNKNOWN, f"{script.path}: {script.error}")

@@ -17,7 +17,7 @@ LARGEST = 4 << 20
 STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 """Calls that start processes, by the last part of their name."""
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
-"""The modules of STARTS; psutil's Process does not start one."""
+"""The modules of STARTS; psutil's Process is not among them, because it starts no process."""
 THREADS = "multiprocessing.dummy."
 READS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
 """Calls that iterate a loader that is passed to them."""
@@ -168,7 +168,7 @@ class _Module:
         return name.rpartition(".")[2] in STARTS and name.startswith(MODULES) and not name.startswith(THREADS)
 
     def _whole_name(self, part: ast.expr) -> str:
-        """ "multiprocessing.Pool" of ``mp.Pool``, by the imports; a context has the names of its module."""
+        """ "multiprocessing.Pool" for ``mp.Pool``, by the imports; a context has the names of its module."""
         words: list[str] = []
         while isinstance(part, ast.Attribute):
             words.append(part.attr)
@@ -211,7 +211,7 @@ class _Module:
         return ""
 
     def _read(self, part: ast.expr | None) -> str:
-        """The class of the loader that iterating an expression iterates; "" without one."""
+        """The class of the loader that is read when an expression is iterated; "" without one."""
         while isinstance(part, ast.Subscript | ast.Starred | ast.NamedExpr):
             part = part.value
         if isinstance(part, ast.Name):

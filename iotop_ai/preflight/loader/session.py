@@ -38,9 +38,10 @@ _SOURCE = Path(__file__).with_name("run_child.py")
 class Request(NamedTuple):
     """What the child is asked to run.
 
-    module, factory: of MODULE:FACTORY. folder: the user's current one, searched first. seconds: of steady reading.
+    module, factory: of MODULE:FACTORY. folder: the user's current one, searched first. seconds: the time of steady
+    reading.
 
-    timeout_s: without a batch, after which a configuration hangs. once: only one epoch.
+    timeout_s: a configuration without a batch for this long hangs. once: only one epoch.
     """
 
     python: str
@@ -93,7 +94,7 @@ class Session:
 
     def _run(self, show: Callable[[int], None]) -> Run:
         while True:
-            ended = self._child.poll()  # before the read, so that this reads its last news
+            ended = self._child.poll()  # before the read, which then gets its last messages
             for news in self._receive(LOOK_MS):
                 kind = news["news"]
                 if kind == "done":
@@ -112,7 +113,7 @@ class Session:
             show(self._batches)
 
     def _receive(self, wait_ms: int) -> list[dict[str, Any]]:
-        """The news that have come."""
+        """The messages that have arrived."""
         lines: list[dict[str, Any]] = []
         for handle, _ in self._poll.poll(wait_ms):
             raw = os.read(handle, 1 << 16)
@@ -141,7 +142,7 @@ class Session:
             self._batches = int(news["batches"])
 
     def _silent_s(self) -> float:
-        """Seconds without news when they are too many; else 0."""
+        """Seconds without a message if that is too long; else 0."""
         silent = (self._clock.monotonic_ns() - self._news_ns) / 1e9
         limit = self._request.timeout_s
         if silent <= limit:
@@ -179,7 +180,7 @@ class Session:
         return Run(self._configuration, self._built, failure=failure_of(outcome))
 
     def _frame(self, one: Stuck) -> str:
-        """The user's line of Python in a process that shows its stack on SIGUSR1; "" for another one."""
+        """The user's line of Python in a process that shows its stack on SIGUSR1; "" for other processes."""
         if one.exit_status is not None or not self._watch.catches(one.pid, signal.SIGUSR1):
             return ""
         self._stderr = b""
@@ -193,7 +194,7 @@ class Session:
         return ""
 
     def _stop(self) -> None:
-        """End every process: those that are done by themselves, all others at once."""
+        """Let a finished child exit by itself, then kill every process that is left."""
         child = self._child
         self._watch.find()
         if child.stdin is not None:

@@ -28,7 +28,7 @@ PROGRESS_EVERY_NS = 100_000_000
 
 
 class Lines:
-    """Writes the news to standard output; stops the session when its reader is gone."""
+    """Writes messages to standard output; stops the session when their reader is gone."""
 
     def __init__(self, stop: Stop, clock: Clock) -> None:
         self._stop, self._clock = stop, clock

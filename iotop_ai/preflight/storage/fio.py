@@ -1,7 +1,7 @@
-"""fio as the reader, where it is installed: it needs less CPU than our own for the same reads.
+"""Reads with fio where it is installed: it needs less CPU than our own reader for the same reads.
 
 Sources: fio(1), https://fio.readthedocs.io/en/latest/fio_doc.html (JSON output: read.total_ios, runtime, io_bytes,
-lat_ns). One process makes several phases after each other (stonewall). It may only read (--readonly) and does not
+lat_ns). One process runs several phases one after the other (stonewall). It may only read (--readonly) and does not
 invalidate: on a device that would drop the machine's cached metadata of it.
 """
 

@@ -43,7 +43,7 @@ _BLOCK = 4096
 
 
 class Request(NamedTuple):
-    """What to check. engine: auto, fio, own. python: the user's, which decodes a sample of the dataset."""
+    """What to check. engine: auto, fio, own. python: the user's Python, which decodes a sample of the dataset."""
 
     path: str
     phases: tuple[Phase, ...]

@@ -37,7 +37,7 @@ class BlockDevice(NamedTuple):
     rates: BlockRates
     """The rates of the newest interval, or since the base while accumulating."""
     totals: DeviceTotals
-    """What it did over the history."""
+    """Its totals over the history."""
     guilty: bool
     """Whether the verdict names it."""
     seconds: float | None = None

@@ -207,7 +207,7 @@ def _arrange(
 ) -> tuple[list[ColumnSlot], int, int]:
     """(columns, width of the name, where the mount starts): names and mounts grow before columns widen.
 
-    job: whether there is one, so that its share has a column.
+    job: whether there is a job, whose share then has a column.
     """
     every = COLUMNS if job else _WITHOUT_JOB
     if width >= _WIDE:
@@ -332,7 +332,7 @@ def _times_normal(frame: Frame, device: BlockDevice) -> str:
 
 
 def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> str:
-    """As ``share_text``; "" of a nested device, whose bytes stand in the row above."""
+    """As ``share_text``; "" for a nested device, whose bytes are counted in the row above."""
     if nested:
         return ""
     from iotop_ai.present.block.job_share import share_text  # on first use: most screens are too narrow for the column

@@ -27,7 +27,7 @@ KEYS = (
 """The actions of the last row."""
 BANNER_ROWS = 2
 _LEAST_DETAIL, _TALL = 18, 36
-"""Heights from which the machine under the cursor has its graphs, and taller ones."""
+"""Screen heights from which the machine under the cursor has graphs, and has taller graphs."""
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
 _TEXT_AT = 10
 
@@ -163,7 +163,7 @@ def _history_graphs(history: History, where: Room) -> list[Graph]:
 
 
 def _facts(fleet: Fleet | None, one: FleetMachine) -> list[tuple[str, str]]:
-    """(label, text) in the order of their weight."""
+    """(label, text) of each fact, the most important first."""
     out = []
     if one.findings:
         out.append(("because", "; ".join(map(_finding_text, one.findings))))

@@ -22,7 +22,7 @@ TALLEST = 6
 
 
 class GpuFigure(NamedTuple):
-    """A figure of a GPU as a graph. scale: the size of ``unit``. top: of the scale, None where the peak decides.
+    """A figure of a GPU as a graph. scale: the size of ``unit``. top: the scale's top, None where the peak decides.
 
     limit: above it, the graph is hot.
     """

@@ -51,7 +51,7 @@ class GpuContext(NamedTuple):
     idle_s: float | None = None
     """Time at 0 to 5 % utilisation; None when busy or unknown."""
     owner: str = ""
-    """The process with most of its memory."""
+    """The process that holds most of its memory."""
     others: str = ""
     """Use of the other GPUs, when this one has no process."""
 

@@ -35,14 +35,14 @@ _WORDS = {
     "unused": ("FREE", "dim"),
     "mig": ("MIG", "dim"),
 }
-"""Word and hue of sentences that say more than their gravity: a GPU that is 20 % busy is not OK."""
+"""State word and colour of sentences whose gravity says too little: a GPU that is 20 % busy is not OK."""
 _SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
 _BLOCK = 9
 _MOST_SENTENCES = 4
 
 
 def next_gpu(frame: Frame, view: View, uuid: str, step: int) -> str:
-    """UUID of the next (+1) or previous (-1) GPU, round the end; "" without any."""
+    """UUID of the next (+1) or previous (-1) GPU, wrapping round; "" without any."""
     order = [g.uuid for g in gpus(frame, view)]
     return next_in_order(order, uuid, step) or ""
 

@@ -15,21 +15,21 @@ from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_
 from iotop_ai.present.text.panel import panel
 
 _WORDS_AT = (10, 30)
-"""First columns of the two largest shares: fixed, so that the bar does not move."""
+"""The columns where the two largest shares begin: fixed, so that the bar does not move."""
 _BAR_AT = 50
 _LEAST_BAR = 8
 _STEPS_FROM = 100
 _STEPS_CELLS = 14
-"""Width from which the job's steps have a place at the right, and that place's width: fixed, too."""
+"""Screen width from which the job's steps are shown at the right, and the width of that field."""
 _SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
 LETTERS = {
     "compute": "c", "collective": "l", "transfer": "t", "data_disk": "d", "data_network": "n", "data_cpu": "u",
     "data_other": "o", "host": "h", "checkpoint": "k", "startup": "s", "compile": "m", "stopped": "p", "hung": "g",
     "unexplained": "?",
 }  # fmt: skip
-"""A part without room for its word has one letter of it, which no other part has."""
+"""A part without room for its word shows a letter that no other part has."""
 _GLYPHS = {"compute": "─", "unexplained": "╌"}
-"""As in the line of states: without colour, too, lost time is heavier than the rest."""
+"""As in the line of states: lost time is drawn heavier, so that it stands out without colour."""
 
 
 @panel
@@ -65,7 +65,7 @@ def _steps(frame: Frame) -> str:
     job = current_job(frame) if frame.snapshot.steps.value else None
     if job is None:
         return ""
-    # Imported here: a start has no need for it.
+    # Imported here: not needed at start-up.
     from iotop_ai.present.job.steps import steps_rate
 
     return steps_rate(frame, job)
@@ -74,7 +74,7 @@ def _steps(frame: Frame) -> str:
 def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
     """The shares in their fixed order as a bar of ``room`` columns; each is named where it has room for it.
 
-    Computing looks as OK, the largest loss as the state of a verdict that loses time.
+    Computing has the look of OK; the largest loss has the look of the verdict's state, if that loses time.
     """
     total = sum(values)
     if not total or room <= 0:
@@ -92,7 +92,7 @@ def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
 
 
 def largest_loss(values: Sequence[float]) -> str:
-    """The name of the share in which most is lost for a known reason. values: in the order of SHARES."""
+    """The name of the share with the largest loss for a known reason. values: in the order of SHARES."""
     return max(LOST, key=lambda name: values[SHARES.index(name)])
 
 

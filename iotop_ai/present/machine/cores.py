@@ -22,7 +22,7 @@ _LEAST, _BAR = 15, 6
 
 
 def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:
-    """A rule, then the cores in the order of their numbers. hue: of the busiest core, where the verdict names it."""
+    """A rule, then the cores by number. hue: colour of the busiest core, where the verdict names it."""
     table, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
     if table is None or height < 2:
         return [] if height < 2 else [rule(width, "cores"), row(width, [Span(" "), *reason_spans(frame.snapshot.cpu)])]

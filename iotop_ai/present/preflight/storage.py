@@ -174,7 +174,7 @@ def _threshold_text(one: Threshold) -> str:
 
 
 def missing_text(report: Report) -> str:
-    """Why a check has no answer, for standard error."""
+    """Why a check has no answer, for standard error; "" when it has one."""
     unknown = [one.flag for one in report.thresholds if one.met is None]
     if report.failed or unknown:
         return report.failed or f"{', '.join(unknown)}: not measured here"

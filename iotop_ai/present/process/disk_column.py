@@ -50,7 +50,7 @@ def _disks(frame: Frame, view: View) -> _Disks:
 
 
 def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
-    """The disk of a job's mount; "" where it is unknown: btrfs, ZFS and overlay have device numbers of their own."""
+    """The disk of a job's mount; "" where it is unknown: btrfs, ZFS and overlay use their own device numbers."""
     device = mount_device(frame, view, mount)
     if device is not None:
         return devices.short_name(device)

@@ -22,8 +22,8 @@ _ACTIVE, _IDLE = "process:active:", "process:idle:"
 class Group(NamedTuple):
     """Processes of one name and user.
 
-    rates: bytes are sums of the known ones, cpu and delay the largest of a member; None when unknown for all of them.
-    idle: no member did anything. mark: the lines of a tree before the name. in_tree: a row of a tree, of one process.
+    rates: bytes are sums of the known values, cpu and delay are a member's largest; None when unknown for all of them.
+    idle: no member did anything. mark: the tree lines before the name. in_tree: a tree's row, which has one process.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Group(NamedTuple):
 
     @property
     def row_key(self) -> str:
-        """The key of its row. Outside a tree it names no process: from tick to tick others of them are active."""
+        """The key of its row. Outside a tree it names no process, since the active members change from tick to tick."""
         if self.in_tree:
             return f"process:{self.keys[0].pid}"
         return f"{_IDLE if self.idle else _ACTIVE}{self.user}:{self.name}"
 
     @property
     def headed(self) -> Group:
-        """The group with its first process only, which its row depends on."""
+        """The group with only its first process, the one that its row depends on."""
         return self if len(self.keys) == 1 else self._replace(keys=self.keys[:1])
 
     @property
@@ -82,7 +82,7 @@ _IO_RATES = ProcessRates._fields[:7]
 
 
 def _over(rates: ProcessRates, seconds: float) -> ProcessRates:
-    """The same growth as rates over ``seconds`` instead of the process's own: most are read in turns, not each tick."""
+    """The same growth as rates over ``seconds``, not over the process's own interval: most are not read each tick."""
     own = dict.fromkeys(_IO_RATES, rates.io_s) | {"major_faults_per_s": rates.stat_s}
     changes = {
         name: value * own_s / seconds
@@ -115,7 +115,7 @@ _FOLDS: dict[str, _Fold] = {
     "io_s": _largest,
     "stat_s": _largest,
 }
-"""How members' values become a group's, where it is not their sum."""
+"""How the members' values are combined where the group's value is not their sum."""
 _IN_ORDER: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessRates._fields)
 
 
@@ -197,7 +197,7 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
 def group_at_cursor(frame: Frame, view: View) -> Group | None:
     """The group that the user marked; None without a mark, or while the group has no row.
 
-    A name may have an active and an idle row. While the marked one is missing, the mark is on the other.
+    A name may have an active and an idle row. While the marked row is missing, the other one is marked.
     """
     if view.focus != "process" or not view.cursor:
         return None
@@ -287,7 +287,7 @@ class _IdleGroups:
         wanted = parse_filter(pattern) if pattern else None
         # The table of a query holds its matches only.
         self._wanted = EVERY if wanted is not None and wanted.query else wanted
-        # Without the fields that change from tick to tick: what idle groups read of the table stays the same.
+        # Without the fields that change from tick to tick: idle groups read only the table's stable fields.
         self._table = ProcessTable(
             {}, {}, {}, table.denied, 0, 0, (), {}, {}, {}, {},
             delayacct=table.delayacct, delayacct_since=table.delayacct_since,

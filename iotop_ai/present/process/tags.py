@@ -15,7 +15,7 @@ from iotop_ai.present.text.line import cells
 Tags = frozenset[ProcessKey]
 
 ALL, SOME = "*", "+"
-"""Before a row: all of its processes are tagged; some are."""
+"""The signs before a row: all of its processes are tagged, or some are."""
 
 
 def tag_sign(keys: Collection[ProcessKey], tagged: Tags) -> str:

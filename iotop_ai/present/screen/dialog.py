@@ -10,7 +10,7 @@ from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_w
 
 WIDEST = 64
 LABEL = 12
-"""The column at which a labelled sentence begins."""
+"""The column where a labelled sentence begins."""
 Row = list[Span]
 
 

@@ -17,7 +17,7 @@ _TITLES = {column.title.removesuffix("/s"): column.id for column in COLUMNS if c
 def key_at(line: Line, x: int) -> str | None:
     """Textual's name of the key printed at this column; None elsewhere. The word behind a key counts as the key.
 
-    Of two keys with one word (``b/n:disk``) the word belongs to the second.
+    Where two keys share a word (``b/n:disk``), the word belongs to the second key.
     """
     at = 0
     printed = ""

@@ -16,7 +16,7 @@ _RANK = (
     *("", "CALM", "OK", "BUSY", "STARTING", "UNSURE"),
     *("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED"),
 )
-"""Of several states in one cell the last in this order is drawn: a short stall must not vanish in a long day."""
+"""If a cell has several states, the last in this order is drawn: a short stall must not vanish in a long day."""
 _LOOK = {
     "": ("·", "faint"), "OK": ("─", "ok"), "CALM": ("─", "dim"), "BUSY": ("─", "warn"), "STARTING": ("─", "info"),
     "UNSURE": ("╌", "unsure"), "WASTED": ("━", "warn"), "FAILING": ("━", "bad"), "SLOWED": ("━", "warn"),
@@ -70,7 +70,7 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
     events = [(wall_ns, _Cell(_MARK, "strong")) for wall_ns, _ in line.marks]
     events += [(wall_ns, _Cell(_ALERT, "bad" if critical else "warn")) for wall_ns, _, critical in line.alerts]
     events += [(wall_ns, _Cell(_END, "bad" if bad else "strong")) for wall_ns, _, bad in line.ends]
-    # Of two events in one cell the more severe one is drawn.
+    # If a cell has two events, the more severe one is drawn.
     events.sort(key=lambda event: _SEVERITIES.index(event[1].token))
     signs = {column(wall_ns): sign for wall_ns, sign in events}
     for x in (position, *signs):

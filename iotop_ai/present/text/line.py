@@ -20,7 +20,7 @@ _INVISIBLE = frozenset(chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 
 _ONE_CELL = pattern(
     "[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u203a\u2190-\u21ff\u2264\u2265\u2500-\u25fc\u2800-\u28ff]*"
 ).fullmatch
-"""Text of characters that take one column on every terminal: one match in place of a look at each."""
+"""Matches text whose characters take one column on every terminal: one match instead of a test of each character."""
 
 
 class Span(NamedTuple):

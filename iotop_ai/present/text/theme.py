@@ -1,7 +1,7 @@
 """The look of a token in each theme, as data that the screen, the first frame and the tests share.
 
 Foreground and background are "#rrggbb", an ANSI colour number "0".."15", or "" for the terminal's own. No information
-is in a hue alone: each comes with a word, ``>``, ``?`` or weight.
+depends on colour alone: a word, ``>``, ``?`` or weight shows it too.
 """
 
 from __future__ import annotations

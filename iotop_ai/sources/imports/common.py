@@ -20,7 +20,7 @@ MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """Limits of devices and columns in a report, and of runs of a program in a log."""
 _LONGEST_MOMENT = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""A smaller step back of a log's times is a clock that was corrected, not the end of summer time."""
+"""A smaller step back in a log's times means a corrected clock, not the end of summer time."""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 
@@ -29,7 +29,7 @@ class ImportOptions(NamedTuple):
 
     start_ns: Unix time of its first report, None as logged. interval_s: between two reports, None as logged.
     keep_first: the first report is an interval too (``iostat -y``). host: the machine's name where the log has none.
-    zone: of times without an offset, None for this machine's.
+    zone: the time zone of times without an offset; None: this machine's.
     """
 
     start_ns: int | None = None
@@ -40,7 +40,7 @@ class ImportOptions(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A date and time as a locale writes it. numbers: of the date, in a yet unknown order. offset: "+0100".
+    """A date and time as a locale writes it. numbers: the date's numbers, in an unknown order. offset: "+0100".
 
     by_year: the year is first. by_day: the day is first, since the separator is a point.
     """

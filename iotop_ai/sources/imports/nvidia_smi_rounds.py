@@ -74,7 +74,7 @@ def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:
-    """(whether it may be incomplete, as the last of a log is; its rows) for each round, by the steps of time."""
+    """(whether the round may be incomplete, like a log's last one; its rows) for each round, by the steps of time."""
     found: list[Row] = []
     for row in rows:
         if found:

@@ -36,7 +36,7 @@ class SlowCollectors:
         self.smart = SmartCollector(root, clock, settings, history=history) if settings.smart else None
 
     def start(self) -> None:
-        """Make the first queries now instead of at the first reading."""
+        """Make the first queries now, not at the first reading."""
         self.gpu.wait(0)
         if self.smart is not None:
             self.smart.wait(0)

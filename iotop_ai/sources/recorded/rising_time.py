@@ -1,9 +1,9 @@
-"""Wall times of a recording that do not fall, although its clock was set back: intervals and sums stay whole.
+"""Wall times that never fall, even where a recording's clock was set back: intervals and sums stay correct.
 
 After a step back, the time goes on with the monotonic clock until the recorded time has caught up; a later boot's time
-begins where that of the boot before ended, or later. Without such a step every time is as recorded. Recordings of
-versions that wrote no keyframe where the clock was set: where it is set ahead and back between two keyframes, the times
-up to the next one may still fall.
+begins where that of the boot before ended, or later. Without such a step every time is as recorded. Older versions
+wrote no keyframe where the clock was set: if it was set ahead and back between two keyframes, the times up to the next
+keyframe may still fall.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 
 TOLERANCE_NS = CLOCK_STEP_NS
-"""Steps up to this one change no time."""
+"""Smaller steps of the clock are ignored."""
 
 Place = tuple[str, int]
 """The boot and the monotonic time of a Snapshot."""
@@ -65,14 +65,14 @@ AS_RECORDED = RisingTimes()
 
 
 class RisingClock:
-    """Gives the times to use for recorded ones, taken in order. times: of a recording's files; empty: not known yet."""
+    """Gives the time to use for each recorded time, in order. times: of a recording's files; empty: not known yet."""
 
     def __init__(self, times: RisingTimes = AS_RECORDED) -> None:
         self._times = times
         self.anchor: Anchor | None = None
         self.newest_ns = 0
         self._offset_ns = 0
-        """Shown minus recorded, of the newest time."""
+        """The newest time: shown minus recorded."""
 
     def falls(self, boot_id: str, at_ns: int, wall_ns: int) -> bool:
         """Whether the clock was set back before this time, or another boot began."""
@@ -83,7 +83,7 @@ class RisingClock:
         return self.anchor.shown(at_ns, wall_ns) - wall_ns - self._offset_ns > TOLERANCE_NS
 
     def add(self, boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> tuple[int, Event | None]:
-        """The wall time to use, and the step before it."""
+        """The wall time to use, and the event of a step just before it, else None."""
         known, anchor = self._times.anchors.get((boot_id, at_ns)), self.anchor
         if anchor is None:
             shown_ns = wall_ns if known is None else known.shown_ns
@@ -112,7 +112,7 @@ class RisingClock:
         return self.anchor is not None and (boot_id != self.anchor.boot_id or at_ns < self.anchor.at_ns)
 
     def snapshot(self, snapshot: Snapshot, *, key: bool) -> Snapshot:
-        """The Snapshot with the times to use; the step before it is one of its events."""
+        """The Snapshot with the times to use; a step just before it is one of its events."""
         shown_ns, step = self.add(snapshot.host.boot_id, snapshot.at_ns, snapshot.wall_ns, key=key)
         if shown_ns == snapshot.wall_ns and step is None:
             return snapshot

@@ -3,7 +3,7 @@
     {"k":"snap","pre":true,"m":86400000000000,"t":1795250000000000000,"gap":true,"key":true,"back":20481,…
 
 Writers build heads here, and readers find blocks, times and marks by them without decoding the line.
-Writers have text, files hold bytes.
+Writers handle text; readers handle a file's bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BACK = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
 class LineHead(NamedTuple):
     """The first fields of a line, read without decoding the rest.
 
-    kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow the kind. pre: of the pre-roll.
+    kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow the kind. pre: whether it is pre-roll.
     """
 
     kind: str
@@ -75,7 +75,7 @@ def is_keyframe(line: str) -> bool:
 
 
 def has_key(line: bytes | bytearray, begin: int = 0, stop: int | None = None) -> bool:
-    """Whether the snap line that begins there is a keyframe. stop: the line is known up to here."""
+    """Whether the snap line that begins there is a keyframe. stop: the end of the known part of the line."""
     end = begin + KEY_WITHIN
     return line.find(KEY, begin, end if stop is None else min(stop, end)) >= 0
 

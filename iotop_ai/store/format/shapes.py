@@ -31,8 +31,8 @@ SAME = object()
 class Shape:
     """How values of one type are written.
 
-    table: a change is an object, and so may the whole be; a whole value in a change is ``{"=": whole}``. partial: a
-    change may hold only a part; unless it is a table, its whole is an array and its change an object. verbatim: the
+    table: a change is an object, and the whole may be one too; a whole value in a change is ``{"=": whole}``. partial:
+    a change may hold only a part; unless it is a table, its whole is an array and its change an object. verbatim: the
     value is its own JSON (a tuple is an array) and need not be copied.
     """
 
@@ -49,7 +49,7 @@ class Shape:
         return raw
 
     def change(self, value: Any, before: Any) -> Any:
-        """What changed since ``before``, or SAME."""
+        """The change since ``before``, or SAME."""
         return SAME if value is before or value == before else self.dump(value)
 
     def apply(self, raw: Any, before: Any) -> Any:
@@ -130,7 +130,7 @@ class Maybe(Shape):
 
 
 class Several(Shape):
-    """A choice of scalars, e.g. ``str | float | None``: JSON tells them apart."""
+    """A union of scalars, e.g. ``str | float | None``: JSON tells them apart."""
 
     verbatim = True
 
@@ -147,7 +147,7 @@ class Several(Shape):
 
 
 def _most(item: Shape) -> int:
-    """The most entries of a table of these, by the record within Readings and Maybes."""
+    """The largest number of entries in a table of these, by the record inside Readings and Maybes."""
     while isinstance(item, Maybe) or (isinstance(item, Group) and "value" in item.fields):
         item = item.inner if isinstance(item, Maybe) else item.fields["value"]
     kind = item.kind if isinstance(item, Group | Record) else None

@@ -1,4 +1,4 @@
-"""What a block of a recording holds, at the depth that a reader needs: its totals, its keyframe, or all of it."""
+"""The contents of a recording's block, to the depth that a reader needs: its totals, its keyframe, or all of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Depth(Enum):
 
 
 class BlockContents(NamedTuple):
-    """What a block of a recording holds.
+    """The contents of a block of a recording.
 
     totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without fold states.
 
@@ -37,7 +37,7 @@ class BlockContents(NamedTuple):
 
 
 def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockContents:
-    """Read one block. Its totals are those right at its end, of whatever stamp. Raises InputError."""
+    """Read one block. Its totals are those at its very end, with any stamp. Raises InputError."""
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
     snapshots: list[SnapLine] = []
     events: list[Event] = []

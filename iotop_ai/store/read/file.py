@@ -17,7 +17,7 @@ from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.blocks import Block, Blocks, NoKeyframeError, open_blocks
 
 WARM_UP_S = 300.0
-"""How far before a time the fold starts where other rules made the recorded fold state."""
+"""How long before the wanted time the fold starts if other rules made the recorded fold state."""
 
 
 class Entry(NamedTuple):
@@ -167,7 +167,7 @@ class FileRecording:
                     yield item.snapshot
 
     def place(self, block: Block, number: int) -> str:
-        """The place of a block's line of this number, for messages."""
+        """Where this line of a block is, for messages."""
         return self._blocks.place(block, number)
 
     def events(self) -> Iterator[Event]:

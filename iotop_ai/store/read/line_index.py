@@ -51,7 +51,7 @@ def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator
 
 
 def _end_of_line(fd: int, start: int, end: int) -> int | None:
-    """The end of a line that is longer than the buffer; None where the file ends before."""
+    """The end of a line that is longer than the buffer; None where the file ends first."""
     at = start
     while at < end and (part := os.pread(fd, min(_BUFFER, end - at), at)):
         stop = part.find(_LINE_END)

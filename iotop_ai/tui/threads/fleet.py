@@ -20,7 +20,7 @@ from iotop_ai.tui.threads.source import MessageReceiver
 
 
 class FleetAnswered(Message):
-    """A refresh. fleet: None where it failed; trouble: why, else ""."""
+    """The result of a refresh. fleet: None where it failed; trouble: why it failed, else ""."""
 
     def __init__(self, fleet: Fleet | None, trouble: str = "") -> None:
         self.fleet = fleet
@@ -50,7 +50,7 @@ class _HistoryRequest(NamedTuple):
 class FleetThread:
     """Asks everything each interval, and the graphs of one machine in between. A daemon: an answer may take long.
 
-    first: an answer that was asked for before; None to ask now.
+    first: an answer that the caller already has; None to ask now.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class FleetThread:
             self._server.close()
 
     def _next(self) -> _HistoryRequest | str | None:
-        """Waits for something to do; None for the end."""
+        """Wait for the next request; a str asks for a refresh, None ends the thread."""
         with self._changed:
             while not self._stopping:
                 now_ns = self._clock.monotonic_ns()

@@ -30,8 +30,8 @@ _VERSION = 1
 class RememberedView(NamedTuple):
     """The view at the last exit. None: not remembered. device: (kernel name, serial number, model, label).
 
-    A reversed order, and a list of active rows only, belong to the moment: they are written as None. Older files hold
-    them, and they are not restored.
+    A reversed order and the filter for active rows are temporary: they are written as None, and not restored from older
+    files, which hold them.
     """
 
     sort: str | None = None

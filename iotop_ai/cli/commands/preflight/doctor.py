@@ -27,7 +27,7 @@ from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
 INTERVAL_S = 0.2
-"""Short, as the checks use no rate."""
+"""Short, because the checks use no rate."""
 _LARGEST = 16 << 20
 _ENDINGS = (".txt", ".yml", ".yaml")
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def answered(source: LiveSource) -> Snapshot:
-    """The first Snapshot in which disks and GPUs have answered, also with an error; after some seconds any."""
+    """The first Snapshot in which disks and GPUs have answered, also with an error; after some seconds the newest."""
     stream = iter(source)
     try:
         first = next(stream)
@@ -118,7 +118,7 @@ def _compare(first: str, second: str, *, as_json: bool) -> int:
 
 
 def _saved(path: str) -> dict[str, Any]:
-    """A saved object, every text of it clean. Raises InputError."""
+    """A saved object, with control characters removed from its texts. Raises InputError."""
 
     def read() -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

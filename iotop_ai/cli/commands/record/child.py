@@ -18,7 +18,7 @@ LONGEST_TEXT = 120
 
 
 class NotStarted(UsageError):  # noqa: N818 - the shell's exit codes for it
-    """The command could not be started; exit codes as the shell's."""
+    """The command could not be started; exit codes are those of a shell."""
 
     def __init__(self, name: str, error: OSError) -> None:
         cure = f"; to record into it: -o {clean(name)}" if name.endswith(RECORDING) else ""
@@ -61,7 +61,7 @@ class Command:
         return self._child.pid
 
     def forward(self, number: signal.Signals) -> None:
-        """Send it a signal, if it still runs. Raises PermissionError for a command of another user, as sudo."""
+        """Send it a signal, if it still runs. Raises PermissionError for another user's command, such as sudo."""
         self._child.send_signal(number)
 
     def code(self) -> int:

@@ -13,7 +13,7 @@ _PORT_PATH = pattern(r"/(ata\d+)/(?:link\d+/dev[\d.]+/)?host\d+/target\d+:(\d+):
 
 
 class _Spot(NamedTuple):
-    """The connector of a disk or optical drive. channel: of a port multiplier; number: on a cable with two disks."""
+    """The connector of a disk or optical drive. channel: a port multiplier's; number: on a cable with two disks."""
 
     port: str
     channel: int

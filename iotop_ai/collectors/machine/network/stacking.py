@@ -34,17 +34,18 @@ _REPEATING = (
     "lxc",
     "podman",
 )
-"""Virtual interfaces whose bytes also pass another one of this machine."""
+"""Virtual interfaces whose bytes also pass another interface of this machine."""
 _REPRESENTOR = pattern(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
 """phys_port_name of the host's end of a virtual function: its bytes also pass the physical port."""
 
 
 def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
-    """By name of a network interface, the device that carries its bytes; "" when they also pass another link.
+    """The device that carries the bytes of each network interface; "" when the bytes also pass another link.
 
     Interfaces whose name alone says that they repeat another's bytes are left out. The bytes of a bond, team, bridge or
-    VLAN pass the interfaces below it, which have a device. In a container an interface without one (a pod's eth0, also
-    beside a virtual function of the host's card) counts unless another one there carries its bytes.
+    VLAN pass the interfaces below it, which have a device. In a container, an interface without a device (a pod's eth0,
+    also beside a virtual function of the host's card) counts unless another interface of the container carries its
+    bytes.
     """
     listed = list(links)
     names = [name for name in listed if not name.startswith(_REPEATING)]
@@ -79,7 +80,7 @@ def port_place(root: Root, device: str) -> str:
 
 
 def _device(root: Root, base: str) -> str:
-    """The name of its folder below /sys/devices (0000:18:00.0, virtio2); "" without one."""
+    """The name of the device's folder below /sys/devices (0000:18:00.0, virtio2); "" without a device."""
     return clean(os.path.basename(root.real(f"{base}/device"))) if root.exists(f"{base}/device") else ""
 
 

@@ -37,7 +37,7 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
             continue
         pid = event.job_pid if event.job_pid is not None else event.pid
         known = worst.get(pid)
-        # Workers end with their trainer; of the two the one that was killed is the cause.
+        # Workers end with their trainer; if only one of the two was killed, it is the cause.
         if known is None or (known.code not in _FAULTS and event.code in _FAULTS):
             worst[pid] = event
     return tuple(_claim(facts, pid, event, _killed(event, kills)) for pid, event in worst.items())

@@ -56,7 +56,7 @@ def held_by_disk(facts: Facts) -> list[Wait]:
             level = min(over, disk / limits.decider)
         else:
             level = min(over, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
-            # As a share of the time without data: computing meanwhile is not a wait for the device.
+            # As a share of the time without data: a trainer that computes meanwhile does not wait for the device.
             disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
         if level >= limits.leave_level:
             out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))
@@ -153,8 +153,8 @@ def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
 def _refault(facts: Facts, wait: Wait) -> float | None:
     """Pages read again soon after they were dropped, over what the job reads; None where others read too.
 
-    The count is the whole machine's, so that the job must make most of all disks' reads, and what others read meanwhile
-    is taken off.
+    The count covers the whole machine. So the job must make most of all disks' reads, and other processes' reads are
+    subtracted.
     """
     read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
     samples = facts.window(facts.limits.thrash_window_s, ("memory",))
@@ -337,7 +337,7 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     out = []
     for wait in waits_of(facts, "cache_thrash"):
         found = _refault(facts, wait)
-        # Readahead that is dropped unread is read twice and counted by no read of the job.
+        # Readahead that is dropped unread is read twice, and none of the job's reads counts it.
         ratio = None if found is None else min(1.0, found)
         count = 1 + families(facts, wait)
         sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 INFINITE = -1
-"""A resource without a limit, as RLIM_INFINITY."""
+"""An unlimited resource, as RLIM_INFINITY."""
 
 
 class Terminal(NamedTuple):
@@ -25,7 +25,7 @@ class Terminal(NamedTuple):
 class HostFacts(NamedTuple):
     """None, "": unknown or not there.
 
-    cores: that this process may use by its affinity. machine_cores: the kernel's. quota_cores: of its cgroup. limits:
+    cores: cores that this process's affinity allows. machine_cores: all cores. quota_cores: its cgroup's quota. limits:
     soft and hard limit by name ("nofile"), INFINITE for none. cgroup: "v2", "v1" or "hybrid". own_pids: whether the PID
     namespace is a container's. shm_bytes: size of /dev/shm; shm_error: why that is unknown. nvidia_cards: NVIDIA GPUs
     on the PCI bus. uvm: whether /dev/nvidia-uvm exists. rdma: ports. variables: those that change a training. jupyter:

@@ -8,7 +8,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 class Stuck(NamedTuple):
     """A process of the loader at the end. state: as in /proc/PID/stat. wchan: the kernel function it sleeps in.
 
-    frame: the user's line of Python. "" is unknown. exit_status: as of wait(2), of a process that ended; else None.
+    frame: the user's line of Python. "" is unknown. exit_status: wait(2)'s status of a process that ended; else None.
     """
 
     pid: int
@@ -22,11 +22,11 @@ class Stuck(NamedTuple):
 class Outcome(NamedTuple):
     """How the run of a loader ended.
 
-    phase: import, build, start, batches. silent_s: without a batch or a step; 0 when it did not hang.
+    phase: import, build, start, batches. silent_s: time without a batch or a step; 0 when it did not hang.
 
-    returncode: of the loader's own process, None while it ran. error, text, trace: the exception. refused: why the
-    factory cannot be swept, or gave no batch (empty). stderr: the end of what was printed. shm_free_bytes: least
-    that /dev/shm had free. workers: of the configuration.
+    returncode: the loader process's own, None while it ran. error, text, trace: the exception. refused: why the
+    factory cannot be swept, or gave no batch (empty). stderr: the end of what was printed. shm_free_bytes: the least
+    free space of /dev/shm. workers: the configuration's.
     """
 
     phase: str

@@ -16,7 +16,7 @@ SHORTEST_INTERVAL_S = 1.0
 
 
 class FleetState:
-    """The newest answer and the viewer's choices. draw: draws the screen in front. thread: asks; None in a test."""
+    """The newest answer and the viewer's choices. draw: draws the screen in front. thread: queries; None in a test."""
 
     def __init__(self, shown: FleetView) -> None:
         self.shown = shown
@@ -37,7 +37,7 @@ class FleetState:
         self.tick()
 
     def take_history(self, history: History) -> None:
-        """The graphs of a machine have come."""
+        """Take the graphs of a machine."""
         self.shown = self.shown._replace(history=history)
         self.draw()
 

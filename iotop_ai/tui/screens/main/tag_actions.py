@@ -20,7 +20,7 @@ CHOOSE_ROW = "choose a row first: Tab to a panel, then Down"
 class TagActions:
     """Tagging changes nothing on the machine, so it works in every mode.
 
-    move_cursor: by rows. lines: those of a panel, by its name. osc52: writes to the terminal's clipboard.
+    move_cursor: by rows. lines: gives a panel's lines, by the panel's name. osc52: writes to the terminal's clipboard.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class TagActions:
         self._state.change(f"done: {count} untagged" if count else "nothing is tagged", tagged=frozenset())
 
     def copy_row(self) -> None:
-        """Copy the row under the cursor with its titles; of processes, all tagged ones if there are any."""
+        """Copy the row under the cursor with its titles; in the process list, all tagged processes if there are any."""
         lines = self._table_row() or self._process_rows()
         if len(lines) < 2:
             self._state.change(CHOOSE_ROW)
