@@ -1,4 +1,4 @@
-"""alerts.toml: rules and deliveries. It names programs and addresses: one that others may change is refused."""
+"""alerts.toml: rules and deliveries. It names programs and addresses, so a file that others may change is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Switches a slow recording to a short interval: when a finding enters, or a device or a GPU changes sharply."""
+"""Switches a slow recording to a short interval when a finding begins, or a device or GPU changes sharply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLOOR_BYTES_PER_S = 1 << 20
 """Below this a device counts as idle, whatever the factor."""
 FLOOR_BUSY_RATIO = 0.1
 MEAN_S = 60.0
-"""Time over which the running mean forgets."""
+"""Time constant of the running mean."""
 
 
 class Burst:

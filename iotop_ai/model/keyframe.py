@@ -23,8 +23,8 @@ class Keyframe(NamedTuple):
     gap: bool = False
     """Snapshots before it were dropped, so that no pair reaches across."""
     session: bool = False
-    """The first of a session: no Snapshot before it belongs to the session."""
+    """The keyframe begins a session: no Snapshot before it belongs to the session."""
     pre: bool = False
-    """Part of the pre-roll (with or without a state): it builds history and yields no Frame."""
+    """The keyframe is pre-roll (with or without a state): it builds history and yields no Frame."""
     folds: bool = True
     """False where the result of the fold is not needed, because a later state is adopted: only its Sample counts."""

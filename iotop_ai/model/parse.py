@@ -60,7 +60,7 @@ def _wall_ns(moment: datetime) -> int:
 def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
     """Unix ns of a date with or without a time: "2026-11-21T14:32:05Z", "2026-11-21 14:32". Raises UsageError.
 
-    zone: of a time without an offset; None is the machine's own.
+    zone: the time zone of a time without an offset; None: the machine's.
     """
     from datetime import datetime
 
@@ -76,10 +76,10 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
 
 
 def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = None) -> int:
-    """Unix ns of a moment of a recording from begin_ns to end_ns; it may be outside of it. Raises UsageError.
+    """Unix ns of a moment in, or outside, a recording from begin_ns to end_ns. Raises UsageError.
 
     "14:32" and "14:32:05": the last such time within the recording, else the one nearest to it. "-3m": before the end.
-    "+3m": after the beginning. "45%": of the whole. Else as ``parse_moment_ns``.
+    "+3m": after the beginning. "45%": of the whole length. Other texts: as ``parse_moment_ns``.
     """
     typed = text.strip()
     if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:

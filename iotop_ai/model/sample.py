@@ -50,9 +50,9 @@ class Sample(NamedTuple):
     at_ns: int
     wall_ns: int
     seconds: float | None
-    """Between the Snapshots; None without a usable earlier one."""
+    """Time between the Snapshots; None without a usable earlier one."""
     gap: bool
-    """The pair lies further apart than three intervals; no rule reads it."""
+    """The Snapshots are more than three intervals apart; no rule reads the Sample."""
     own: OwnRates
     block: Rated[Mapping[BlockKey, BlockRates]] = Rated()
     processes: Rated[ProcessSample] = Rated()
@@ -164,7 +164,7 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
     seconds = None if before is None else (after.at_ns - before.at_ns) / 1e9
     gap = before is not None and seconds is not None and seconds > GAP_FACTOR * max(before.interval_s, after.interval_s)
 
-    # A Snapshot and a Sample are never empty, so ``and`` is None exactly where they are.
+    # A Snapshot and a Sample are never empty, so ``and`` gives None exactly where they are None.
     old, kept = before, last
     return Sample(
         after.at_ns,

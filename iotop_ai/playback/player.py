@@ -22,11 +22,11 @@ from iotop_ai.store.read.file import Entry
 KEEP = 256
 """Frames kept beside the current one; they share unchanged records."""
 MOST_STEPS = 40
-"""Steps to the first verdict that names something."""
+"""Most steps to the first verdict that names something."""
 
 
 class RecordingPart(Protocol):
-    """A file, a part of a rotated recording, or the last hour in memory."""
+    """A recording's file, one file of a rotated recording, or the last hour in memory."""
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -99,7 +99,7 @@ class FrameCursor:
         self.grown = False
         """Set when ``refresh`` found more; the caller resets it."""
         self.judged_anew = False
-        """Whether verdicts are folded from WARM_UP_S before, because the recording is of other rules."""
+        """Whether verdicts are folded from WARM_UP_S earlier, because other rules made the recording."""
         self._index()
         if not self._shown_blocks:
             raise InputError("only a pre-roll in this recording")
@@ -300,7 +300,7 @@ class FrameCursor:
         return self._frames[self._at]
 
     def past(self, frame: Frame, slots: int, cancelled: Callable[[], bool] = never) -> tuple[Sample, ...]:
-        """Samples before the Frame's history and of its session, without processes, oldest first. Raises Cancelled.
+        """Samples of the Frame's session before its history, without processes, oldest first. Raises Cancelled.
 
         slots: the number of intervals to go back.
         """

@@ -20,7 +20,7 @@ _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
 MARK, ALERT = "mark", "alert"
 _FIRING = "firing:"
-"""The third word of the text of an alert that begins, after severity and rule."""
+"""The third word in the text of an alert that begins; severity and rule precede it."""
 _DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_only", "fs_error", "server_silent")
 TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
 """Kinds of events that the time line shows as faults."""
@@ -31,7 +31,7 @@ _NORMAL_CODES = (0, -15, None)
 class TimelineReader:
     """Reads one block with each ``step``, without decoding its Snapshots.
 
-    Recorded verdicts are used where this program's rules made them; else the Snapshots are folded anew.
+    Recorded verdicts are used where this program's rules made them; otherwise the Snapshots are folded again.
     """
 
     def __init__(self, parts: Sequence[RecordingPart], begin_wall_ns: int) -> None:
@@ -63,7 +63,7 @@ class TimelineReader:
         return _next(self._keys, wall_ns, step)
 
     def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:
-        """The next or previous mark, alert or end of a job's process; of several at one time the first."""
+        """The next or previous mark, alert or end of a job's process; the first of several at the same time."""
         marks = sorted(
             [(wall, f"mark: {text}") for wall, text in self._marks]
             + [(wall, f"alert: {text}") for wall, text, _ in self._alerts]

@@ -8,9 +8,9 @@ from iotop_ai.model.clean import clean
 
 _SENTENCES = ("state", "class", "text", "because", "do")
 LONGEST = 4096
-"""Characters of a sentence."""
+"""Longest sentence, in characters."""
 _OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-"""Raised by an answer of another form, as a recorder of another version may give; it counts as none."""
+"""Raised by an answer of another form, as another version's recorder may send; it counts as no answer."""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 
 

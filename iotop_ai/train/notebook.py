@@ -48,7 +48,7 @@ class Session:
         self.monitor.stop()
 
     def report(self) -> Any:
-        """The picture and the verdict: so far, or of the whole recording."""
+        """The picture and the verdict of the recording so far, or of all of it."""
         if not self.ended:
             self.monitor.verdict()
             self._took = time.monotonic() - self._begin
@@ -134,7 +134,7 @@ def _path(words: list[str]) -> str | None:
 def _awaits(shell: Any, cell: str) -> bool:
     """Whether a cell awaits outside of a function, and a loop of this thread runs already, as in a kernel of Jupyter.
 
-    A magic is a plain function: it cannot await the cell, and a running loop runs no other.
+    A magic is a plain function: it cannot await the cell, and inside a running loop it cannot start another.
     """
     is_async = getattr(shell, "should_run_async", None)
     if is_async is None or not is_async(cell, transformed_cell=shell.transform_cell(cell)):

@@ -1,7 +1,7 @@
-"""Counts this process's steps and the time that each waits for its data, and tells monitors beside it.
+"""Counts this process's steps and their waits for data, and sends the totals to the monitors of this user.
 
 ``for batch in watch(loader)`` measures the time in next(); ``step()`` counts a step; ``mark(text)`` marks a moment. All
-monitors of this user get them, at most twice a second, through a Unix socket; without one nothing happens.
+monitors of this user get the totals, at most twice a second, through a Unix socket; without a monitor nothing happens.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Message = Dict[str, Any]
 Totals = Tuple[int, Optional[int], Optional[int]]
 
 EVERY_NS = 500_000_000
-"""The least time between two messages: a socket holds ten."""
+"""The shortest time between two messages: a socket's queue holds ten."""
 
 
 class StepCounter:
@@ -53,9 +53,9 @@ class StepCounter:
         self.data_ns: int | None = None
         self.due_ns = time.monotonic_ns() + EVERY_NS
         self.listeners: list[Callable[[Message], None]] = []
-        """Called with each message, beside the sockets of all monitors."""
+        """Functions that get each message too, besides the sockets of all monitors."""
         self.own_sockets: set[str] = set()
-        """Names of the sockets of monitors that are listeners already."""
+        """Socket names of monitors that are already among the listeners."""
         self._sent: Totals = (0, None, None)
 
     def reset(self) -> None:
@@ -73,7 +73,7 @@ class StepCounter:
         self.tell_if_due(time.monotonic_ns())
 
     def waited(self, nanoseconds: int) -> None:
-        """Add the time in which the loop waited for a batch, and count that."""
+        """Add the time in which the loop waited for a batch, and count the batch."""
         self.data_ns = (self.data_ns or 0) + max(0, nanoseconds)
         self.batches += 1
 
@@ -134,7 +134,7 @@ class _Fetching(threading.local):
 
 _FETCHING = _Fetching()
 _AWAITING: ContextVar[bool] = ContextVar("awaiting", default=False)
-"""The same of a task that awaits a measured fetch; the other tasks of its thread go on meanwhile."""
+"""The same state for a task that awaits a measured fetch, while the other tasks of its thread go on."""
 
 
 class Watched(Generic[T]):
@@ -229,7 +229,7 @@ def watch(loader: Any) -> Any:
 def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
     """The loader's items. The time of its start and its end counts as waiting: the loop has no batch meanwhile."""
     fetching = _FETCHING
-    if fetching.active or _AWAITING.get():  # the watched loader around it counts
+    if fetching.active or _AWAITING.get():  # the watched loader around this one counts
         yield from loader
         return
     clock = time.monotonic_ns

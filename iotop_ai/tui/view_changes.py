@@ -45,7 +45,7 @@ def device_after(order: Sequence[str], current: str, step: int) -> str:
 def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str = "") -> View:
     """The view with the cursor moved by ``step`` rows, and scrolled so that its row is among the ``visible`` ones.
 
-    A view without a cursor gets it at the row ``enter``; without such a row at the top, or for a step up at the bottom.
+    A view without a cursor gets one at the row ``enter``; without that row at the top, or for a step up at the bottom.
     """
     if not keys:
         return view

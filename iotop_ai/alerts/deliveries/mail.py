@@ -25,7 +25,7 @@ from iotop_ai.model.errors import InputError, UsageError
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}")
 PORTS = {"no": 25, "starttls": 587, "tls": 465}
-"""How the connection is encrypted, with the port that is usual for it (RFC 8314, RFC 6409)."""
+"""Ways to encrypt the connection, each with its usual port (RFC 8314, RFC 6409)."""
 
 
 class MailDelivery(NamedTuple):
@@ -107,7 +107,7 @@ class MailDelivery(NamedTuple):
 
 
 def is_server(text: str) -> bool:
-    """Whether it is "host" or "host:port"."""
+    """Whether the text is "host" or "host:port"."""
     host, colon, port = text.partition(":")
     return bool(host) and (
         not colon or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 65535)
@@ -120,7 +120,7 @@ def check_address(text: str) -> None:
     try:
         mail["To"] = text
         found = [one.username for one in mail["To"].addresses]
-    except Exception:  # of an incomplete address the parser raises IndexError, AttributeError and others
+    except Exception:  # for an incomplete address the parser raises IndexError, AttributeError and others
         found = []
     if not found or not all(found):
         raise UsageError(f"{clean(text, 80)!r} is not an address; write 'you@example.org'")
@@ -134,7 +134,7 @@ def message(alert: Alert, sender: str, to: str) -> EmailMessage:
         check_address(text)
         mail[name] = text
     mail["Date"] = format_datetime(datetime.fromtimestamp(alert.wall_ns // 10**9, UTC))
-    # Without a domain it would ask a name server for this machine's name.
+    # Without a domain, make_msgid would ask a name server for this machine's name.
     mail["Message-ID"] = make_msgid(domain=alert.host if _HOST.fullmatch(alert.host) else "localhost")
     mail.set_content(f"{title(alert)}\n\n{json.dumps(alert_object(alert), indent=1)}\n")
     return mail

@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
     argv: Sequence[str] = ()
     commands: tuple[str, ...] = ()
     elsewhere = ""
-    """Another command that has what this one lacks, as a sentence."""
+    """A sentence about another command that has what this one lacks."""
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage text."""
@@ -89,7 +89,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
 
 
 def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = None) -> None:
-    """Flags for where /proc, /sys and smartctl are. absent: the value of a flag that is not given."""
+    """Flags for the places of /proc, /sys and smartctl. absent: the value of a flag that is not given."""
     smart = argparse.BooleanOptionalAction
     parser.add_argument(
         "--procfs",

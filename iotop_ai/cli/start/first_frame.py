@@ -100,7 +100,7 @@ class FirstFrame:
         self.attributes = termios.tcgetattr(self._fileno)
         raw = termios.tcgetattr(self._fileno)
         raw[LFLAG] &= ~(termios.ECHO | termios.ICANON)
-        raw[IFLAG] &= ~termios.ICRNL  # else the app would take an early Enter for Ctrl-J
+        raw[IFLAG] &= ~termios.ICRNL  # otherwise the app would take an early Enter for Ctrl-J
         # Ctrl-Z too waits for the app, which can restore the terminal before it stops.
         raw[CONTROLS][termios.VSUSP] = b"\0"
         termios.tcsetattr(self._fileno, termios.TCSANOW, raw)

@@ -181,7 +181,7 @@ def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, Blo
 def mounts_by_device(
     root: Root, infos: Mapping[str, BlockInfo], mounts: Iterable[Mount], zfs: Mapping[str, str] = NO_POOLS
 ) -> dict[str, list[Mount]]:
-    """Mounts by kernel name: by device number; btrfs and bcachefs by member devices; ZFS by ``zfs``, its pools.
+    """Mounts by kernel name: by device number; btrfs and bcachefs by their devices; ZFS by ``zfs``, the pools.
 
     A bind mount is listed only where the whole filesystem is not mounted (a container's view of a disk).
     """

@@ -35,7 +35,7 @@ PER_SECOND = 10
 _MESSAGES_PER_SECOND = 20
 """Accepted messages of any kind; more are not even parsed."""
 OLDEST_NS = 60_000_000_000
-"""A message's own time that is older is another clock's, and the time of arrival replaces it."""
+"""A message's time that is older than this comes from another clock; the time of arrival replaces it."""
 _CREDENTIALS = struct.Struct("iII")
 _MOST_SENDERS = 1000
 _UNLINK_S = 0.3
@@ -130,14 +130,14 @@ class MarksSocket:
                 if not self._closing:
                     log.warning("listening for marks ended: %s", error)
                 return
-            if not raw and self._closing:  # the shutdown, after all sent marks
+            if not raw and self._closing:  # the shutdown, after all marks that were sent
                 return
             pid = None if flags & socket.MSG_TRUNC else self._sender(sent)
             if pid is not None and self._messages.allows(pid):
                 self._pass_on(pid, parse_message(raw, self._clock.monotonic_ns()))
 
     def _sender(self, sent: list[tuple[int, int, bytes]]) -> int | None:
-        """The pid of an accepted sender; None for another user's process, or one beyond our view (pid 0)."""
+        """The pid of an accepted sender; None for another user's process, or one that we cannot see (pid 0)."""
         for level, kind, data in sent:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 pid, uid, _ = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])

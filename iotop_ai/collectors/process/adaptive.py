@@ -5,8 +5,8 @@ machine, in /proc/vmstat: pgpgin with reads (block/blk-core.c, submit_bio), nr_d
 (mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout and not in nr_written. When the selected
 processes account for fewer bytes than the machine, the same tick reads all processes.
 
-Direct writes are the weak side: the file system's journal looks like them, so their check pauses after a full read that
-found nothing. Those of an inactive process are then seen in its turn, within IO_COHORTS ticks.
+The check is weak for direct writes: the file system's journal looks like them, so their check pauses after a full read
+that found nothing. Direct writes of an inactive process are then seen in its turn, within IO_COHORTS ticks.
 
 The check needs every byte in these counters, so it is off with NFS, ZFS and FUSE, in a container (its /proc/vmstat
 counts the whole machine) and for a user that may not read every process's io.
@@ -26,11 +26,11 @@ from iotop_ai.model.machine.filesystem import NETWORK
 from iotop_ai.model.process.records import ProcessIo, ProcessKey
 
 LEAST = 4_000
-"""With fewer processes, each tick reads all: that is cheap."""
+"""With fewer processes, each tick reads all, which is cheap."""
 IO_COHORTS = 20
 """Ticks in which the io of every inactive process is read once."""
 LATELY = 10
-"""An active process is read in each of the next ticks, this many."""
+"""An active process is read in each of this many next ticks."""
 SLACK_BYTES_PER_S = 256 << 10
 SLACK_SHARE = 0.03
 """Allowed difference: the two sides are not read at the same instant."""
@@ -226,8 +226,8 @@ def _slack(done: int, seconds: float) -> float:
 def moved_since(was: int | None, before: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
     """Start time of a skipped process's growth where it is later than its last read; else None.
 
-    was, before: times of its last read and of the previous tick. The check allowed only the slack to go unseen until
-    the previous tick, so larger growth is of this tick.
+    was, before: times of its last read and of the previous tick. Until the previous tick the check let only the slack
+    go unseen, so larger growth happened in this tick.
     """
     if was is None or old is None or was >= before:
         return None

@@ -12,7 +12,7 @@ from iotop_ai.model.process.change_tracking import TrackedDictBuilder
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 
 TIMEOUT_S = 0.05
-"""A name of /etc/passwd takes 0.1 ms. Until a slower name arrives, the UID is shown."""
+"""How long a tick waits for names. A name in /etc/passwd takes 0.1 ms; until a slower one arrives, the UID is shown."""
 
 Lookup = Callable[[int], str]
 

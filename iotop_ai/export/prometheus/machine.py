@@ -44,7 +44,7 @@ def machine_families(frame: Frame) -> list[Family]:
 
 
 def _in_4k(memory: MemoryState) -> MemoryState:
-    """Pages in units of 4 KiB, for kernels with larger ones."""
+    """The memory state with pages counted in units of 4 KiB, for kernels with larger pages."""
     if memory.page_bytes == 4096:
         return memory
     names = [name for name in memory._fields if name.endswith("_pages") and getattr(memory, name) is not None]

@@ -41,7 +41,7 @@ def span(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
-    # About a day is called a day: readings are minutes apart.
+    # A span of about a day is called a day, because readings are minutes apart.
     hours = seconds / 3600
     return "24 h" if 22 <= hours <= 26 else f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} d"
 
@@ -52,7 +52,7 @@ def growth(state: SmartState, name: str) -> Growth | None:
 
 
 def recent_growth(state: SmartState, name: str) -> Growth | None:
-    """The same since ``recent``."""
+    """Growth of the field ``name`` since ``recent``; else as ``growth``."""
     return _growth_since(state, name, state.recent)
 
 

@@ -175,8 +175,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
 def _crowded_out(interval: Interval, running: float) -> float:
     """The part of the main thread's running share in which it waits for a core that is used to make its data.
 
-    It waits for a core when it takes a batch and when it computes. So the part equals the ratio of its waits for data
-    in the making to those waits and its time on a core.
+    It waits for a core when it takes a batch and when it computes. The part for taking a batch is its waits for data in
+    the making divided by the sum of those waits and its time on a core.
     """
     looks, without = interval.looks, interval.core_wait or 0.0
     if not looks.crowded or not looks.waits.cpu:

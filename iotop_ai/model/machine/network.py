@@ -41,7 +41,7 @@ class LinkRates(NamedTuple):
 
 
 _MOST_IB_BYTES = (2**32 - 1) * 4
-"""Where the bytes of a port without PortCountersExtended stop: 32 bits, in words (drivers/infiniband/core/sysfs.c)."""
+"""Largest byte count of a port without PortCountersExtended: 32 bits of words (drivers/infiniband/core/sysfs.c)."""
 UNKNOWN_LINK = LinkRates(None, None, None, None, None)
 
 

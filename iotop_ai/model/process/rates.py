@@ -1,7 +1,7 @@
 """Exact per-process rates between two readings.
 
 Each record has its own time: io is swept every tick, stat in cohorts. A record that was not read again keeps the rate
-of the previous Sample; one that was read and is the same has the rate 0.
+of the previous Sample; a record that was read and is unchanged has the rate 0.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from iotop_ai.model.process.inherited_io import Settlement
 
 NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
-"""A process that did not exist had done nothing."""
+"""The counters of a process that did not exist before."""
 
 
 _Rate = float | None
 _IoRates = tuple[_Rate, _Rate, _Rate, _Rate, _Rate, _Rate, _Rate]
-"""Bytes read, written and cancelled, bytes and calls passed to read and write: as ProcessRates begins."""
+"""Bytes read, written and cancelled, bytes and calls passed to read and write: the first fields of ProcessRates."""
 _StatRates = tuple[_Rate, _Rate, _Rate, bool, int | None, float]
 """cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked, stat_s."""
 _UNKNOWN_IO: _IoRates = (None, None, None, None, None, None, None)
@@ -135,9 +135,9 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
 
 
 def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
-    """When the counters of a process that is new to a table began: at its birth, where that was before the last sweep.
+    """The time when the counters of a process new to a table began: its start, if that was before the last sweep.
 
-    A pid out of the order is found by a listing of /proc only. After a suspension its start time is later than this.
+    A pid out of sequence is found only by listing /proc. After a suspend, its start time is later than this.
     """
     return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
 

@@ -1,4 +1,4 @@
-"""Container, limits and terminal: facts in, lines out.
+"""Checks of container, limits and terminal, from the facts of the host.
 
 Sources of the thresholds: https://docs.pytorch.org/docs/stable/multiprocessing.html (a file descriptor for each shared
 tensor, /dev/shm), https://docs.docker.com/reference/cli/docker/container/run/ (--shm-size is 64 MB by default),
@@ -17,7 +17,7 @@ SHM_WARN_BYTES = GIB
 FILES_FAIL, FILES_WARN, FILES_WANTED = 256, 1024, 65536
 PROCESSES_WARN = 2048
 LOCKED_FAIL_BYTES = 512 * MIB
-"""The least that UCX takes. The kernel's default is 8 MB, which NCCL's buffers exceed."""
+"""UCX does not work with less. The kernel's default is 8 MB, which NCCL's buffers exceed."""
 MEMORY_FAIL_BYTES, MEMORY_WARN_BYTES = GIB, 4 * GIB
 OK, WARN, FAIL, UNKNOWN = State
 
@@ -118,7 +118,7 @@ def _limits(facts: HostFacts) -> list[Check]:
 
 
 def _more_files(soft: int, hard: int) -> str:
-    """The hard limit bounds what a user can set without root."""
+    """The remedy; the hard limit is the most that a user can set without root."""
     if hard == INFINITE or hard > soft:
         return f"ulimit -n {FILES_WANTED if hard == INFINITE else min(hard, FILES_WANTED)}"
     return f"docker run --ulimit nofile={FILES_WANTED}, or as root: prlimit --nofile={FILES_WANTED} --pid $$"

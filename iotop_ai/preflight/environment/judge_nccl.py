@@ -1,4 +1,4 @@
-"""NCCL's and Gloo's variables against the network of this machine: facts in, lines out.
+"""Checks NCCL's and Gloo's variables against the network of this machine.
 
 Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 """

@@ -1,4 +1,4 @@
-"""The user's Python and the variables that change a training: facts in, lines out.
+"""Checks of the user's Python and of the variables that change a training.
 
 Sources: https://docs.pytorch.org/docs/stable/cuda_environment_variables.html, https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
 (programs compiled for NumPy 1 do not run with NumPy 2).
@@ -30,11 +30,11 @@ SLOWING = {
     "MALLOC_PERTURB_": "each allocation is overwritten",
     "PYTHONPROFILEIMPORTTIME": "each import is timed and printed",
 }
-"""Variables that slow a training when they are set, and how; 0 turns most of them off."""
+"""Variables that slow a training when they are set, with the reason; 0 turns most of them off."""
 NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
 """Any text turns these on, 0 too."""
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
-"""Counts by its presence, without a value too."""
+"""These count when they are set, even to an empty text."""
 LOUD = {
     "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by a further one"),
     "NCCL_DEBUG": (("TRACE",), "each call is printed"),
@@ -43,7 +43,7 @@ LOUD = {
     "PYTORCH_JIT": (("0",), "TorchScript runs as plain Python"),
     "XLA_PYTHON_CLIENT_ALLOCATOR": (("platform",), "each array calls cudaMalloc, which waits for the GPU"),
 }
-"""Variables that slow a training with one of these values, and how."""
+"""Variables that slow a training with one of these values, with the reason."""
 OLD_LOCKS = {
     "torch": "an old lock of an extension's build: the next build waits for it for ever",
     "matplotlib": "an old lock of Matplotlib's list of fonts: each import waits for it",
@@ -52,11 +52,11 @@ OLD_LOCKS = {
 """The sentence about an old lock, by the program that waits for it."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 MANY_CORES = 2
-"""Times the granted cores from which the threads that a library starts are called too many."""
+"""A library that starts this many times the granted cores starts too many threads."""
 
 
 def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
-    """The interpreter, its packages, the variables, the threads."""
+    """Checks of the interpreter, its packages, the variables and the threads."""
     if facts.error:
         remedy = "iotop-ai doctor --python /path/to/env/bin/python"
         return [Check("python", "interpreter", UNKNOWN, f"{facts.executable or 'python3'}: {facts.error}", remedy),
@@ -157,6 +157,6 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
     for program, path in facts.locks[:3]:
         folder, name = path.split("/")[-2:]
         of = folder if program == "torch" else name
-        whole = len(path) < LONGEST and REPLACEMENT not in path  # the beginning of a path is another folder
+        whole = len(path) < LONGEST and REPLACEMENT not in path  # a cut path names another folder
         remedy = f"rm -r -- {shlex.quote(path)}" if whole else ""
         yield Check("python", f"lock {of}", WARN, OLD_LOCKS[program], remedy)

@@ -44,14 +44,14 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
     try:
         return parse_python(name, json.loads(done.stdout), clock.wall_ns() // 10**9)
     except (ValueError, TypeError, KeyError, AttributeError):
-        if _SOURCE.read_bytes().splitlines()[0] in done.stderr:  # another program quotes its arguments
+        if _SOURCE.read_bytes().splitlines()[0] in done.stderr:  # another program may print its arguments
             return PythonFacts(name, "it is not a Python")
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return PythonFacts(name, f"it does not run: {clean(last, 200) or f'exit {done.returncode}'}")
 
 
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The user's own variables, which decide what a training imports; relative folders are those of ``folder``.
+    """The user's own variables, which decide what a training imports; relative folders start from ``folder``.
 
     As root for another user, Python's variables and that user's ~/.local are left out. No compiled file is written.
     """

@@ -1,4 +1,4 @@
-"""Which configuration of a sweep is the best to use, and what bounds it. Pure."""
+"""Finds the best configuration of a sweep, and its bottleneck. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from iotop_ai.model.preflight.loader.report import NEAR_BEST, Choice
 from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, curve
 
 FULL_CORE = 0.85
-"""CPU seconds per second from which a process uses a whole core; also the share of all cores that counts as all."""
+"""From this many CPU seconds per second on, a process uses a whole core; also the share that counts as all cores."""
 OFTEN = 0.5
-"""Share of the looks at a worker from which a state bounds it."""
+"""From this share of the samples of a worker on, a state counts as its bottleneck."""
 
 
 def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
@@ -41,7 +41,7 @@ def bound_of(run: Run, cores: float) -> str:
     if used.blocked_ratio is not None and used.blocked_ratio >= OFTEN:
         return "storage"
     if used.running_ratio is not None and used.running_ratio >= OFTEN:
-        return "cpu"  # also where other programs take the cores
+        return "cpu"  # also if other programs use the cores
     if workers and not threads and used.main_cores >= FULL_CORE:
         return "main"
     if used.blocked_ratio is None or used.running_ratio is None:

@@ -27,7 +27,7 @@ class Gathered(NamedTuple):
 
 
 def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[Report, Progress], None]) -> Gathered:
-    """Make a report of a check's messages, to their end. show: gets each step with the report so far."""
+    """Make a report from all of a check's messages. show: gets each step with the report so far."""
     end = End()
     for one in news:
         if isinstance(one, Progress):
@@ -56,7 +56,7 @@ def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[R
 
 
 def compared(report: Report, seconds: float) -> Report:
-    """The report with what is slower than before; keeps this run's figures for the next.
+    """The report with the figures that are slower than before; stores this run's figures for later checks.
 
     A file of another program is not compared: it may lie anywhere on the disk or be compressed.
     """

@@ -1,4 +1,4 @@
-"""Finds out where a path lies: its mount, its disks, the limits on them."""
+"""Finds the mount and the disks of a path, and the limits on them."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
 
     def order(job: JobRow) -> tuple[float, float, float, Importance]:
         hours = lost.get(job.facts.job.key, 0.0)
-        # A program that rests waits for nothing that matters.
+        # The waits of an idle program do not matter.
         wait = (job.facts.stall or 0.0) if job.facts.active else 0.0
         return (-hours * job.facts.gpus, -hours, -wait, importance(job.facts))
 
@@ -233,13 +233,13 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
 
 
 def _counts(frame: Frame, one: JobRow) -> TimeCounts | None:
-    """The job's time by share since it is watched; None where that was not recorded."""
+    """The job's time by share since it was first watched; None where that was not recorded."""
     table = frame.snapshot.jobs.value
     return None if table is None else table.times.get(one.facts.job.key)
 
 
 def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
-    """A row for each share of its time since it is watched: percent, h:mm:ss, a bar."""
+    """A row for each share of its time since it was first watched: percent, h:mm:ss, a bar."""
     counts = _counts(frame, one)
     if counts is None:
         return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]

@@ -213,7 +213,7 @@ _SYSTEM = ("/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:")
 
 
 def _file_order(one: OpenFile) -> tuple[bool, bool, str]:
-    """Data first: what is not a device, library or program; then what is read, then by path."""
+    """Sort key. Data files first, before devices, libraries and programs; then files that are read; then by path."""
     system = one.path.startswith(_SYSTEM) or one.path.endswith(_CODE) or ".so." in one.path
     return system, one.mode == "w", one.path
 

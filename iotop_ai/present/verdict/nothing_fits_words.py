@@ -12,7 +12,7 @@ def headline(a: Args) -> Spans:
     """The headline of class unknown."""
     if word(a, "state"):
         return _without_job(a)
-    from iotop_ai.diagnosis.thresholds import LIMITS  # the first picture has no need for it
+    from iotop_ai.diagnosis.thresholds import LIMITS  # not needed by the first picture
 
     busy = number(a, "gpu_busy")
     if verdict_words.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:

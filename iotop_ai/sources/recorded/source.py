@@ -40,8 +40,8 @@ class Start(NamedTuple):
 class LinePlayer:
     """Turns decoded lines into what ``pipeline.frames`` takes.
 
-    header: the one in force, None before the first. recorded_stamp: of the recorded fold states, which are used only
-    where the stamp is this program's.
+    header: the header in force, None before the first. recorded_stamp: that of the recorded fold states, which are used
+    only where the stamp is this program's.
     """
 
     def __init__(self, header: Header | None = None, recorded_stamp: str = "") -> None:
@@ -125,7 +125,7 @@ class ReplaySource:
         return Span(begin_ns, end_ns)
 
     def start_at(self, wall_ns: int) -> None:
-        """Begin at this time; enough of the time before is yielded as pre-roll that each Frame is as it was live."""
+        """Begin at this time; enough earlier Snapshots are yielded as pre-roll to make each Frame as it was live."""
         self._from_ns = wall_ns
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:

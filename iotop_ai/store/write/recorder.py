@@ -82,7 +82,7 @@ class Rotation(NamedTuple):
 
 
 class RecorderState(NamedTuple):
-    """How the writing of a recording goes.
+    """The state of the writing of a recording.
 
     dropped: Snapshots lost so far. dropped_events: events lost with them. trouble: why nothing is written now, ""
     without an error."""
@@ -144,13 +144,13 @@ class Recorder:
         self._block_at: int | None = None
         self._lead_at: int | None = None
         self._trouble = self._why = ""
-        """Why nothing is written now; why the missing Snapshots were not written."""
+        """The reason why nothing is written now, and the reason why the missing Snapshots were not written."""
         self._retries = Retries()
         self._lost = Lost()
         """Totals of lost Snapshots that the file accounts for."""
         self._after = ""
         self._busy_ns: int | None = None
-        """Since when the sink has been working; None while it is idle."""
+        """The time since which the sink has been busy; None while it is idle."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -340,7 +340,7 @@ class Recorder:
         self._retries.failed(self._clock.monotonic_ns())
 
     def _count(self, frame: Frame, key: bool, gap: bool) -> None:
-        """Add the Frame to the totals. There are none after a gap, where a reader's fold differs."""
+        """Add the Frame to the totals. After a gap there are no totals, because a reader's fold differs there."""
         if key:
             self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())
         if self._totals is not None:

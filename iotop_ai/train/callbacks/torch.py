@@ -1,4 +1,4 @@
-"""A plain training loop, of PyTorch or of anything else that iterates: ``with TrainingLoop(path) as loop:``."""
+"""For a plain training loop, in PyTorch or any other library: ``with TrainingLoop(path) as loop:``."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ class TrainingLoop:
         return steps.watch(loader)
 
     def step(self) -> None:
-        """A training step has ended."""
+        """Count the end of a training step."""
         self.steps += 1
         self.session.step(self.steps)

@@ -20,7 +20,7 @@ LONGEST = 512
 
 
 class Backdrop(NamedTuple):
-    """The main screen as a dialog needs it."""
+    """The part of the main screen that a dialog needs."""
 
     state: MainState
     rows: Callable[[], Sequence[Line]]
@@ -29,7 +29,7 @@ class Backdrop(NamedTuple):
 
 
 class DialogScreen(LiveScreen):
-    """``text`` is the typed text. Subclasses make the dialog's text and act on Enter."""
+    """A dialog with typed ``text``. Subclasses make the rows and act on Enter."""
 
     takes_paste = False
     """Whether pasted text counts as typed: for a path, never for a confirmation."""
@@ -42,7 +42,7 @@ class DialogScreen(LiveScreen):
 
     @abstractmethod
     def heading(self) -> tuple[str, str]:
-        """The title, and the dialog's object."""
+        """The title, and the object that the dialog is about."""
 
     @abstractmethod
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
@@ -57,7 +57,7 @@ class DialogScreen(LiveScreen):
         return False
 
     def changed(self) -> None:
-        """The typed text has changed."""
+        """Called after the typed text has changed."""
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The dialog over the main screen's rows."""

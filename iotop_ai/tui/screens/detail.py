@@ -16,7 +16,7 @@ PAGE_OVERLAP = 2
 
 
 class DetailScreen(LiveScreen):
-    """A subclass makes the rows and holds the selected row or device. state, time: the main screen's."""
+    """A live screen. A subclass makes the rows and holds the selected row or device. state, time: the main screen's."""
 
     screen_name: ClassVar[str]
     """The screen's key in present/screen/actions.py: SCREENS."""
@@ -32,7 +32,7 @@ class DetailScreen(LiveScreen):
         self.leave()
 
     def action_pause(self) -> None:
-        """Stop drawing, or draw the newest Frame."""
+        """Pause the drawing, or resume it with the newest Frame."""
         self._time.pause()
         self.draw()
 

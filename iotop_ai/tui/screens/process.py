@@ -20,7 +20,7 @@ from iotop_ai.tui.threads.process_detail import CodeRead, DetailRead, DetailThre
 EVERY_NS = 1_000_000_000
 """Shortest time between two readings of the process."""
 WHOLE_NS = 10_000_000_000
-"""Shortest time between two readings of what rarely changes."""
+"""Shortest time between two readings of the parts that rarely change."""
 
 
 class ProcessDetailScreen(ScrolledScreen):
@@ -67,7 +67,7 @@ class ProcessDetailScreen(ScrolledScreen):
             self._threads.close()
 
     def follow(self) -> None:
-        """Draw the newest Frame, and read the process again when it is time."""
+        """Draw the newest Frame, and read the process again when a reading is due."""
         self._read()
         super().follow()
 
@@ -119,7 +119,7 @@ class ProcessDetailScreen(ScrolledScreen):
         self.draw()
 
     def action_code(self) -> None:
-        """Find the lines of Python that it is in."""
+        """Find the lines of Python that the process executes."""
         absent = self._absent()
         if absent:
             self.main.change(absent)

@@ -1,4 +1,4 @@
-"""How an app ends: by an exception, or by force when its event loop is stuck."""
+"""Ends an app after an exception, or by force when its event loop is stuck."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.app import App
 class ExceptionKeepingApp(App[None], inherit_bindings=False):
     """Keeps the exception that ended it, for one line after the terminal is back; Textual prints a long traceback.
 
-    Textual calls ``_fatal_error`` in its handler of exceptions. A release that does not would print its traceback.
+    Textual calls ``_fatal_error`` in its handler of exceptions. A release without that call would print its traceback.
     """
 
     failure: BaseException | None = None

@@ -12,7 +12,7 @@ HEADS = ("[", "O")
 
 
 class EscapeSplitter:
-    """Splits input into single Escapes and text for the parser; keeps an end that may begin a sequence."""
+    """Splits input into single Escapes and text for the parser; keeps a tail that may begin a sequence."""
 
     def __init__(self) -> None:
         self._rest = ""

@@ -70,7 +70,7 @@ class LiveAlerts:
         self._app.post_message(AlertsChanged(_answer(changed), _firing(running), bell=bell))
 
     def close(self, seconds: float) -> None:
-        """Deliver what waits for at most half of ``seconds``, and end what still runs in the other half."""
+        """Deliver waiting alerts for at most half of ``seconds``; end what still runs within the other half."""
         with self._lock:
             self._closed = True
             running, self._running = self._running, None
@@ -87,6 +87,6 @@ def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:
 
 
 def _answer(changed: list[Alert]) -> str:
-    """What the screen says: of several alerts at once the last that fires; the header has the others."""
+    """The screen's message: the last of several alerts that fire at once; the header has the others."""
     shown = next((one for one in reversed(changed) if one.fires), changed[-1])
     return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)

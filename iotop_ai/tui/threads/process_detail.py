@@ -41,7 +41,7 @@ class CodeRead(Message):
 class DetailThreads:
     """Reads on threads of its own, so that a part that waits for the process does not hold up the others.
 
-    post_message: of the screen that shows the process.
+    post_message: that of the screen that shows the process.
     """
 
     def __init__(self, root: Root, post_message: Callable[[Message], bool]) -> None:
@@ -53,7 +53,7 @@ class DetailThreads:
         self._code = BackgroundWorker("process-code")
 
     def read(self, key: ProcessKey) -> bool:
-        """Read what changes from second to second; False while the previous read goes on."""
+        """Read the parts that change from second to second; False while the previous read goes on."""
         return self._moving.submit(lambda: self._post(self._reader.read_moving(key)))
 
     def read_whole(self, key: ProcessKey, uid: int | None) -> bool:
@@ -61,7 +61,7 @@ class DetailThreads:
         return self._whole.submit(lambda: self._post(self._reader.read(key, uid)))
 
     def read_code(self, key: ProcessKey, uid: int | None) -> bool:
-        """Look at its stacks for some seconds; False while that goes on."""
+        """Sample its stacks for some seconds; False while the previous sampling goes on."""
 
         def look() -> None:
             part = ReadPart("code", lambda: read_python_code(self._root, key.pid, uid))

@@ -118,7 +118,7 @@ def _compare(first: str, second: str, *, as_json: bool) -> int:
 
 
 def _saved(path: str) -> dict[str, Any]:
-    """A saved object, with control characters removed from its texts. Raises InputError."""
+    """A saved object, with its texts made safe to print. Raises InputError."""
 
     def read() -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

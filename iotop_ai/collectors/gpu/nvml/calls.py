@@ -101,8 +101,8 @@ class NvmlCalls:
     ) -> Any:
         """One call for one GPU; None when it is not supported, not permitted or failed this time.
 
-        handle: of a part of the GPU instead of the whole. bare: pass no handle. Raises GpuUnavailable for this GPU,
-        Unavailable for the whole driver.
+        handle: that of a part of the GPU instead of the whole. bare: pass no handle. Raises GpuUnavailable for this
+        GPU, Unavailable for the whole driver.
         """
         label = label or function
         if (uuid, label) in self._never:
@@ -145,7 +145,7 @@ class NvmlCalls:
         return self.get(uuid, old, *args) if found is None and (uuid, new) in self._never else found
 
     def memory(self, uuid: str, handle: Any = None) -> Any:
-        """Memory by version 2, which reports reserved memory apart; version 1 counts it as used."""
+        """Memory by version 2 of the call, which reports reserved memory separately; version 1 counts it as used."""
         label = "nvmlDeviceGetMemoryInfo_v2"
         version = getattr(self.api, "nvmlMemory_v2", None)
         found = None

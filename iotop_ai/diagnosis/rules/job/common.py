@@ -14,7 +14,7 @@ BLIND = 0.55
 WEAK = 0.6
 UNCLEAR = 0.6
 UNEXPLAINED = 0.25
-"""Share of unexplained time from which a verdict is not sure."""
+"""From this share of unexplained time on, a verdict is not sure."""
 
 
 def gate(facts: Facts, job: JobFacts) -> float:
@@ -26,7 +26,7 @@ def gate(facts: Facts, job: JobFacts) -> float:
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
         return 0.0
     if job.time is not None and job.stall < limits.leave_level * max(largest_other(job.time), job.time.unexplained):
-        # The verdict explains the largest lost share; where most is not explained, it does not know.
+        # The verdict explains the largest lost share; where most is unexplained, the cause is unknown.
         return 0.0
     return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
 
@@ -43,7 +43,7 @@ def severity(facts: Facts, job: JobFacts) -> Severity:
 
 
 def caps(job: JobFacts, share: float, sure: float) -> list[float]:
-    """The limits of the confidence. share: of the deciding signal; below ``sure`` it decides weakly."""
+    """The upper limits of the confidence. share: the deciding signal's; below ``sure`` it is a weak signal."""
     out = []
     if job.gpu_busy is None:
         out.append(WITHOUT_GPU)

@@ -30,9 +30,9 @@ def _calm(facts: Facts, job: JobFacts) -> bool:
         return False
     time = job.time
     if time is not None and (time.compute < limits.decider or largest_other(time) >= limits.gate):
-        return False  # OK needs a witness: time that is seen to train
+        return False  # OK needs evidence: time in which the job is seen to train
     if time is not None and time.unexplained > UNEXPLAINED:
-        return False  # what is not explained may be a wait for data that does not show
+        return False  # unexplained time may be a wait for data that does not show
     return (job.main_disk_ratio or 0.0) < limits.main_share
 
 
@@ -78,7 +78,7 @@ def child_compiles(facts: Facts, job: JobFacts) -> str:
     inside = {key.pid for key in job.job.members}
     for task in facts.tasks:
         if task.name not in COMPILERS or not (task.blocked_ratio or task.cpu_ratio or task.cpu_ratio is None):
-            continue  # not one, or one that only waits
+            continue  # not a compiler, or one that only waits
         up, steps = task.ppid, 0
         while up in parents and up not in inside and steps < 8:
             up, steps = parents[up], steps + 1
@@ -157,7 +157,7 @@ def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> t
 
 
 def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
-    """A checkpoint that shows in where the job's time goes."""
+    """The claim of a checkpoint that shows in the job's time shares."""
     device = _written(facts, job)
     seconds = sum(s.seconds or 0.0 for s in job.look.samples)
     args: Args = (

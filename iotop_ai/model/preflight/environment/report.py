@@ -1,4 +1,4 @@
-"""Everything that one ``iotop-ai doctor`` found, and how two such results differ."""
+"""Everything that one ``iotop-ai doctor`` found, and the differences of two results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Diagnosis(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A value that differs between two diagnoses. None: it has none."""
+    """A value that differs between two diagnoses. None: the diagnosis lacks it."""
 
     section: str
     name: str
@@ -54,7 +54,7 @@ _ALWAYS_DIFFER = ("name", "executable", "prefix", "base_prefix", "folder")
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:
-    """What differs between two objects of ``doctor --json``: versions, limits, variables, states of checks."""
+    """The differences of two objects of ``doctor --json``: versions, limits, variables, states of checks."""
     for section in _SECTIONS:
         a, b = (_flat(diagnosis.get(section)) for diagnosis in (first, second))
         for name in sorted(a.keys() | b.keys()):

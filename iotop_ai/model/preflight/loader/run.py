@@ -1,4 +1,4 @@
-"""One configuration of a data loader, and what its run gave."""
+"""One configuration of a data loader, and the result of its run."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Configuration(NamedTuple):
 
 
 class Built(NamedTuple):
-    """What the factory returned. kind: torch, tensorflow, iterable. start: the start method in use.
+    """The loader that the factory returned. kind: torch, tensorflow, iterable. start: the start method in use.
 
     applied: the keyword arguments that reached the loader. cuda: CUDA was initialised before the workers started.
-    stages: of tf.data, the last first ("Prefetch", "Batch", "ParallelMap"). epoch_bytes: of all its batches, None
-    unknown.
+    stages: those of tf.data, the last first ("Prefetch", "Batch", "ParallelMap"). epoch_bytes: size of all its batches,
+    None unknown.
     """
 
     kind: str
@@ -59,12 +59,12 @@ class Steady(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What the processes used during the steady part; None unknown. Cores are CPU seconds per second.
+    """The resources that the processes used during the steady part; None unknown. Cores are CPU seconds per second.
 
-    worker_cores: of all workers together; of the loader's own process without workers. main_cores: of that process.
+    worker_cores: all workers together; without workers the loader's own process. main_cores: that process alone.
     blocked_ratio, running_ratio: looks in which a worker waits for storage (state D), is on a CPU or waits for one.
-    memory_bytes: most PSS of all processes. growth_bytes: per batch, None unless it grows steadily. shm_bytes: most
-    taken of /dev/shm since the start. storage_bytes: read from disks; asked_bytes: read by system calls.
+    memory_bytes: highest PSS of all processes. growth_bytes: per batch, None unless it grows steadily. shm_bytes: most
+    used of /dev/shm since the start. storage_bytes: read from disks; asked_bytes: read by system calls.
     """
 
     worker_cores: float | None = None
@@ -91,7 +91,7 @@ class Failure(NamedTuple):
 
 
 class Run(NamedTuple):
-    """steady is None exactly when failure is not."""
+    """One run of a configuration. Exactly one of steady and failure is None."""
 
     configuration: Configuration
     built: Built | None = None
@@ -106,7 +106,7 @@ class Run(NamedTuple):
 
 
 def curve(runs: Sequence[Run], of: Configuration) -> list[Run]:
-    """The measured runs that differ from this one in the number of workers alone, by that number."""
+    """The measured runs that differ from this configuration only in the number of workers, sorted by it."""
     found = {}
     for run in runs:
         one = run.configuration

@@ -15,7 +15,7 @@ UNFOCUSABLE = ("time", "doctor", "keys")
 
 
 class FramePanel(LinePanel):
-    """Shows the rows that a function makes of a Frame."""
+    """Shows the rows that a function makes from a Frame."""
 
     def __init__(
         self, name: str, rows: Callable[[Frame, View, int, int], list[Line]], theme_styles: ThemeStyles
@@ -24,7 +24,7 @@ class FramePanel(LinePanel):
         self.panel_name = name
         self.can_focus = name not in UNFOCUSABLE
         self.height_on_screen = 0
-        """Rows of the panel with the blank ones before the next panel."""
+        """Height of the panel, with the blank rows before the next panel."""
         self._rows = rows
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> None:
