@@ -151,7 +151,7 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
 
 
 def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
-    """A mail with default limits. Raises UsageError, also for a login that another user could read on its way."""
+    """A mail with default limits. Raises UsageError, also for a login that would be sent unencrypted."""
     smtp, user, secret = (_text(table[key], where) if key in table else "" for key in ("smtp", "user", "password_file"))
     tls = table.get("tls", "starttls" if user else "no")
     if tls not in (*PORTS,):

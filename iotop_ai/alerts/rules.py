@@ -69,7 +69,7 @@ class Alert(NamedTuple):
 
     @property
     def fires(self) -> bool:
-        """Whether it begins, and does not end."""
+        """Whether the alert begins to fire, and does not end."""
         return self.state == FIRING
 
 

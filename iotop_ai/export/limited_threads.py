@@ -16,15 +16,15 @@ from iotop_ai.collectors.io.deadline import Deadline
 log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 16
-"""Requests answered at one time; another one ends the longest of them, as a silent client may hold each place."""
+"""Requests answered at one time; a further request ends the longest one, since silent clients may hold all places."""
 MOST_THREADS = 2 * MOST_REQUESTS
-"""Threads at one time, with those of ended requests; beyond them a request is closed at once."""
+"""Threads at one time, including those of ended requests; a further request is closed at once."""
 MOST_PER_CLIENT = 4
 """Requests of one client answered at one time, where a server tells clients apart."""
 REQUEST_S = 10.0
-"""Longest time of a request as a whole, however slowly its bytes come."""
+"""Longest time of a whole request, even if its bytes arrive slowly."""
 HEAD_S = 2.0
-"""Longest time until its head has come: a client sends it at once, so a silent one gives its place back soon."""
+"""Longest time until a request's head has arrived: clients send it at once, so a silent one soon frees its place."""
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
@@ -38,7 +38,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         self._lock = threading.Lock()
         self._at_work: Counter[Hashable] = Counter()
         self._running: list[Deadline] = []
-        """Of the requests that are answered, the longest first."""
+        """The deadlines of the running requests, the oldest request first."""
         super().__init__(*args, **kwargs)
 
     def wrap(self, request: Any) -> Any:
@@ -66,7 +66,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     @contextlib.contextmanager
     def _place(self, deadline: Deadline) -> Iterator[None]:
-        """Have a place, the longest request's where all are taken."""
+        """Hold a place; if all are taken, take the longest request's."""
         with self._lock:
             self._running.append(deadline)
             if len(self._running) > MOST_REQUESTS:

@@ -53,7 +53,7 @@ def device_rates(
 def process_rows(frame: Frame, only_active: bool = False) -> list[tuple[ProcessKey, ProcessRates]]:
     """Processes with a rate, in state D or unreadable, by I/O in descending order.
 
-    only_active: those that did I/O, waited for it, or are in state D.
+    only_active: only processes that did I/O, waited for it, or are in state D.
     """
     sample = frame.sample.processes.value
     table = frame.snapshot.processes.value

@@ -34,11 +34,11 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         self._thread = threading.Thread(target=self.serve_forever, name="verdict-socket", daemon=True)
 
     def server_bind(self) -> None:
-        """Bind it so that every user may connect."""
+        """Bind the socket so that every user may connect."""
         self._file = SocketFile(self.socket, self._path, 0o666)
 
     def client(self, request: socket.socket, address: object) -> int:
-        """The user at the other end: one alone cannot take all places."""
+        """The user at the other end, since one user alone must not take all places."""
         return credentials(request)[1]
 
     def put(self, frame: Frame) -> None:
@@ -106,5 +106,5 @@ class _Handler(AnswerHandler):
         self.answer(code, body + b"\n", "application/json")
 
     def address_string(self) -> str:
-        """A client has no address."""
+        """A word for the log; a client of a Unix socket has no address."""
         return "socket"

@@ -1,6 +1,6 @@
-"""Makes machines and jobs of Prometheus's answers. Pure.
+"""Makes machines and jobs from Prometheus's answers. Pure.
 
-What iotop-ai exports comes first; what it lacks is taken from node_exporter, dcgm-exporter and smartctl_exporter.
+The figures of iotop-ai come first; missing ones are taken from node_exporter, dcgm-exporter and smartctl_exporter.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Assembly:
         return self._answers.get(name, _EMPTY).series
 
     def _change(self, name: str, instance: str, source: str, **changes: Any) -> None:
-        """Fill in what earlier sources do not have; a machine is named by the first that knows it."""
+        """Fill in the fields that earlier sources lack; a machine's name is that of the first source that has one."""
         one = self._machines.get(name) or FleetMachine(name, instance)
         if source not in one.sources:
             one = one._replace(sources=(*one.sources, source))
@@ -162,7 +162,7 @@ class _Assembly:
         warned = {name: one for name, one in self._named(warning) if (one.value or 0) > 0}
         for name, one in self._named("smartctl"):
             self._change(name, one.label("instance"), SMARTCTL)
-            # A disk that passed may still have a warning, unknown without that answer.
+            # A disk that passed may still have a warning, which is unknown without that answer.
             known = one.value is not None and (not one.value or warning in self._answers)
             if self._machines[name].health is None and known:
                 ill = warned.get(name) if one.value else one

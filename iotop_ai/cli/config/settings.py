@@ -21,7 +21,7 @@ def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config
 
 
 def _may_exist(path: str) -> bool:
-    """Whether there is a settings file; True when the filesystem does not answer, so that reading it reports that."""
+    """Whether there is a settings file; True when the filesystem does not answer, so that the read reports that."""
     try:
         return call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.path.lexists(path))
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Files that this program creates or appends to, and recordings that root reads: never another user's.
+"""Opens files to create or append to, and recordings for root: never another user's file.
 
 On a shared machine another user may put a symbolic link, a fifo, a hard link or a file of its own in our file's place.
 A new file is created with O_EXCL and O_NOFOLLOW, an existing one is checked on its open descriptor, and the path to
@@ -136,7 +136,7 @@ def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> in
 
 
 def why_not_own_file(found: os.stat_result) -> str:
-    """Why an existing file may not be appended to; "" when it may."""
+    """Why an existing file must not be appended to; "" when it may be."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if found.st_uid != os.geteuid():
@@ -151,7 +151,7 @@ def why_not_own_file(found: os.stat_result) -> str:
 def create_part(name: str, folder: int, shown: str = "") -> int:
     """A new temporary file, open and locked (flock) while it is open. folder: a descriptor; shown: its name in errors.
 
-    Replaces a file of this name that a process of ours left behind when it died: that one is not locked any more.
+    Replaces a file of this name that a process of ours left behind when it died: its lock is gone.
     Raises FileExistsError where it is another user's or is being written, and other OSError.
     """
     for _ in range(_TRIES):
@@ -161,7 +161,7 @@ def create_part(name: str, folder: int, shown: str = "") -> int:
             if not remove_left_over(name, folder):
                 raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name) from None
             continue
-        # Before the lock, another process of ours may take it for a left-over.
+        # Before it is locked, another process of ours may take it for a left-over.
         if _locked(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)

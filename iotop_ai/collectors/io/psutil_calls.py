@@ -1,4 +1,4 @@
-"""The calls of psutil. They are made where a user asks for something, never at each tick: our own readers do that."""
+"""The calls of psutil. They are made on a user's request, never at each tick, for which our own readers exist."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def physical_cores() -> int | None:
 class PsutilProcess:
     """One process through psutil. Every call raises OSError where the kernel refuses or the process has ended.
 
-    root: its /proc is read. Calls that go by the pid alone (priorities, limits, CPUs) are left out where /proc
-    is not our own, because there the pid may be another process's.
+    root: its /proc is read. Calls that use only the pid (priorities, limits, CPUs) are left out where /proc is not our
+    own, because there the pid may belong to another process.
     """
 
     def __init__(self, root: Root, pid: int) -> None:
@@ -89,7 +89,7 @@ class PsutilProcess:
         return tuple(one._replace(alike=alike) for one, alike in sorted(found.items()))
 
     def _part(self, call: Any) -> Any:
-        """What a call returns; None where it is not permitted."""
+        """The result of a call; None where the call is not permitted."""
         try:
             with self._os_errors():
                 return call()
@@ -109,12 +109,12 @@ class PsutilProcess:
 
     @contextlib.contextmanager
     def _os_errors(self) -> Iterator[None]:
-        """psutil's exceptions as the OSErrors that they stand for."""
+        """Raise psutil's exceptions as the OSErrors that they stand for."""
         try:
             yield
         except self._psutil.AccessDenied:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
-        except self._psutil.NoSuchProcess:  # also a zombie, which has nothing left
+        except self._psutil.NoSuchProcess:  # also a zombie, which has no data left
             raise ProcessLookupError(errno.ESRCH, "it has ended") from None
 
 

@@ -21,7 +21,7 @@ _PIN = "pt_data_pin"
 
 
 def inspect(root: Root, pid: int) -> Inspection:
-    """What the process shows now; ``hidden`` names the parts that are not permitted."""
+    """The inspection of a process now; ``hidden`` names the parts that are not permitted."""
     here, hidden = f"proc/{pid}", []
     maps, ids, links = b"", NO_IDS, []
     try:

@@ -1,4 +1,4 @@
-"""Finds which processes of a job wait for the network, though they sleep as if they had nothing to do.
+"""Finds the processes of a job that wait for the network, though they seem to sleep without work.
 
 HTTP clients of Python sleep in poll, asyncio in epoll, threaded clients in a futex. Bytes that arrive on a process's
 own TCP sockets show it, and so does the descriptor of its system call where that may be read.
@@ -44,7 +44,7 @@ class NetworkWatch:
         asleep: pids of all watches.
         """
         pids = [pid for watch in watches for pid in watch.pids()]
-        # Ray's processes talk to its services on the same machine all the time, also where none of it is data.
+        # Ray's processes talk to its services on the same machine all the time, even if no data is sent.
         of_ray = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
         jobs = {pid: watch.job for watch in watches for pid in watch.pids()}
         self.traffic = self._sockets.update(pids, now_ns, of_ray, jobs)

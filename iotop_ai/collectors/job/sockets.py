@@ -67,8 +67,8 @@ class TcpSocket(NamedTuple):
 
     received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000". ends: its own
     and its peer's port and address, as bytes: 2, and 4 or 16.
-    sent_bytes: with retransmissions; before Linux 4.19 the acknowledged ones. rtt_us: None before its first value.
-    retransmits: segments.
+    sent_bytes: includes retransmissions; before Linux 4.19 only acknowledged bytes. rtt_us: None before its first
+    value. retransmits: segments.
     """
 
     inode: int
@@ -82,7 +82,7 @@ class TcpSocket(NamedTuple):
 
     @property
     def address(self) -> bytes:
-        """The peer's."""
+        """The peer's address as bytes."""
         return self.ends[1][2:]
 
 
@@ -91,7 +91,7 @@ class Traffic(NamedTuple):
 
     received_bytes_per_s: since the previous update. growing: whether bytes came within 0.4 s, as updates see it.
     peer: of the socket that received most since the previous update or, without new bytes, since its start; ""
-    without sockets. near: further sockets that do not count: of a client, or within the job.
+    without sockets. near: further sockets that do not count: a client's, or those within the job.
     """
 
     received_bytes_per_s: float
@@ -192,7 +192,7 @@ class SocketDiag:
                 self.own.add(own)
                 if state == LISTEN:
                     self.listening.add(own_port)
-                elif inode:  # 0: no process holds it
+                elif inode:  # inode 0: no process holds it
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
                     ends = own_port + own, port + plain_address(family, address)
@@ -255,7 +255,7 @@ class JobSockets:
         self._complete = False
         self._at_ns = 0
         self._grew_ns: dict[int, int] = {}
-        """When bytes were last seen to arrive, by inode; the last 0.4 s."""
+        """The time when bytes were last seen to arrive, by inode, for the last 0.4 s."""
 
     def update(
         self,
@@ -269,7 +269,7 @@ class JobSockets:
         from_elsewhere: pids of which only connections with other machines count. jobs: each pid's job; a connection
         between two processes of one job does not count.
 
-        That holds for every process with sockets at the first update and where sockets cannot be listed
+        The traffic is unknown for every process with sockets at the first update and where sockets cannot be listed
         (``SocketDiag.unavailable``); for other users' processes; in another network namespace; and for a process
         without new bytes that has more than 512 descriptors. Links are read every 2 s, after a new connection sooner.
         """
@@ -315,7 +315,7 @@ class JobSockets:
         sockets = self._sockets
         mine = sockets.keys() & held.inodes
         known, whole = self._complete or len(mine) == len(held.inodes), len(mine)
-        # What a client sends to a server is a request, which the server does not lack.
+        # A client sends requests to a server, and the server does not wait for data when none comes.
         mine = {inode for inode in mine - inside if sockets[inode].ends[0][:2] not in self._diag.listening}
         if from_elsewhere:
             mine = {inode for inode in mine if sockets[inode].address not in self._diag.own}
@@ -348,7 +348,7 @@ class JobSockets:
         """The sockets now; None where they are unknown."""
         try:
             sockets = self._diag.dump()
-        except Unavailable:  # stays in diag.unavailable
+        except Unavailable:  # the reason stays in diag.unavailable
             return None
         return sockets if self._diag.unavailable is None else None
 

@@ -9,10 +9,10 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class SystemCall(NamedTuple):
-    """A system call in which a thread may wait. waits_on: how its arguments tell what it waits for.
+    """A system call in which a thread may wait. waits_on: how its arguments name the target of the wait.
 
-    "fd": a descriptor in argument 0; "poll", "select", "epoll": several; "futex", "timer", "file" (a path): none, since
-    the call itself says it; "-": elsewhere.
+    "fd": a descriptor in argument 0; "poll", "select", "epoll": several; "futex", "timer", "file" (a path): no argument
+    is needed, since the call itself says it; "-": something else.
     """
 
     name: str

@@ -37,19 +37,19 @@ PERIOD_S = 0.05
 MOST_TASKS = 32
 MOST_EXTRA = 32
 TURN = 5
-"""Selections that keep the same processes where not all fit."""
+"""Number of selections that keep the same processes where not all fit."""
 NETWORK_SWEEPS = 8
-"""Sweeps between two looks at the traffic of what sleeps."""
+"""Sweeps between two looks at the traffic of sleeping processes."""
 CENSUS_SWEEPS = 10
 """Sweeps between two censuses of a training process: half a second."""
 
 
 def uneven_waits(period_s: float, seed: int | None = None) -> Iterator[float]:
-    """Seconds to wait before each look, for one at a random moment of each period.
+    """Seconds to wait before each look, so that each period has one look at a random moment.
 
-    Looks at even distances keep step with a loop whose steps take as long, and always find it in the same state.
+    Looks at regular intervals keep step with a loop of the same period, and always find it in the same state.
     """
-    from random import Random  # takes 2 ms, and most machines have no job
+    from random import Random  # importing it takes 2 ms, and most machines have no job
 
     random, at = Random(seed).random, 0.0
     while True:
@@ -73,7 +73,7 @@ class _Planned:
 class TaskSampler:
     """The sampling thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts so far.
 
-    ``looks`` returns what was seen of each training process since it was last called.
+    ``looks`` returns the looks at each training process since its last call.
     """
 
     def __init__(self, root: Root, clock: Clock, *, period_s: float = PERIOD_S, most: int = MOST_TASKS) -> None:
@@ -94,7 +94,7 @@ class TaskSampler:
         """Descriptors of their wchan files."""
         self._stats: list[int] = []
         self._times: list[int] = []
-        """stat and schedstat of all of ``_tasks``."""
+        """Descriptors of stat and schedstat of all ``_tasks``."""
         self._seen: dict[tuple[int | None, ...], int] = {}
         """Number of sweeps by row of states, since the last count; None for an exited task."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
@@ -161,7 +161,7 @@ class TaskSampler:
             return {watch.rank.key: watch.tally.take() for watch in self._watched}
 
     def loading(self) -> dict[ProcessKey, Loading]:
-        """How each training process that is watched gets its data, by its key."""
+        """How each watched training process gets its data, by its key."""
         with self._lock:
             return {watch.rank.key: watch.loading for watch in self._watched}
 
@@ -265,7 +265,7 @@ class TaskSampler:
         return len(self._tasks) == sum(1 + len(rank.workers) for job in jobs.values() for rank in job.ranks)
 
     def _rebuild_row(self) -> None:
-        """Put the tasks that are looked at into a row."""
+        """Put the sampled tasks into a row."""
         self._row = []
         for watch in self._watched:
             self._row += watch.take_part(len(self._row))
@@ -274,7 +274,7 @@ class TaskSampler:
         self._times = [task.fd(SCHEDSTAT) for task in self._tasks.values()]
 
     def _count(self) -> None:
-        """Add what the sweeps saw to the counts."""
+        """Add the results of the sweeps to the counts."""
         for seen, times in self._seen.items():
             for watch in self._watched:
                 places = seen[watch.start : watch.end]
@@ -290,7 +290,7 @@ class TaskSampler:
         self._seen = {}
 
     def _open(self, key: ProcessKey) -> WatchedTask:
-        """A task whose files belong to the process meant: a pid may have a new owner by now."""
+        """A task whose files are sure to belong to this process: a pid may have a new owner by now."""
         task = WatchedTask(self._root, key)
         fields = fields_after_name(read_kept([task.fd(STAT)], STAT_SIZE)[0])
         if len(fields) < 20 or int(fields[19]) != key.start_ticks:
@@ -319,7 +319,7 @@ class TaskSampler:
                 places[i] = place_of(state, raw.strip())
 
     def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
-        """The training processes and workers to sample, in all at most ``most`` tasks.
+        """The training processes and workers to sample, at most ``most`` tasks in all.
 
         Every job gets an equal share; training processes that do not fit take turns, and so do the workers of one.
         """

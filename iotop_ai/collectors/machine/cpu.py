@@ -10,7 +10,7 @@ from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
 
 _CPUS = "sys/devices/system/cpu"
 _FIELDS = 9
-"""Of a line of /proc/stat: its name and eight counts; user and nice include guest time."""
+"""Fields of a /proc/stat line that are read: its name and eight counts; user and nice include guest time."""
 _UNCOUNTED = (0,) * (_FIELDS - 1)
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Hashable)
 PF_KTHREAD = 0x00200000
 """Bit of the flags field of /proc/PID/stat: a kernel thread (include/linux/sched.h)."""
 ARGUMENTS = 64
-"""Arguments kept of a command line; more would only enlarge recordings."""
+"""Number of arguments kept of a command line; more would only enlarge recordings."""
 
 
 class ParsedStat(NamedTuple):
@@ -39,7 +39,7 @@ class ParsedStat(NamedTuple):
 def parse_stat(raw: bytes) -> ParsedStat:
     """``9663 (cat) R 9657 9657 4140 0 -1 4194304 100 0 0 ...``: fields 1 to 52 of /proc/PID/stat.
 
-    comm is what stands between the first "(" and the last ")": it may hold spaces, parentheses and line ends.
+    comm is the text between the first "(" and the last ")": it may hold spaces, parentheses and line ends.
     Raises ValueError when the line has fewer fields than Linux 2.6.18 printed.
     """
     opening, closing = raw.find(b"("), raw.rfind(b")")

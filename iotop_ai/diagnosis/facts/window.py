@@ -19,11 +19,11 @@ class Window(NamedTuple):
     """The samples of a span of time."""
 
     samples: tuple[Sample, ...]
-    """Oldest first, none a gap."""
+    """The samples, oldest first, without gaps."""
     seconds: float
     """The width."""
     needed: int
-    """With fewer samples no condition holds."""
+    """The number of samples that a condition needs."""
 
 
 _OF = {field: itemgetter(place) for place, field in enumerate(Sample._fields)}
@@ -46,8 +46,8 @@ def _middle(known: list[float]) -> float | None:
 class Intervals:
     """The sorted intervals of a history's subsystems, updated from history to history.
 
-    The next history differs by one Sample at each end, and sorting 60 intervals of ten subsystems anew would take a
-    third of a decision.
+    The next history differs by one Sample at each end, and sorting 60 intervals of ten subsystems again would take a
+    third of a decision's time.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ def window(
 
 
 def share(flags: Flags) -> float:
-    """The part of the samples that is true; 0 without samples."""
+    """The share of true samples; 0 without samples."""
     return sum(flags) / len(flags) if flags else 0.0
 
 
@@ -144,12 +144,12 @@ def either(*conditions: Flags) -> Flags:
 
 
 def at_least(values: Sequence[float | None], limit: float) -> Flags:
-    """Where a value is known and not below the limit."""
+    """True where a value is known and not below the limit."""
     return tuple([v is not None and v >= limit for v in values])
 
 
 def below(values: Sequence[float | None], limit: float) -> Flags:
-    """Where a value is known and below the limit."""
+    """True where a value is known and below the limit."""
     return tuple([v is not None and v < limit for v in values])
 
 

@@ -9,17 +9,17 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS
 
 ACK, UNDONE = "ack", "ack_undone"
-"""Kinds of the events that (un)acknowledge. Text: the identity; for ACK followed by a blank and the value."""
+"""Kinds of the events that (un)acknowledge. Their text is the identity, in ACK followed by a blank and the value."""
 _SOURCES = ("smart.", "gpus.", "kernel.")
 _GROWTH = "_growth"
-"""Ends the name of a figure that rises and falls; the count it belongs to only grows."""
+"""Suffix of a figure's name. The figure rises and falls, while the count that it belongs to only grows."""
 _CODES = ("xid", "recovery", "answers")
 """Figures that are codes of a fault and not counts: any other code is worse."""
 _GO_ON = ("crc_errors", "warning_temperature_minutes")
-"""Counts that rise all the time while a known cause lasts, a cable or the cooling: more of the same is not worse."""
+"""Counts that keep rising while a known cause (cable, cooling) lasts: a further rise alone is not worse."""
 _CABLE_IN_LOG = "is:interface-CRC"
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
-"""Such a count, or its growth, is worse from this many times the acknowledged one and at least this much above it."""
+"""Such a count, or its growth, is worse at this many times the acknowledged value, if at least this much above it."""
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
@@ -39,7 +39,7 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
         others = {
             (one.value.model, one.value.wwn) for one in table.values() if one.value and one.value.serial == serial
         }
-        # Two disks with one serial number, as behind USB bridges; several paths to one disk agree in all three.
+        # Two disks may have one serial number, as behind USB bridges; several paths to one disk agree in all three.
         if len(others) > 1:
             serial = " ".join((serial, state.model, state.wwn))
     return f"{finding.class_id}:{'_'.join((serial or finding.subject).split())}"
@@ -54,7 +54,7 @@ def value_of(finding: Finding) -> str:
 def _figures(finding: Finding) -> dict[str, float]:
     """The figures that only grow, by name without the device, and 1 for each rule or kind of error.
 
-    With the growth of those that rise all the time: it shows how fast.
+    Counts that keep rising also have their growth, which shows how fast they rise.
     """
     out = {
         one.metric.rpartition(".")[2]: one.value
@@ -88,7 +88,7 @@ def worse(finding: Finding, value: str) -> bool:
             # Values of earlier versions have no growth.
             if not name.endswith(_GROWTH):
                 return True
-        # The value has six digits: a large count is not worse because of its rounding.
+        # The value has six digits: a large count must not seem worse because of its rounding.
         elif _worse(name, float(f"{one:g}"), then[name], name.removesuffix(_GROWTH) in goes_on):
             return True
     return False

@@ -1,6 +1,6 @@
-"""The last look at a finding's cures: what fits the job's framework, the machine and the owner of a process.
+"""Adapts a finding's cures to the job's framework, the machine and the owner of a process.
 
-The rules propose a cure from what they found; here it gets the facts that its sentence needs, or gives way to another.
+The rules propose a cure. Here it gets the facts that its sentence needs, or is replaced by another cure.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _not_root(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
 
 
 def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """What fills it: kernels on /boot, a job's files on its data, something else on a system's mount."""
+    """The advice with the kind of files that fill the mount: kernels on /boot, a job's files, or a system's files."""
     mount = str(dict(advice.args).get("mount", ""))
     of_job = any(one.path == mount for job in facts.jobs for one in job.place.mounts)
     top = top_folder(mount)
@@ -95,7 +95,7 @@ def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """To the fast local disk with most room; the size of remote data is not known."""
+    """The advice to stage to the fast local disk with most room; the size of remote data is not known."""
     target = faster_disk(facts, "", 0.0)
     if target is None:
         return advice

@@ -6,11 +6,11 @@ from importlib.resources import files
 from typing import NamedTuple
 
 PROGRAM, PYTHON = "@PROGRAM@", "@PYTHON@"
-"""Stand for the command line of this program, and for its Python."""
+"""Placeholders for the command line of this program, and for its Python."""
 
 
 class Asset(NamedTuple):
-    """One file. place: where it usually lies, as a hint."""
+    """One file. place: its usual path, as a hint."""
 
     name: str
     text: str
@@ -18,7 +18,7 @@ class Asset(NamedTuple):
 
     @property
     def script(self) -> bool:
-        """Whether it is run, and read by a shell."""
+        """Whether the file is a script that a shell runs."""
         return self.name.endswith(".sh")
 
 
@@ -35,6 +35,6 @@ ASSETS = (
 
 
 def content(name: str, program: str, python: str = "") -> str:
-    """The text of an asset. program, python: quoted for what reads it, a unit's ExecStart= or a shell."""
+    """The text of an asset. program, python: put in quoted for its reader, a unit's ExecStart= or a shell."""
     text = (files("iotop_ai.export") / "assets" / name).read_text(encoding="utf-8")
     return text.replace(PROGRAM, program).replace(PYTHON, python)

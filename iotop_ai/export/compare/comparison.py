@@ -19,11 +19,11 @@ MARKS, JOB, TIME = "marks", "job", "time"
 ALIGNMENTS = (MARKS, JOB, TIME)
 STEPS, DATA_WAIT, LOST_TIME, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "lost", "gpu_busy", "job_disk"
 LEAST_POINTS = 0.03
-"""A smaller change of a share counts as unclear, even if it is certain: equal runs differ by as much."""
+"""A smaller change of a share counts as unclear, even if it is certain: two equal runs may differ by as much."""
 LEAST_CHANGE = 0.05
 """Least difference of any other figure that counts, as a part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
-"""Common marks that are closer together than this align runs only on request: so short a part says little."""
+"""Common marks that are closer together than this align runs only on request: such a short part shows little."""
 SHOWN_SHARE = 0.005
 _DEVICES = 4
 _BEGIN_SHARES = ("startup", "compile")
@@ -78,7 +78,7 @@ class Change(NamedTuple):
 
     @property
     def relative(self) -> float | None:
-        """The difference as a part of the value before; of a ratio in points. None: unknown, or before was 0."""
+        """The difference as a part of the value before; for a ratio, in points. None: unknown, or before was 0."""
         found = self.difference
         if found is None or self.unit == "ratio":
             return found
@@ -88,7 +88,7 @@ class Change(NamedTuple):
 class Comparison(NamedTuple):
     """Two runs. aligned_by: one of ALIGNMENTS.
 
-    job_disks: the disks with the main jobs' data, "" without one or when unknown. same_disk: both are the same one.
+    job_disks: the disk with each main job's data, "" without one or when unknown. same_disk: both are the same disk.
     """
 
     before: Story
@@ -263,13 +263,13 @@ _UNITS: Mapping[str, str] = {
 
 
 def _device_names(story: Story) -> list[str]:
-    """The disk that matters, and those that moved most."""
+    """The main disk, and the disks that moved most bytes."""
     key = key_device(story)
     return [*([] if key is None else [key.name]), *(one.name for one in listed_devices(story)[:_DEVICES])]
 
 
 def _shares(story: Story, window: Window) -> dict[str, _Figure]:
-    """The shares of the main job's time, and all of the wait for data and all lost time as one."""
+    """The shares of the main job's time, the whole wait for data, and all lost time."""
     job = story.main_job
     if job is None or not job.shares:
         return {}

@@ -12,7 +12,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
 
 _LARGE = ("processes",)
-"""Tables that are read alone, when they are asked for; the others come in one pass."""
+"""Tables that are read separately, when they are first used; all others are read in one pass."""
 MARKS = "marks"
 _MARK = "mark"
 
@@ -60,8 +60,8 @@ class LoadedTable:
 class Recording:
     """A recording's tables as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
 
-    begin, end: only this part, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. A table is read when it
-    is first asked for. ``about``: facts of the header (host, interval_s, ...); of a stream once a table is read.
+    begin, end: only this part, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. A table is read when it is
+    first used. ``about``: facts of the header (host, interval_s, ...); for a stream only after a table was read.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Whether busy GPUs of a job only wait for each other, and whether an idle one receives data.
+"""Tests whether busy GPUs of a job only wait for each other, and whether an idle GPU receives data.
 
-NVML counts a GPU as busy that waits for another one, and as idle while it only receives data.
+NVML counts a GPU as busy while it waits for another one, and as idle while it only receives data.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ BUSY = 0.9
 SPIN_POWER = 0.25
 """Part of the power limit below which GPUs that are never idle only spin; an H100 draws about 14 % then."""
 SPIN_POWER_SURE = 0.4
-"""The same where the tensor cores are idle or no batch arrives."""
+"""The same limit where the tensor cores are idle or no batch arrives."""
 TENSOR_NONE = 0.02
-"""Activity of idle tensor cores."""
+"""Tensor cores below this activity are idle."""
 SM_IDLE = 0.5
-"""SM activity of ineffective use. Source: NVIDIA, DCGM documentation, profiling metrics."""
+"""Below this SM activity a GPU is used ineffectively. Source: NVIDIA, DCGM documentation, profiling metrics."""
 LINK_FULL = 0.8
 """Part of a PCIe link's rate at which it is full."""
 LINK_BYTES_PER_S = 50e9

@@ -1,4 +1,4 @@
-"""What a process is by its names: a Python program, a launcher, a process of Ray, a helper of multiprocessing.
+"""Tells by its names what kind a process is: Python program, launcher, process of Ray, helper of multiprocessing.
 
 Names of the launchers: ompi/tools/mpirun (Open MPI 5 runs PRRTE's prterun), orte/tools/orterun (4: mpirun is a link to
 it, orted its daemon), src/pm/hydra (MPICH, Intel MPI: mpiexec.hydra starts hydra_pmi_proxy, which starts the ranks),
@@ -29,7 +29,7 @@ LAUNCHERS = (
     "accelerate.commands.launch",
     "horovod.runner.launch",
 )
-"""Launchers of training alone: their word or module stands at the beginning of the command line."""
+"""Launchers of training only: their word or module is at the beginning of the command line."""
 GENERAL_LAUNCHERS = {
     **dict.fromkeys(("mpirun", "mpiexec", "orterun", "orted", "prterun", "prte", "prted"), "mpi"),
     **dict.fromkeys(("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "hydra_bstrap_pr"), "mpi"),
@@ -38,9 +38,9 @@ GENERAL_LAUNCHERS = {
     "raylet": "ray",
     **dict.fromkeys(("papermill", "jupyter-nbconvert", "jupyter-execute"), "notebook"),
 }
-"""Launchers of any program, by their own name or that of their file, and the word of evidence that each is."""
+"""Launchers of any program, by their name or their file's, each with its word of evidence."""
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
-"""Programs that inherit children whose parent ended: they do not train, whatever loader was left to them."""
+"""Programs that inherit children whose parent ended: they do not train, even if they inherit a loader."""
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
 """comm of a DataLoader worker; the second is what the kernel keeps of PyTorch main's pt_multiprocess_data_worker."""
 SPAWNED = "--multiprocessing-fork"
@@ -92,7 +92,7 @@ def is_launcher(info: ProcessInfo) -> bool:
 
 
 def launcher_kind(info: ProcessInfo) -> str:
-    """ "launcher" for one of training alone, "mpi", "slurm", "ray" or "notebook" for the others; "" for no launcher."""
+    """ "launcher" for a launcher of training only, "mpi", "slurm", "ray" or "notebook" for others; "" if it is none."""
     if info.name == _LAUNCHER_COMM:
         return "launcher"
     words = [part.rsplit("/", 1)[-1] for part in info.cmdline[:4]]
@@ -126,10 +126,10 @@ def is_ray_service(info: ProcessInfo) -> bool:
 
 
 class Traits(NamedTuple):
-    """What a candidate is by its names. kind: of ``launcher_kind``. tracker: only cleans up or compiles for a program.
+    """A candidate's kinds by its names. kind: as ``launcher_kind``. tracker: only cleans up or compiles for a program.
 
     fork_server: a fork server or forked by one, as both have its command line. spawned: multiprocessing or joblib
-    started it as a worker with a command line of its own. ray: of ``is_ray``. loader: of PyTorch's DataLoader.
+    started it as a worker with its own command line. ray: as ``is_ray``. loader: a worker of PyTorch's DataLoader.
     """
 
     kind: str
@@ -166,7 +166,7 @@ def is_notebook(info: ProcessInfo) -> bool:
 
 
 def is_reaper(info: ProcessInfo) -> bool:
-    """Whether it is an init program or its like."""
+    """Whether it is an init program or a similar one."""
     return info.name.startswith(REAPERS)
 
 
@@ -179,7 +179,7 @@ def is_script(info: ProcessInfo) -> bool:
 
 
 def script_name(info: ProcessInfo) -> str:
-    """What people call the program: "train.py", a module's name behind -m, else its own name.
+    """The program's usual name: "train.py", the module after -m, else the process's own name.
 
     Never another argument: those may hold secrets, and a job's name is written into recordings.
     """

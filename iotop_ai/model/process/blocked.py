@@ -9,7 +9,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 
 class Wait(NamedTuple):
-    """A process with at least one sampled thread in state D. blocked of looked: threads."""
+    """A process with at least one sampled thread in state D. blocked, looked: threads."""
 
     blocked: int
     looked: int

@@ -51,7 +51,7 @@ def _on_one_scale(pair: list[Graph]) -> list[Graph]:
     most = max(pair, key=lambda graph: graph.top)
     out = []
     for one in pair:
-        text = one.text if one.scale == most.scale else most.text  # of an await: "-" depends on its own direction
+        text = one.text if one.scale == most.scale else most.text  # an await: "-" depends on its own direction
         out.append(one._replace(top=most.top, scale=most.scale, unit=most.unit, text=text))
     return out
 
@@ -102,7 +102,7 @@ def _await(
         if rates is None:
             return None
         wait: float | None = getattr(rates, field)
-        # Undefined without requests: drawn blank, unlike an unknown value.
+        # An await without requests is undefined: it is drawn blank, unlike an unknown value.
         return 0.0 if wait is None and rests(rates) else wait
 
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
@@ -111,7 +111,7 @@ def _await(
     limit = _limit(frame, device.name) if device.guilty else None
 
     def text(v: float | None) -> str:
-        if v == 0 and now is not None:  # as the table of disks says it
+        if v == 0 and now is not None:  # as in the table of disks
             return "-" if idle else await_text(v, _done(now, kind))
         return brief(v)
 

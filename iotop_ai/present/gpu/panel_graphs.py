@@ -1,4 +1,4 @@
-"""The graphs of the GPUs on the main screen: of those that the verdict names, and of all."""
+"""The graphs on the main screen of the GPUs that the verdict names, and of all GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = {
     "imbalance": ("busy", "power"),
     "comm_wait": ("power", "SM"),
 }
-"""What the verdict's cause is seen in, by its class."""
+"""The figures that show the verdict's cause, by its class."""
 _POWER_FIRST = ("power", "clock", "temp")
 _COMMON = ("SM", "power", "temp", "PCIe in")
 _ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
@@ -55,7 +55,7 @@ def _graphs(
 ) -> Iterator[Graph]:
     """The figures known at least once in the time shown."""
     table = frame.sample.gpu.value or {}
-    # Of different models the scale is that of the strongest.
+    # For different models the scale is that of the strongest.
     now = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
     figures = {figure.label: figure for figure in gpu_figures(now)}
     subject = _subject(frame, uuids)
@@ -71,7 +71,7 @@ def _graphs(
 
 
 def _kept_series() -> dict[tuple[str, str], SlidingSeries]:
-    """By the figure's label and the subject."""
+    """The series by the figure's label and the subject."""
     return {}
 
 

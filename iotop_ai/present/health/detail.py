@@ -21,7 +21,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
 
 _DAY_S = 86_400
 _WRAP_HOURS = 1 << 16
-"""An ATA disk's logs hold the lower 16 bits of its power-on hours: 7.5 years."""
+"""An ATA disk's logs hold only the lower 16 bits of its power-on hours, which wrap after 7.5 years."""
 ATTRIBUTES = (
     Column("id", "id", 5),
     Column("name", "attribute", 25, 0, 27, left=True),
@@ -227,8 +227,8 @@ def _curves(state: SmartState, width: int) -> list[Line]:
 def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
     """A figure at ``slots`` moments, evenly from the first point to the last.
 
-    Each is the value of the newest reading so far; None between readings that lie more than a day and a half apart, and
-    more than three times as far as they do on average.
+    Each is the value of the newest reading so far; None between readings that are more than a day and a half, and more
+    than three times the mean distance, apart.
     """
     first, last = points[0].wall_s, points[-1].wall_s
     longest = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))

@@ -43,7 +43,7 @@ def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
 
 
 def hue_of(rows: Sequence[DiskRow]) -> str:
-    """The hue of several disks: the worst; ok needs a disk that is ok."""
+    """The colour of several disks: that of the worst; ok only if a disk is ok."""
     tokens = [one.health.token for one in rows]
     for hue in ("bad", "warn", "unsure"):
         if hue in tokens:
@@ -191,6 +191,6 @@ def kernel_counts_text(state: SmartState) -> str:
 
 
 def wrapped(width: int, label: str, text: str) -> list[Line]:
-    """A labelled text over as many rows as it needs: uncut, since a remedy is copied from the screen."""
+    """A labelled text over as many rows as it needs, not cut, since users copy a remedy from the screen."""
     lines = wrap(text, max(20, width - 12), break_long_words=True, break_on_hyphens=False) or [""]
     return [row(width, [Span(f" {label if i == 0 else '':<9}", "dim"), Span(line)]) for i, line in enumerate(lines)]

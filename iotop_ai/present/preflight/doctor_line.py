@@ -1,4 +1,4 @@
-"""One dim row of the live screen: what ``iotop-ai doctor`` finds wrong here and a running job feels."""
+"""One dim row of the live screen: the problems found by ``iotop-ai doctor`` that affect a running job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iotop_ai.present.text.phrases import whole_clauses
 DISMISS = "doctor.dismiss"
 _AREAS = ("container", "limits", "machine")
 _MACHINE_WARNINGS = ("link", "accounting", "clock")
-"""Last words of the machine's warnings that slow every job. Those about swap, scheduler and read-ahead depend on it."""
+"""Last words of warnings that concern every job. Those about swap, scheduler and read-ahead depend on the job."""
 
 
 class _Rank(NamedTuple):
@@ -28,7 +28,7 @@ class _Rank(NamedTuple):
 
 
 def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
-    """What matters to a job that runs now, the worst first: every failure, and what slows the whole machine.
+    """The problems of a job that runs now, the worst first: every failure, and warnings that slow the whole machine.
 
     A warning that most healthy machines have is left to ``iotop-ai doctor``.
     """

@@ -57,7 +57,7 @@ def room(width: int) -> Room:
 def graph_lines(
     graph: Graph, view: View, width: int, where: Room, rows: int, *, as_line: bool | None = None
 ) -> list[Line]:
-    """One graph: an area in one to three rows, a line in more. as_line: a line, or None to decide by the rows."""
+    """One graph: an area in one to three rows, a line in more. as_line: draw a line; None decides by the rows."""
     as_line = rows >= TALL_ROWS if as_line is None else as_line
     now = graph.data.values[-1] if graph.data.values else None
     text = graph.text(now)

@@ -1,4 +1,4 @@
-"""Series to braille: two samples a cell, newest at the right."""
+"""Draws series in braille: two samples per cell, the newest at the right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.present.text.line import Span
 
 GAP = "┄"
-"""Its ASCII substitute is a blank, so that a gap is not louder than known values."""
+"""The mark of a gap. Its ASCII substitute is a blank, so that a gap does not stand out more than known values."""
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 
@@ -30,13 +30,13 @@ class Series(NamedTuple):
         """The largest known value; None when none is known."""
         values = self.values
         unknown = values.count(None)
-        if values[:unknown].count(None) == unknown:  # unknown values are mostly those before the start
+        if values[:unknown].count(None) == unknown:  # most unknown values are those before the start
             return max(values[unknown:], default=None)  # type: ignore[type-var]
         return max([v for v in values if v is not None])
 
 
 def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float) -> Series:
-    """The newest ``slots`` intervals of a series, padded with unknown before the first sample.
+    """The newest ``slots`` intervals of a series; the slots before the first sample are unknown.
 
     A sample whose interval is within a quarter of ``interval_s`` takes one slot, so that jitter moves nothing; a longer
     one takes as many slots as it lasts, shorter ones share a slot, which has their largest value. A gap is unknown.

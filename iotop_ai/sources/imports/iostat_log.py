@@ -105,10 +105,10 @@ class _Text:
     def line(self, number: int, line: str) -> Iterator[Report]:
         """Read a line; yields the report that it ends."""
         words = line.split()
-        # Only at the last "Linux ": a match from each of many would take quadratic time.
+        # Match only at the last "Linux ": a match from each of many would take quadratic time.
         banner = _BANNER.match(line, max(0, line.rfind("Linux ")))
         if banner is not None and banner.start():
-            # A killed run, followed by another one in the same line.
+            # A killed run's last line, followed by another run's banner on the same line.
             self._torn = number
         if self._torn and banner is None:
             raise InputError(f"{self._path}: line {self._torn}: not a line of iostat -x")
@@ -204,7 +204,7 @@ def _day(text: str) -> Moment | None:
 
 
 def _runs(text: str) -> Iterator[str]:
-    """The text behind each "nodename", up to the next."""
+    """The text after each "nodename", up to the next."""
     ends = (found.span() for found in re.finditer(r'"nodename"\s*:', text))
     start = next(ends, (0, 0))[1]
     for begin, end in ends:
@@ -219,7 +219,7 @@ def _refuse(name: str) -> float:
 
 
 def _skip_separators(text: str, at: int) -> int:
-    """The index behind white space and commas."""
+    """The index after white space and commas."""
     while at < len(text) and text[at] in " \t\r\n,":
         at += 1
     return at

@@ -1,4 +1,4 @@
-"""Events that two Snapshots show: kills for memory, dropped caches, ends of a watched command's processes."""
+"""Events that two Snapshots show: out-of-memory kills, dropped caches, ends of jobs' and watched processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def derive_events(
 ) -> list[Event]:
     """The events that two Snapshots of one boot show, at the later one's time.
 
-    oom_kill: vmstat's oom_kill grew; with the names of processes that SIGKILL ended. drop_caches: vmstat's
+    oom_kill: vmstat's oom_kill grew; the text names the processes that SIGKILL ended. drop_caches: vmstat's
     drop_pagecache or drop_slab grew. process_ended: a trainer or worker of a job ended, in whatever way, or a process
     of ``watched`` ended with a known code other than 0. child_codes: exit code, or minus the signal, by pid of our own
     children. unlogged: takes a number of kills and returns how many of them the kernel's

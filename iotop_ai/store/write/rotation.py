@@ -1,4 +1,4 @@
-"""Rotation: PATH is always the file being written; full files get a time into their name, are packed and shipped.
+"""Rotation: PATH is always the file being written; full files get a time in their name and are packed and shipped.
 
 Packing, retention and the hook run on a thread and in child processes at the lowest priority, so the recorder never
 waits for them.
@@ -32,7 +32,7 @@ _EXTENSION = re.compile(r"(?:\.iotop)?\.jsonl$")
 
 
 def part_name(path: str, when: datetime) -> str:
-    """The name of a full file: RUN.20261121T143205.iotop.jsonl (UTC) of RUN.iotop.jsonl."""
+    """The name of a full file: RUN.20261121T143205.iotop.jsonl (UTC) for RUN.iotop.jsonl."""
     found = _EXTENSION.search(path)
     stem, extension = (path[: found.start()], found[0]) if found else (path, "")
     return f"{stem}.{when.strftime(_TIME)}{extension}"
@@ -177,7 +177,7 @@ class Rotator:
                     os.unlink(old)
                 except FileNotFoundError:  # removed meanwhile
                     continue
-                except OSError as error:  # the hook runs all the same
+                except OSError as error:  # the hook runs in any case
                     self._report_error(old, error)
 
     def _ship(self, path: str) -> None:

@@ -24,18 +24,18 @@ from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
 from iotop_ai.tui.textual_internals.version import installed_version
 
 KNOWN_VERSIONS = ("8.2.",)
-"""Textual releases whose painting was read and tried together with this one."""
+"""Textual releases with whose painting this module was checked and tested."""
 
 
 class PaintedPanel(Protocol):
-    """What the painter needs of a panel."""
+    """The methods of a panel that the painter needs."""
 
     def visible_region(self) -> Region | None:
         """The widget's region on the terminal; None unless all of it is visible."""
         ...
 
     def collect_changes(self, cell_diff: CellDiff, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
-        """What to paint: (row, old cells or None, new cells); None where only Textual can paint."""
+        """The changes to paint: (row, old cells or None, new cells); None where only Textual can paint."""
         ...
 
     def fall_back(self) -> None:
@@ -95,7 +95,7 @@ _PAINTERS: WeakKeyDictionary[App[Any], DirectPainter] = WeakKeyDictionary()
 
 
 def painter_of(app: App[Any], theme_styles: ThemeStyles) -> DirectPainter | None:
-    """The app's painter for a theme; None without a terminal, and for a Textual that it was not tried with."""
+    """The app's painter for a theme; None without a terminal, and for a Textual release not in KNOWN_VERSIONS."""
     painter = _PAINTERS.get(app)
     if painter is None or painter.theme_styles is not theme_styles:
         if app.is_headless or app.is_inline or not installed_version().startswith(KNOWN_VERSIONS):

@@ -24,11 +24,11 @@ from iotop_ai.tui.textual_internals.web_packets import (
 )
 
 LARGEST_MESSAGE = 1 << 16
-"""Bytes of a page's longest message, a pasted text."""
+"""Bytes of the longest message of a page: a pasted text."""
 IDLE_S = 8 * 3600.0
 """A page that sends nothing for this long, not even a mouse movement, was left open by mistake."""
 HEARTBEAT_S = 15.0
-"""A page that vanishes is noticed after one and a half of these."""
+"""Seconds between two pings; a vanished page is noticed after one and a half of these."""
 LEAVE_S = 1.0
 """How long a monitor may take to end by itself."""
 _STDERR_BYTES = 4096
@@ -36,7 +36,7 @@ _REASON_LENGTH = 200
 
 
 class Session:
-    """A monitor and the websocket that shows it. argv, environment: of the monitor."""
+    """A monitor and the websocket that shows it. argv, environment: the monitor's."""
 
     def __init__(
         self, socket: web.WebSocketResponse, argv: Sequence[str], environment: Mapping[str, str], idle_s: float = IDLE_S

@@ -110,7 +110,7 @@ class Health:
         )
 
     def _query(self, collector: SmartCollector) -> Table:
-        """Each disk's Reading; an unmatched word is absent."""
+        """Each disk's Reading by name; words that match no disk are left out."""
         table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
         if self._disks:
             collector.wait(60 + len(self._disks) * (3 * TIMEOUT_S + 10))

@@ -26,7 +26,7 @@ _MOST_INSTANCES = 16
 
 
 class SamplePair:
-    """Two alternating samples and the figures of their newest difference."""
+    """Two samples that are filled in turn, and the figures of their newest difference."""
 
     def __init__(self, first: Any, second: Any) -> None:
         self.old, self.new = first, second

@@ -30,11 +30,11 @@ _LATE_FEW = 0.5
 
 
 class _Comm(NamedTuple):
-    """Signs of GPUs that spin. power: over its limit, of the one that draws most. tensor: activity of the tensor cores.
+    """Signs of GPUs that spin. power: share of its limit that the hungriest GPU draws. tensor: tensor core activity.
     stopped: no batch comes.
 
     link: the fullest network link and its share, or without known speeds the one with most bytes; "" and None when none
-    is known. link_bytes: what it carries per second in its busier direction. before: power over the limit while they
+    is known. link_bytes: bytes per second in its busier direction. before: power over the limit while they
     computed; None where they draw no less now, or where it is unknown.
     """
 
@@ -89,7 +89,7 @@ def _rests(group: GpuGroup, limits: Thresholds) -> bool:
 
 
 def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
-    """The evidence that all of them spin; None when they do not, or when unknown."""
+    """The evidence that all of the group's GPUs spin; None when they do not, or when unknown."""
     limits = facts.limits
     if len(group.gpus) < 2 or not group.settled or not group.look.samples:
         return None
@@ -115,8 +115,8 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     link, link_busy, link_bytes = _network(group)
     witness = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
     if not rests and calls is not None and calls >= limits.batch_writes and not witness:
-        return None  # batches are made and taken: it computes little at a time
-    # Enter is a level of 1 and no more: how far below the limit it lies says nothing about how sure it is.
+        return None  # batches are made and taken: the job computes little at a time
+    # The level is 1 and never higher: a power far below the limit does not make the finding surer.
     before = before if fallen >= 1 else None
     return _Comm(power, tensor, sm, stopped, link, link_busy, link_bytes, min(1.0, max(level, fallen)), before)
 
@@ -293,7 +293,7 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
 
 
 def _busier(busy: float | None, limits: Thresholds) -> float | None:
-    """The utilisation from which the others are clearly busier."""
+    """The utilisation above which the others are clearly busier."""
     return None if busy is None else min(1.0, busy + limits.spread)
 
 
@@ -313,7 +313,7 @@ def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
     peer_watts = mean(other.watts for other in late.others)
-    # Peers that spin draw less than this in all, or for each percent that they are busier.
+    # Spinning peers draw less power than this in all, or less for each percent of their utilisation.
     by_power = limits.peer_power * (gpu.watts or 0.0)
     if why != "longer" and gpu.busy:
         by_power *= (mean(other.busy for other in late.others) or 0.0) / gpu.busy

@@ -31,7 +31,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
         if len(turns) < limits.respawn_turns:
             continue
         period_s = (turns[-1].at_ns - turns[0].at_ns) / 1e9 / (len(turns) - 1)
-        # The last epoch is not over: it counts as one of the usual length.
+        # The current epoch is not over: it counts as an epoch of the usual length.
         span_s = period_s * len(turns)
         if period_s <= 0 or (now - turns[-1].at_ns) / 1e9 > _QUIET * period_s + limits.respawn_most_s:
             continue

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MESSAGE_S = 4.0
 GPU_PREFIX = "gpu:"
 TO_THE_END = 1_000_000
-"""The step of the keys Home and End."""
+"""A step that reaches the end of any list, for Home and End."""
 
 
 class MainScreen(RootScreen):
@@ -139,7 +139,7 @@ class MainScreen(RootScreen):
 
     @property
     def _in_front(self) -> bool:
-        # Screen.is_current is true of the screen below the one in front, too.
+        # Screen.is_current is also true for the screen below the one in front.
         return not self.is_attached or self.app.screen is self
 
     def use_theme(self, theme_styles: ThemeStyles) -> None:
@@ -159,7 +159,7 @@ class MainScreen(RootScreen):
         yield from self.panels.values()
 
     def check_staleness(self) -> None:
-        """Show it when no readings come. Called by a timer."""
+        """Show that no new readings arrive, if so. Called by a timer."""
         if self.live.check_staleness():
             self.redraw_if_in_front()
             self.update_front()
@@ -190,7 +190,7 @@ class MainScreen(RootScreen):
             self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
 
     def _let_focus(self) -> None:
-        """A panel of which only the title is left cannot have the focus."""
+        """Take the focus from panels of which only the title is left."""
         if self.view.hidden is self._hidden_before:
             return
         self._hidden_before = self.view.hidden
@@ -460,7 +460,7 @@ class MainScreen(RootScreen):
             self.state.change(self.view.message, focus="process", cursor="", scroll=0)
 
     def _to_first_process(self) -> None:
-        """After a filter the next Enter opens the first process that it left."""
+        """Put the cursor on the first process that the filter left, so that the next Enter opens it."""
         self._focus_processes()
         if self._row_keys():
             self._move_cursor(1)
