@@ -21,7 +21,7 @@ from iotop_ai.model.clean import clean
 FILE = "audit.jsonl"
 LONGEST_TEXT = 300
 LONGEST_TARGET = 1 << 18
-"""The pids of 30,000 processes."""
+"""Longest target: it holds the pids of 30,000 processes."""
 
 
 class Audit:
@@ -68,7 +68,7 @@ class Audit:
 def _append(handle: int, line: bytes) -> None:
     """Append the whole line or nothing. Raises OSError.
 
-    Under a lock: lines of two monitors do not mix, and a partial line is removed before another follows it.
+    A lock keeps the lines of two monitors apart; a partial line is removed before the next one.
     """
     fcntl.flock(handle, fcntl.LOCK_EX)
     before = os.fstat(handle).st_size

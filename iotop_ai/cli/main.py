@@ -28,7 +28,7 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 GC_THRESHOLD = 20_000
-"""New objects before a garbage collection: a tick's objects form no cycles, so reference counts free them."""
+"""New objects before a garbage collection. It can be large, as a tick's objects form no cycles."""
 
 
 class Command(NamedTuple):
@@ -130,7 +130,7 @@ def run(argv: Sequence[str]) -> int:
 def _mute_log() -> None:
     """Print no log; the fault of a collector is the reason of its Reading."""
     if not os.environ.get(DEBUG_VARIABLE):
-        import logging  # which a command needs, but not its help
+        import logging  # a command needs it, but not its help
 
         logging.getLogger("iotop_ai").addHandler(logging.NullHandler())
 
@@ -138,7 +138,7 @@ def _mute_log() -> None:
 def expand_stream(argv: Sequence[str]) -> list[str]:
     """``record - ...`` becomes ``record -o - ...``: the short form for a pipe to another monitor.
 
-    Only before the first word that is neither a flag nor its value: a recorded command may have a "-" of its own.
+    Only before the first word that is neither a flag nor its value, since a recorded command may have its own "-".
     """
     out = list(argv)
     if _command_of(out) != "record":
@@ -220,7 +220,7 @@ def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
 
 def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int = 0, alerts: str | None = None) -> int:
     """The live screen of this machine. alerts: a file of rules that the user names."""
-    gc.disable()  # imports create no garbage
+    gc.disable()  # the imports create no garbage
     from iotop_ai.cli.commands.monitor.command import run_monitor
     from iotop_ai.sources.live.source import LiveSource
 
@@ -280,6 +280,6 @@ def _fail(word: str, text: str, code: int) -> int:
 
 
 def _drop_stdout() -> None:
-    from iotop_ai.cli.stdout import drop_stdout  # rarely needed, and a start imports little
+    from iotop_ai.cli.stdout import drop_stdout  # rarely needed, so not imported at start-up
 
     drop_stdout()

@@ -37,7 +37,7 @@ BATCH, BATCH_PROCESSES = 8, 2000
 """Frames compressed at once, and the processes in them at most. The second Frame of a batch takes less than half the
 CPU time that it takes a second later, but each Frame that waits holds a process table."""
 MOST_KEPT_BYTES = RING_BYTES
-"""Memory for dropped blocks that a user still looks at; beyond that a recording of the ring is not refreshed."""
+"""Most memory for dropped blocks that a user still looks at; beyond it a recording of the ring is not refreshed."""
 _LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
@@ -46,7 +46,7 @@ _SHORT_S = 0.2
 
 
 class RingState(NamedTuple):
-    """How much of the last hour is kept.
+    """The size of the part of the last hour that is kept.
 
     span_s: how far back the user can look, 0 while that is not possible. size_bytes: memory of the lines.
     """
@@ -63,7 +63,7 @@ class _Packed(NamedTuple):
 
 
 class Ring:
-    """Compresses Frames on a thread of its own; ``recording`` gives what it holds. put never blocks.
+    """Compresses Frames on a thread of its own; ``recording`` gives its contents. put never blocks.
 
     most_bytes, most_s: beyond these the oldest block is dropped.
     """
@@ -123,7 +123,7 @@ class Ring:
             return RingState(span_s, self._closed_bytes + self._open_bytes, self._queue.lost.frames, self._trouble)
 
     def recording(self) -> RingRecording | None:
-        """A recording of what it holds now, until refreshed; None while it is empty."""
+        """A recording of the ring's present contents, until refreshed; None while it is empty."""
         packed, header = self._held(), self._header
         return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
 
@@ -241,7 +241,7 @@ class Ring:
 
 
 class RingBlocks:
-    """The blocks of a ring at one time, or after ``refresh`` at a later one. held_now: gives what the ring holds."""
+    """The blocks of a ring at one time, or after ``refresh`` at a later one. held_now: gives the ring's contents."""
 
     cut_bytes = 0
 
@@ -265,7 +265,7 @@ class RingBlocks:
         return True
 
     def _kept_bytes(self, first: int) -> int:
-        """Bytes of blocks that the ring has dropped and this still holds."""
+        """Bytes of blocks that the ring has dropped and this object still holds."""
         return sum(len(data) for offset, data in self._data.items() if offset < first)
 
     def data(self, block: Block) -> bytes:
@@ -284,11 +284,11 @@ class RingBlocks:
             data = decompressor.unconsumed_tail
 
     def place(self, block: Block, number: int) -> str:
-        """The place of the block's line of this number, for messages."""
+        """Where this line of a block is, for messages."""
         return f"line {number} of minute {block.offset}"
 
     def fileno(self) -> int:
-        """Raises InputError: memory has no descriptor."""
+        """Raise InputError: memory has no descriptor."""
         raise InputError("the last hour in memory is not a file")
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ def monitor_disk(
     if devices:
         argv += ["--device", ",".join(devices)]
     out = sys.stdout if file is None else file
-    with tempfile.TemporaryFile() as messages:  # a pipe that fills would hold the program up
+    with tempfile.TemporaryFile() as messages:  # a full pipe would block the program
         try:
             child = start(argv, env=program_environment(), stdout=subprocess.PIPE, stderr=messages)
         except OSError as error:
@@ -65,15 +65,15 @@ def monitor_disk(
 
 
 def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
-    """A table for each time: a title, then a line per disk; as soon as the time's last disk is known.
+    """A table for each time: a title, then a line per disk. It is yielded once the time's last disk is known.
 
-    The end may cut the last interval; one of less than half is left out.
+    The end may cut the last interval, which is left out if less than half of it remains.
     """
     block: list[str] = []
     devices: set[str] = set()
     at = before = ""
     for row in rows:
-        # A device that comes again belongs to the next interval.
+        # A device that occurs again belongs to the next interval.
         if row["device"] in devices:
             yield block
             block, devices, before = [], set(), at

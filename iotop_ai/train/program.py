@@ -23,9 +23,9 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
     Raises UnknownError where it is not found, and as root where another user may have named or may change it.
     """
     path = named or environment.get(PROGRAM_VARIABLE, "")
-    chosen = bool(path)  # by this process's own user, unless it became root in another user's environment
+    chosen = bool(path)  # named by this process's own user, unless it became root in another user's environment
     if not path and sys.version_info >= OLDEST_PYTHON:
-        with contextlib.suppress(FileNotFoundError):  # a program that embeds Python
+        with contextlib.suppress(FileNotFoundError):  # this may be a program that embeds Python
             return own_python("iotop_ai")
     if not path:
         folders = [*environment.get("PATH", "").split(":"), os.path.expanduser("~/.local/bin")]
@@ -44,7 +44,7 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def program_environment() -> dict[str, str]:
-    """The environment of the program. It listens at a socket of its own: IOTOP_AI_SOCKET names another monitor's."""
+    """The environment of the program, without IOTOP_AI_SOCKET: that names another monitor's socket."""
     environment = own_environment(libraries=True)
     environment.pop("IOTOP_AI_SOCKET", None)
     return environment

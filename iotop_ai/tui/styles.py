@@ -31,7 +31,7 @@ class ThemeStyles:
 
 
 def rich_style(look: Look) -> Style:
-    """The look for Rich; the terminal decides about everything that is not set."""
+    """The look as a Rich style; everything that is not set is up to the terminal."""
     # False sends an explicit "off" sequence; None sends nothing.
     style = Style(
         bold=look.bold or None,

@@ -18,7 +18,7 @@ from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
 SLOWEST_S = 1.0
-"""Period of the collectors that run on a thread; at a shorter interval we wait for one more of their readings."""
+"""Period of the collectors that run on threads; at a shorter interval the command waits for one more reading."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def take_frame(source: LiveSource) -> Frame:
 def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
     """The pair's Frame with a fresh verdict.
 
-    The fold would keep the verdict of the first Snapshot, without rates, for its shortest stay.
+    The fold would keep the first Snapshot's verdict, which has no rates, for its shortest stay.
     """
     *_, frame = frames((before, after))
     carry, verdict = fold(FoldState(started_ns=before.at_ns), after, frame.history)

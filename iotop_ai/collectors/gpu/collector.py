@@ -125,7 +125,7 @@ class GpuCollector:
         if xid.recovery is not None:
             self._recovery[xid.uuid] = xid.recovery
             if not xid.recovery:
-                # The driver needs nothing any more: this Xid is not a fault.
+                # The driver needs no recovery any more: this Xid is not a fault.
                 if earlier is not None and earlier.number == xid.number:
                     del self._last_xid[xid.uuid]
                 return

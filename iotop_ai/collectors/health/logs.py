@@ -26,7 +26,7 @@ _SCSI_RUNNING = 15
 
 
 class SelfTestFacts(NamedTuple):
-    """Self-tests of a disk. can: whether it has them, None unknown. left_percent: of the running one.
+    """Self-tests of a disk. can: whether it has them, None unknown. left_percent: the running test's.
 
     short_minutes, long_minutes: the disk's estimates of their duration.
     """

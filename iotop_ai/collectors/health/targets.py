@@ -42,7 +42,7 @@ class Disk(NamedTuple):
 def smart_disks(root: Root) -> tuple[Disk, ...]:
     """Whole disks that may have SMART, by name.
 
-    Loop, RAM, device-mapper, md, network and optical devices are left out: they have none.
+    Loop, RAM, device-mapper, md, network and optical devices are left out: they have no SMART.
     """
     found = []
     for name in root.names("sys/block"):
@@ -65,7 +65,7 @@ def _scsi_disk(root: Root, name: str) -> Disk:
 
 
 def _nvme_disk(root: Root, name: str) -> Disk:
-    """The disk by its controller, whose number may differ; a multipath disk by its first one."""
+    """The disk by its controller, whose number may differ; a multipath disk by its first controller."""
     controllers = nvme_controllers(root, f"sys/block/{name}")
     if not controllers:
         return Disk(name, "", "", "the kernel does not show its NVMe controller")
@@ -142,7 +142,7 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
     Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme, drivetemp).
     """
     node = disk.device.removeprefix("/dev/")
-    # A disk behind a controller has no folder: that of its node is the volume's.
+    # A disk behind a controller has no folder of its own: the folder of its node is the volume's.
     base = f"sys/class/nvme/{node}" if disk.kind == "nvme" else f"sys/block/{disk.name}/device"
     errors, timeouts = (None, None) if disk.kind == "nvme" else kernel_counts(root, disk.name)
     # Reading a rotating disk's sensor would keep it awake; an NVMe disk's does not.
@@ -164,7 +164,7 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
 
 
 def disks_named(root: Root, word: str, disks: Iterable[Disk]) -> tuple[Disk, ...]:
-    """The disks of a kernel name, a /dev path, a partition, an NVMe controller or one on disks; () for none."""
+    """The disks of a kernel name, a /dev path, a partition, an NVMe controller or a stacked device; () for none."""
     every = tuple(disks)
     name = os.path.basename(os.path.realpath(word)) if word.startswith("/dev/") else word
     node = word if word.startswith("/dev/") else f"/dev/{word}"

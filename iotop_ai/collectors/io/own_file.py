@@ -236,7 +236,7 @@ def is_named(fd: int, name: str, folder: int | None = None) -> bool:
 
 
 def open_as_root(path: str) -> int:
-    """A recording for root: only a file that root alone can have put there, as another user's link could lead anywhere.
+    """A recording for root: only a file that root itself put there, because another user's link could lead anywhere.
 
     A file of the user who became root by sudo counts as root's: that user could read it before. Raises OSError, and
     InputError that names --allow-root.

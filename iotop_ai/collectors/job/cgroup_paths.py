@@ -34,7 +34,7 @@ def parse_cgroups(raw: bytes) -> dict[str, str]:
 def levels(path: str) -> Iterator[str]:
     """The cgroup and its ancestors, nearest first: "a/b", "a", "".
 
-    Nothing for "/../job", a cgroup beside our own namespace's: the mount's root is then ours, and not its ancestor.
+    Yields nothing for "/../job", a cgroup beside our own namespace's: the mount's root is ours and not its ancestor.
     """
     parts = [part for part in path.split("/") if part][:MOST_LEVELS]
     if ".." in parts:
@@ -51,8 +51,8 @@ def unified_folder(root: Root) -> str:
 class MemoryLimit(NamedTuple):
     """One cgroup's limit.
 
-    used_bytes: with page cache. reclaimable_bytes: the reclaimable part of it. hits: count of reaching the limit; None:
-    unknown.
+    used_bytes: includes page cache. reclaimable_bytes: the reclaimable part. hits: how often the limit was reached;
+    None: unknown.
     """
 
     limit_bytes: int
@@ -74,7 +74,7 @@ def tightest_memory_limit(root: Root, groups: Mapping[str, str], unified: str) -
     """
     found = [_limit_v2(root, f"{unified}/{level}") for level in levels(groups.get("", "/"))]
     found += [_limit_v1(root, f"sys/fs/cgroup/memory/{level}") for level in levels(groups.get("memory", "/"))]
-    # Of equal limits the nearest, which is the best known.
+    # Of equal limits take the nearest one, about which most is known.
     return min((limit for limit in found if limit is not None), key=lambda limit: limit.room_bytes, default=None)
 
 

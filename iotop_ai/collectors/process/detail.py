@@ -63,7 +63,7 @@ class DetailReader:
         )
 
     def read_moving(self, key: ProcessKey) -> ProcessDetail:
-        """Read only what changes from second to second; the rest is pending."""
+        """Read only the parts that change from second to second; the rest is pending."""
         files = self._reading("files", key, lambda: self._files(key.pid))
         return ProcessDetail(
             key,
@@ -87,7 +87,7 @@ class DetailReader:
         return take_reading(ReadPart(field, checked), self._clock)
 
     def _is_alive(self, key: ProcessKey) -> bool:
-        """Whether the pid still is this process."""
+        """Whether the pid still belongs to this process."""
         try:
             return parse_stat(self._root.once(f"proc/{key.pid}/stat", _STAT_SIZE)).start_ticks == key.start_ticks
         except (OSError, ValueError):
@@ -160,7 +160,7 @@ class DetailReader:
         return parse_fdinfo(raw)
 
     def _mounts(self, pid: int) -> Mapping[int, Mount]:
-        """The mounts of its own namespace by mnt_id."""
+        """The mounts of the process's own namespace by mnt_id."""
         out = {}
         for line in self._root.read(f"proc/{pid}/mountinfo").split(b"\n"):
             number = line.split(b" ", 1)[0]

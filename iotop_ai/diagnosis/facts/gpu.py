@@ -25,11 +25,11 @@ class GpuFacts(NamedTuple):
     all: int
     """Number of GPUs."""
     used: int
-    """Number of GPUs with a compute process, or with memory or work where no process is visible."""
+    """Number of GPUs with a compute process; where no process is visible, with memory in use or work."""
     busy: tuple[float | None, ...]
-    """Mean utilisation of those in use (of all, when none is), per sample; None unknown."""
+    """Mean utilisation of the GPUs in use (of all GPUs if none is), per sample; None unknown."""
     power_ratio: float | None
-    """Mean power over limit of those in use."""
+    """Mean power over limit of the GPUs in use."""
     pids: frozenset[int] | None
     """Processes on the GPUs and all below them; None where none of them is visible (a container)."""
     on_gpu: frozenset[int]

@@ -16,7 +16,7 @@ from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
 
 _HOUR_NS = 3_600_000_000_000
 _GAP = 3.0
-"""A step longer than this many intervals was not observed and counts as 0."""
+"""A time between decisions that is longer than this many intervals was not observed and counts as 0."""
 _DIGITS = 9
 Importance = tuple[int, int, bool, int, int]
 
@@ -35,7 +35,7 @@ def job_with(snapshot: Snapshot, pid: int) -> Job | None:
 
 
 def without_others(frame: Frame, pid: int) -> Frame:
-    """The Frame without findings about other jobs, where something else is left. pid: the top of the job; 0: as is."""
+    """The Frame without findings about other jobs, if any others are left. pid: the job's top; 0: change nothing."""
     own = tuple(one for one in frame.verdict.findings if not pid or job_pid(one) in (None, pid))
     if not own or len(own) == len(frame.verdict.findings):
         return frame
@@ -70,7 +70,7 @@ def lost_so_far(
 
 
 def _costs(finding: Finding) -> bool:
-    """Whether it ranks its job before a healthy one: time is lost, or a GPU is idle beside it."""
+    """Whether the finding puts its job before a healthy one: time is lost, or a GPU is idle beside it."""
     return finding.state in LOSING or (CLASS_SPECS[finding.class_id].wastes and finding.severity is not Severity.INFO)
 
 
@@ -89,8 +89,8 @@ def importance(job: JobFacts, *, stays: bool = False) -> Importance:
 def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[ProcessKey, float]) -> JobFacts | None:
     """The job that the verdict is about; None without a job.
 
-    For an ordinary user the user's own jobs first; then jobs that lose time now; then active ones; then by lost
-    GPU-hours and lost hours; then by what they hold and move.
+    The order: for an ordinary user the user's own jobs; then jobs that lose time now; then active jobs; then by lost
+    GPU-hours and lost hours; then by ``importance``.
     """
     euid = facts.snapshot.host.euid
     losing = {job_pid(finding) for finding in findings if _costs(finding)}
@@ -100,7 +100,7 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
         key = job.job.key
         hours = lost.get(key, 0.0)
         of_other = bool(euid) and job.job.uid != euid
-        # The job that led before gives way only to one that works clearly more.
+        # The previous leading job gives way only to a job that works clearly more.
         last = importance(job, stays=key.pid == before)
         return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, last)
 

@@ -1,4 +1,4 @@
-"""The fold's memory of each device: how long its reads take when nothing is wrong."""
+"""The fold's memory of each device's read latency when nothing is wrong."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
 
 
 def _reset(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """GPUs that NVLink joins are not reset one by one: the fabric and its other GPUs lose their links."""
+    """The advice, but a reboot for GPUs joined by NVLink: a reset of one would break the links of the others."""
     details = [reading.value for reading in (facts.snapshot.gpu_slow.value or {}).values()]
     joined = any(one is not None and (one.nvlinks_active or one.fabric_state) for one in details)
     return Advice("reboot_node", advice.args) if joined else advice

@@ -29,12 +29,12 @@ class TimeAxis(NamedTuple):
 
     @property
     def zone_s(self) -> float:
-        """The machine's offset from UTC at the begin."""
+        """The machine's offset from UTC at the start, in seconds."""
         offset = datetime.fromtimestamp(self.begin_ns / 1e9).astimezone().utcoffset()
         return 0.0 if offset is None else offset.total_seconds()
 
     def x(self, wall_ns: int) -> float:
-        """The place of a time, within the plot."""
+        """The x coordinate of a time, within the plot."""
         share = (wall_ns - self.begin_ns) / 1e9 / self.seconds
         return LEFT + PLOT * min(1.0, max(0.0, share))
 

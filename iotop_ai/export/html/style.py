@@ -1,4 +1,4 @@
-"""The style of a page: the screen's own colours, dark and light, and ink for paper."""
+"""The style of a page: the screen's own colours, dark and light, and black on white for print."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHARES = {
     "hung": ("#454f59", "#3b444d"),
     "unexplained": ("#2c353e", "#d5dadd"),
 }
-"""Each share's colour on dark and on light."""
+"""Each share's colour on a dark and on a light background."""
 _LAYOUT = """\
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--text);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;

@@ -27,11 +27,11 @@ _REQUESTS = {
     "discard": "discards_per_s",
     "flush": "flushes_per_s",
 }
-"""The rate whose 0 makes a mean time or size undefined instead of unknown."""
+"""By mean time or size, the rate. If that is 0, the mean is undefined, not unknown."""
 
 
 class Block(NamedTuple):
-    """What a block of text shows.
+    """The contents of a block of text.
 
     devices: only these kernel names; () for all. base: sums since this Snapshot instead of rates. rows: limit of listed
     processes, None for all. smart: add a SMART and a filesystem table. cmdline: as in Settings.
@@ -101,7 +101,7 @@ def device_lines(frame: Frame, block: Block) -> list[str]:
 
 
 def device_cell(term: Term, rates: BlockRates, seconds: float | None = None) -> str:
-    """One figure; "-" for a mean over no requests, "?" when unknown. seconds: sums over them instead of rates."""
+    """One figure; "-" for a mean over no requests, "?" when unknown. seconds: print sums over this time, not rates."""
     value = term.of(rates)
     if value is None:
         requests = _REQUESTS.get(term.field.split("_")[0])
@@ -168,7 +168,7 @@ def _process_row(
     frame: Frame, key: ProcessKey, rates: ProcessRates, terms: dict[str, Term], seconds: float | None, cmdline: str
 ) -> Sequence[str]:
     processes = frame.snapshot.processes.value
-    assert processes is not None  # process_rows lists none without it
+    assert processes is not None  # without it, process_rows lists no process
     info, stat = processes.info[key], processes.stat.get(key)
     rate_cells = []
     for name in _PROCESS_TERMS:

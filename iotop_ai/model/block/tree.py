@@ -28,7 +28,7 @@ def below_of(info: BlockInfo) -> tuple[str, ...]:
 
 
 def leaves_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """The physical devices of ``name``, itself if nothing is below it; each once, in order of the tree."""
+    """The physical devices of ``name``, or ``name`` itself if nothing is below it; each once, in order of the tree."""
     leaves: dict[str, None] = {}
     seen: set[str] = set()
 
@@ -85,9 +85,9 @@ class DeviceRow(NamedTuple):
 def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
     """Every device of ``names`` (else of the table) once: whole devices, each followed by those that fold under it.
 
-    An array or volume over several disks has its own row and its disks fold under it, except a disk that is also used
-    otherwise. Devices on one disk (partitions, volumes, crypt) fold under that disk, devices on an array under the
-    array. Devices that hide when idle come last. Otherwise the order is that of ``names``.
+    An array or volume over several disks has its own row and its disks fold under it, except a disk that also has other
+    uses. Devices on one disk (partitions, volumes, crypt) fold under that disk, devices on an array under the array.
+    Devices that hide when idle come last. Otherwise the order is that of ``names``.
     """
     tree = _Tree(infos)
     under: dict[str, list[DeviceRow]] = {}
@@ -205,7 +205,7 @@ def devices_of_mount(mount: Mount, infos: BlockInfos) -> tuple[str, ...]:
 
 
 def chain_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """A device and those below it down to its leaf: ("dm-0", "md0", "nvme0n1"); of several slaves the first."""
+    """A device and those below it down to its leaf: ("dm-0", "md0", "nvme0n1"); the first of several slaves."""
     chain = []
     while name in infos and name not in chain:
         chain.append(name)

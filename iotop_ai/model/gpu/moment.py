@@ -28,7 +28,7 @@ LANES = 16
 
 
 def link_bytes_per_s(generation: int | None, width: int | None, best: float = LINK_BYTES_PER_S) -> float | None:
-    """What a PCIe link carries in one direction; None when unknown. best: generation 5 with 16 lanes."""
+    """Bytes per second that a PCIe link carries one way; None when unknown. best: generation 5 with 16 lanes."""
     return best * (1 << generation) / (1 << GEN_5) * width / LANES if generation and width else None
 
 

@@ -1,4 +1,4 @@
-"""What one inspection of a process shows: the libraries that it maps, and the ids in its environment.
+"""The result of one inspection of a process: the libraries that it maps, and the ids in its environment.
 
 Variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK, TORCHELASTIC_RUN_ID, which
 is "none" without --rdzv-id), ompi/runtime and PMIx (OMPI_COMM_WORLD_RANK and _SIZE, PMIX_NAMESPACE, PMIX_RANK),
@@ -35,7 +35,7 @@ LIBRARIES = (
 )
 """Texts in /proc/PID/maps of a program that has loaded a machine-learning runtime."""
 OFTEN_IDLE = frozenset({"xgboost", "lightgbm", "catboost", "cuml", "sklearn"})
-"""Runtimes that programs also load without training: evidence only where the process works."""
+"""Runtimes that programs also load without training: they are evidence only where the process works."""
 MODULES = (
     (b"/ray/_raylet.so", "ray"),
     (b"libmujoco.so", "simulator"),
@@ -74,11 +74,11 @@ _NIL_RAY_JOB = "ffffffff"
 
 
 class RankIds(NamedTuple):
-    """What a process's environment says about its job; "" or None where it says nothing.
+    """The ids of a process's job in its environment; "" or None where it has none.
 
     slurm: job id. mpi: PMIx's name of the job. master: "address:port" of a group of more than one rank. rank, size: its
-    number among them. ray: Ray's job. notebook: the notebook's file name. local: whether rank counts the ranks of
-    this machine alone. run: the id that the user gave torchrun.
+    number and the number of ranks. ray: Ray's job. notebook: the notebook's file name. local: whether rank counts the
+    ranks of this machine alone. run: the id that the user gave torchrun.
     """
 
     slurm: str = ""
@@ -93,10 +93,10 @@ class RankIds(NamedTuple):
 
     @property
     def group(self) -> str:
-        """What ranks of one group on several machines share: "RUN@address:port", "address:port" or "".
+        """The name that ranks of one group on several machines share: "RUN@address:port", "address:port" or "".
 
         "" where the address is that of the machine itself: the group has no other machine. The address is kept beside a
-        run id, as many scripts copy their id from the manual.
+        run id, because many scripts copy their id from the manual.
         """
         if not self.master or _LOOPBACK.match(self.master):
             return ""
@@ -109,8 +109,8 @@ NO_IDS = RankIds()
 class Inspection(NamedTuple):
     """The result of one inspection of a process. libraries: words of ``LIBRARIES``. device: a GPU's file is open.
 
-    pin_tid: the thread named pt_data_pin, 0 when none. modules: words of ``MODULES``. ids: of its environment.
-    hidden: what this user may not read: libraries, environment, open files.
+    pin_tid: the thread named pt_data_pin, 0 without one. modules: words of ``MODULES``. ids: those in its environment.
+    hidden: the parts that this user may not read: libraries, environment, open files.
     """
 
     libraries: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def words_in(maps: bytes, words: tuple[tuple[bytes, str], ...]) -> tuple[str, ..
 def rank_ids(environ: bytes) -> RankIds:
     """The ids in the text of /proc/PID/environ, which may be cut; every other variable is dropped.
 
-    It is the environment that the program was started with: what it sets later does not show.
+    It is the environment that the program was started with: variables set later do not show.
     """
     known = {}
     for part in environ.split(b"\0"):

@@ -1,4 +1,4 @@
-"""Steps that training processes report themselves, and how long each waits for its data.
+"""Steps that training processes report themselves, and their waits for data.
 
 Source: messages of ``iotop_ai.train`` to a monitor. All counts are totals since the process began to report, so a lost
 message loses nothing.
@@ -23,8 +23,8 @@ class StepCounts(NamedTuple):
     """The totals of one process.
 
     at_ns: monotonic time at which they were true. steps: finished training steps; None before the process counts any.
-    batches: batches fetched. data_ns: time in which the training loop waited for them; None where the loop cannot tell
-    it from the step. rank, local_rank, world_size: of distributed training, None outside of it.
+    batches: batches fetched. data_ns: time in which the training loop waited for them; None where the loop cannot
+    separate it from the step. rank, local_rank, world_size: those of distributed training; None without it.
     """
 
     at_ns: int
@@ -42,7 +42,7 @@ class StepCounts(NamedTuple):
 
 
 class StepRates(NamedTuple):
-    """One process over the time between two of its messages. steps, data_ns, span_ns: what was counted in that time."""
+    """One process over the time between two of its messages. steps, data_ns, span_ns: the counts of that time."""
 
     steps: int | None
     data_ns: int | None
@@ -70,7 +70,7 @@ def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
 
 
 def rates_of(steps: int | None, data_ns: int | None, span_ns: int, rank: int | None) -> StepRates:
-    """The rates of what was counted in ``span_ns``."""
+    """The rates of the counts of ``span_ns``."""
     share = None if data_ns is None else min(1.0, data_ns / span_ns)
     wait_ms = None if data_ns is None else quotient(data_ns / 1e6, steps)
     return StepRates(steps, data_ns, span_ns, rank, None if steps is None else steps * 1e9 / span_ns, wait_ms, share)
@@ -82,7 +82,7 @@ def rated_steps(
     """The rates of each process by its own messages; without a new message its last rates stay."""
     if after.value is None:
         return Rated(None, after.at_ns)
-    # A message that comes late, as of a second rank, changes the table and not the newest time in it.
+    # A late message, such as a second rank's, changes the table but not its newest time.
     same_table = before is not None and before.at_ns == after.at_ns and before.value == after.value
     if same_table and last is not None and last.value is not None:
         return last._replace(renewed=False) if last.renewed else last
@@ -102,7 +102,7 @@ def rated_steps(
 def step_counts_of(message: Mapping[str, Any], now_ns: int, oldest_ns: int) -> StepCounts | None:
     """The counts of a message from another process; None for an invalid one.
 
-    A time outside of ``oldest_ns`` to ``now_ns``, as of another clock, is replaced by ``now_ns``.
+    A time outside of ``oldest_ns`` to ``now_ns``, which comes from another clock, is replaced by ``now_ns``.
     """
     at_ns, batches = _whole(message, "at_ns", MOST_COUNT), _whole(message, "batches", MOST_COUNT)
     if at_ns is None or batches is None:

@@ -1,4 +1,4 @@
-"""Figures of a disk's own screen: what is normal, how awaits spread, its peaks, and whose processes use it."""
+"""Figures of a disk's own screen: its normal await, the spread of awaits, its peaks, and the processes that use it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DeviceWindow(NamedTuple):
     facts: DeviceFacts | None
     """None while nothing is known."""
     learned: bool
-    """Whether the normal read time is this disk's own, else that of its kind."""
+    """Whether the normal read time is this disk's own; else it is that of its kind."""
     seconds: float
     """Width of the window."""
 
@@ -72,11 +72,11 @@ class AwaitHistogram(NamedTuple):
     writes: tuple[float, ...]
     """Writes in each bin."""
     seconds: float
-    """Sum of the intervals."""
+    """Total time of the intervals."""
 
 
 def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[float, ...] = BOUNDS_MS) -> AwaitHistogram:
-    """How the awaits of a device spread over the history; the kernel does not time single requests."""
+    """The histogram of a device's awaits over the history; the kernel does not time single requests."""
     reads, writes = [0.0] * (len(bounds) + 1), [0.0] * (len(bounds) + 1)
     seconds = 0.0
     for sample in history:
@@ -125,7 +125,7 @@ def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Pe
 
 
 class Peaks(NamedTuple):
-    """The largest figure of one interval each; None when none was known."""
+    """The largest value of each figure in one interval; None when none was known."""
 
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
@@ -164,8 +164,8 @@ ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
     """(why the processes listed belong to the device, the job's name for JOB_FILES).
 
-    ONLY_DISK: no other disk moved a byte, so all I/O to disks was here. JOB_FILES: the job's files lie on it. BUSIEST:
-    neither is known, and the kernel does not say which process uses which disk.
+    ONLY_DISK: no other disk moved a byte, so all I/O to disks was here. JOB_FILES: the job's files are on it. BUSIEST:
+    neither is known, and the kernel does not report the disks of a process.
     """
     below = set(devices.leaves(device.name, frame))
     disks = [d for d in devices.all_devices(frame, view) if d.info is not None and is_leaf(d.info)]
@@ -194,7 +194,7 @@ def device_or_selected(frame: Frame, view: View, name: str) -> BlockDevice | Non
 
 
 def next_device(frame: Frame, view: View, name: str, step: int) -> str:
-    """Name of the device ``step`` rows on in the disk panel, round its ends; "" without any."""
+    """Name of the device ``step`` rows further in the disk panel, wrapping round; "" without any."""
     order = [d.name for d in devices.panel_devices(frame, view)]
     if name not in order:  # a nested device counts as the row above it
         name = devices.top_row_of(name, frame)

@@ -11,7 +11,7 @@ from iotop_ai.present.screen.view import View
 
 Values = tuple[float | None, ...]
 HISTORY_WINDOWS = 12
-"""Length of the graphs in windows: an hour of the default's 5 minutes."""
+"""Length of the graphs in windows: an hour with the default window of 5 minutes."""
 
 
 class History(NamedTuple):
@@ -27,8 +27,8 @@ class FleetView(NamedTuple):
 
     view: pattern, cursor (a machine's name), scroll, order, mode and message. server: its address.
 
-    trouble: why the newest refresh failed, "" where it did not. age_s: since the newest answer. job: the name of the
-    job under the cursor of the list of jobs.
+    trouble: why the newest refresh failed, "" where it did not. age_s: time since the newest answer. job: the name of
+    the job under the cursor of the list of jobs.
     """
 
     view: View

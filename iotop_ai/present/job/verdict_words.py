@@ -40,7 +40,7 @@ def of_job(a: Args) -> bool:
 
 
 def waits_for_data(a: Args) -> Spans:
-    """The loss: "8 of 8 GPUs wait for data 78 % of the time"; without a GPU, of the job."""
+    """The loss: "8 of 8 GPUs wait for data 78 % of the time"; without a GPU, that of the job."""
     used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
     if used:
         gpus = "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
@@ -387,7 +387,7 @@ def current_job(frame: Frame) -> Job | None:
 
 
 def job_mount(frame: Frame, job: Job) -> JobMount | None:
-    """The mount of its data: the one in the verdict, else the most used one; None when unknown."""
+    """The mount of the job's data: the one in the verdict, else the most used one; None when unknown."""
     table = frame.snapshot.jobs.value
     mounts = () if table is None or job.key not in table.places else table.places[job.key].mounts
     named = word(dict(frame.verdict.primary.args), "mount")
@@ -427,7 +427,7 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
         name, shares = "trainer", (task.disk_ratio, task.cpu_ratio, task.cpu_wait_ratio, task.idle_ratio)
     blocked = shares[0]
     if blocked is not None:
-        # It is sampled; the time on a CPU, and in wait of one, is counted exactly.
+        # This state is sampled; the time on a CPU, and waiting for one, is counted exactly.
         blocked = min(blocked, max(0.0, 1.0 - sum(share or 0.0 for share in shares[1:3])))
     high = blocked is not None and blocked >= BLOCKED
     room = max(0, min(40, width - 60))

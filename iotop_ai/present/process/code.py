@@ -15,7 +15,7 @@ LOOKING = "py-spy looks at its stack for 5 s; it is not stopped ..."
 
 
 def code_text(code: PythonCode) -> str:
-    """The line in which the first thread was seen most, and what it called there; "" without any."""
+    """The line in which the first thread was seen most often, and its calls there; "" without any."""
     if not code.threads or not code.threads[0].lines:
         return ""
     first = code.threads[0]
@@ -35,7 +35,7 @@ def place_text(frame: StackFrame) -> str:
 
 
 def source_text(line: CodeLine) -> str:
-    """The line's source without what looks like a secret."""
+    """The line's source, without parts that look like secrets."""
     return note_redacted(plain(line.text))
 
 

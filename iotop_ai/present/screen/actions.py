@@ -1,4 +1,4 @@
-"""Every action of every screen: its keys, what it runs, and its words in the palette, the row of keys and the help.
+"""Every action of every screen: its keys, its method, and its words in the palette, the row of keys and the help.
 
 The screens bind from these tables; the row of keys, the help, the palette and docs/configuration.md print from them,
 and a settings file is checked against them.
@@ -12,8 +12,8 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 class Hint(NamedTuple):
     """The words of an action in the row of keys and in the help.
 
-    word: in the row, "" to leave it out. help: in the help. drop: where the row is too short, the hint with the
-    highest number goes first. pair: name of another action; its key is printed beside this one's.
+    word: the word in the row, "" to leave it out. help: the words in the help. drop: where the row is too short, the
+    hint with the highest number is left out first. pair: name of another action; its key is printed beside this one's.
     """
 
     word: str
@@ -55,7 +55,7 @@ def _key(
 
 
 PANEL_KEYS = ("banner", "path", "graphs", "gpu", "disk", "process", "system")
-"""Panels that 1, 2, ... show and hide, from the top of the screen down."""
+"""Panels that the keys 1, 2, ... show and hide, from the top of the screen down."""
 _PANELS = Hint("panels", "show or hide a panel", 7, f"panel.{PANEL_KEYS[-1]}")
 
 APP_ACTIONS: tuple[Action, ...] = (
@@ -318,7 +318,7 @@ def _time(screen: str) -> tuple[Action, ...]:
 
 
 def _scroll(screen: str, word: str, text: str) -> tuple[Action, ...]:
-    """The keys that move through a list or page. word, text: of the hint for up and down."""
+    """The keys that move through a list or page. word, text: those of the hint for up and down."""
     return (
         _key("down", "move(1)", "Down", f"{screen}.down"),
         _key("up", "move(-1)", "Up", f"{screen}.up", Hint(word, text, pair=f"{screen}.down")),

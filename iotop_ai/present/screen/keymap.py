@@ -8,9 +8,9 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.screen.actions import SCREENS, Action, all_actions
 
 Keymap = tuple[tuple[str, tuple[str, ...]], ...]
-"""(name of an action, its keys as Textual names them), of the actions whose keys are not the defaults."""
+"""(name of an action, its keys as Textual names them) for each action whose keys are not the defaults."""
 NO_KEY = "no_key"
-"""Stands for the keys of an action without any: no terminal sends it."""
+"""Stands for the keys of an action without keys: no terminal sends it."""
 
 
 def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
@@ -21,7 +21,7 @@ def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
 class KeyConflict(NamedTuple):
     """A key that two actions of a screen want: ``by``, by the user's settings, and ``of``, by default.
 
-    both: ``of`` wants it by the user's settings, too.
+    both: ``of`` also wants it by the user's settings.
     """
 
     key: str

@@ -38,7 +38,7 @@ _RAMP = " .:-=+*#@"
 
 
 def ascii_text(text: str) -> str:
-    """The text in ASCII, in as many columns: braille by its number of dots, ``?`` for other characters."""
+    """The text in ASCII, with the same number of columns: braille by its number of dots, ``?`` for other characters."""
     if text.isascii():
         return text
     out = []

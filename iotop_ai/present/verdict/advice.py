@@ -1,4 +1,4 @@
-"""The figures of a finding in a sentence, and the reasons against a class."""
+"""The figures of a finding as parts of sentences, and the reasons against a class."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def amount(args: Args, name: str) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """A latency's figure without its unit: "87", "0.9", "12". 0 is "<0.1", as the kernel counts whole ms."""
+    """A latency's figure without its unit: "87", "0.9", "12". 0 is "<0.1", because the kernel counts whole ms."""
     if value == 0:
         return "<0.1"
     if value is not None and 0 < value < 0.95:
@@ -62,7 +62,7 @@ def latency(a: Args) -> list[Span]:
 
 
 def _short(figure: str) -> str:
-    """The figure without its decimal from 10 on, or where it is 0: "92" for "92.0", "1" for "1.0"."""
+    """The figure without its decimal if it is 10 or more, or the decimal is 0: "92" for "92.0", "1" for "1.0"."""
     head, dot, tail = figure.partition(".")
     if dot and head.isdigit() and tail.isdigit() and (len(head) > 1 or tail == "0"):
         return f"{float(figure):.0f}"

@@ -1,4 +1,4 @@
-"""The cause that the verdict names: it has the state's colour in the path, its row, its chart and its page."""
+"""The cause that the verdict names. It has the state's colour in the path, its row, its chart and its page."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ _WRITES = ("checkpoint_write",)
 class Culprit(NamedTuple):
     """The disk, GPU or process that the verdict names.
 
-    hue: "bad" or "warn", "" when nothing is named. disk_hue: of the disk, which a second finding may name.
-
-    disk: kernel name. mount: of a full or a slow filesystem. gpus: UUIDs. gpu_cell, process_cell: the column that shows
-    why. pids: of processes. worker_state: "run" where the job's workers compute. cores, memory: whether the host's are
-    the cause.
+    hue: "bad" or "warn", "" when nothing is named. disk_hue: colour of the disk, which a second finding may name. disk:
+    kernel name. mount: a full or slow filesystem's. gpus: UUIDs. gpu_cell, process_cell: the column that shows why.
+    pids: those of the named processes. worker_state: "run" where the job's workers compute. cores, memory: whether the
+    host's cores or memory are the cause.
     """
 
     hue: str = ""

@@ -1,4 +1,4 @@
-"""The user's state folder for the live source, read on a thread, as a server that holds the folder may not answer."""
+"""The user's state folder for the live source, read on a thread, because the folder's server may not answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
 
 LOOK_NS = 900_000_000
-"""The least time between two looks at the acknowledged findings."""
+"""The shortest time between two looks at the acknowledged findings."""
 FIRST_WAIT_S = 0.25
 """How long a start waits for the first look, which takes a millisecond on a local disk."""
 WAIT_S = 0.005

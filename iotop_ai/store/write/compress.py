@@ -18,7 +18,7 @@ from iotop_ai.store.read.gzip_members import PREROLL, STARTS_SESSION, pack
 def compress(path: str) -> str:
     """Write PATH.gz with one member for each keyframe, remove PATH, and return the new name.
 
-    The new file appears whole or not at all. Raises InputError for a file that is not a recording, and OSError.
+    The new file appears complete or not at all. Raises InputError for a file that is not a recording, and OSError.
     """
     folder, name = parent_of(path)
     try:

@@ -18,7 +18,7 @@ _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _base() -> Any:
-    """The Callback of the package that the program uses: both may be installed."""
+    """The Callback class of the package that the program uses, since both packages may be installed."""
     for package in (*(one for one in _PACKAGES if one in sys.modules), *_PACKAGES):
         try:
             return import_module(package).Callback
@@ -30,7 +30,7 @@ def _base() -> Any:
 class LightningCallback(_base()):  # type: ignore[misc]  # its class is known when Lightning is
     """Records a fit, writes its verdict into the log when it changes, and gives metrics to the Trainer's loggers.
 
-    Arguments: those of ``TrainingSession``.
+    The arguments are those of ``TrainingSession``.
     """
 
     def __init__(self, path: Any = None, **session: Any) -> None:
@@ -47,24 +47,24 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its class is known wh
         self.session.waiting()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """The batch has arrived."""
+        """End the wait: the batch has arrived."""
         self.session.batch()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """The step has ended."""
+        """Count the step, which has ended."""
         self.session.step(trainer.global_step, _to_loggers(trainer))
         self.session.waiting()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """The time from now on is not a wait."""
+        """End the wait: validation time does not count."""
         self.session.not_waiting()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """The next batch is fetched from here on."""
+        """Begin the wait: the next batch is fetched from here on."""
         self.session.waiting()
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
-        """The time up to the next step includes the checkpoint."""
+        """End the wait: the time up to the next step includes the checkpoint."""
         self.session.not_waiting()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from iotop_ai.present.screen.bounds import bounded
 
 START_LINE = b"__GANGLION__\n"
-"""The driver writes it before its first packet."""
+"""The line that the driver writes before its first packet."""
 LARGEST_PACKET = 1 << 26
 _MOST_LINES_BEFORE = 10
 """Lines that may come before START_LINE."""

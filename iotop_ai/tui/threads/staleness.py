@@ -1,4 +1,4 @@
-"""Whether readings still come. A timer checks it, because no event reports that nothing happens."""
+"""Detects that readings no longer arrive. A timer checks this, because no event reports that nothing happens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from iotop_ai.collectors.io.clock import Clock
 CHECK_S = 1.0
 INTERVALS = 3
 LEAST_S = 2.0
-"""At short intervals, readings of a machine under load are late without anything being stuck."""
+"""Under load, readings at short intervals may be this late without any fault."""
 
 
 class StalenessWatch:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 OPEN_S = 5.0
-"""Limit for opening a new recording."""
+"""Time limit for opening a new recording."""
 
 
 def live_recorder(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> SessionRecorder:

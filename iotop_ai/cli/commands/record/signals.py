@@ -13,7 +13,7 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED = (*END_SIGNALS, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _POLL_S = 0.2
 _SI_KERNEL = 0x80
-"""si_code of a key on the terminal or its hang-up, which the whole foreground process group receives."""
+"""si_code of a signal by a key or the hang-up of the terminal; the whole foreground process group receives it."""
 
 
 class Signals:
@@ -32,7 +32,7 @@ class Signals:
         self._unblocked: deque[signal.Signals] = deque()
 
     def __enter__(self) -> Signals:
-        # A thread that starts a child unblocks all signals for that moment: with a handler none is lost or fatal.
+        # A thread that starts a child briefly unblocks all signals: with a handler, none is lost or fatal then.
         self._handlers = {number: signal.signal(number, self._handle) for number in self._numbers}
         self._old_mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers))
         self._thread.start()
@@ -54,7 +54,7 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        # The main thread may hold any lock now, so that only the other thread may act.
+        # The main thread may hold any lock now, so only the other thread may act.
         self._unblocked.append(signal.Signals(number))
 
     def _run(self) -> None:

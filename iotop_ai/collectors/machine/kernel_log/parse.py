@@ -80,7 +80,7 @@ NOT_THE_DISKS = frozenset(
         *("critical nexus", "reservation conflict", "zone open resource", "zone active resource"),
     }
 )
-"""Request errors that are not disk errors: unsupported operations, retries, another host's reservation, open zones."""
+"""Request errors without a disk fault: unsupported operations, retries, another host's reservation, open zones."""
 NO_SPACE = "critical space allocation"
 """A thin volume's pool is full; the disk works."""
 

@@ -194,7 +194,7 @@ class NetworkCollector:
 
 
 _Counted = tuple[int, int, int | None, int | None, int | None, int | None]
-"""In the order of LinkCounters' first fields: bytes, errors and drops, received and sent."""
+"""Counter files in the order of LinkCounters' first fields: bytes, errors and drops, received and sent."""
 
 
 def _ib_counted(found: dict[str, int]) -> _Counted | None:

@@ -1,4 +1,4 @@
-"""Shows each new Frame on the main screen, or for how long none has come."""
+"""Shows each new Frame on the main screen, or the time since the last one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.tui.view_changes import older
 
 
 class LiveUpdates:
-    """While the screen is paused or shows the past, it goes on receiving and keeps its Frame."""
+    """Receives Frames. A screen that is paused or shows the past keeps its Frame meanwhile."""
 
     def __init__(self, state: MainState, source: Source, recording: RecordingActions, verdict: VerdictActions) -> None:
         self._state = state
@@ -43,7 +43,7 @@ class LiveUpdates:
         state.canvas.redraw_if_in_front()
 
     def check_staleness(self) -> bool:
-        """Put into the View for how long no reading has come; returns whether that changed."""
+        """Store in the View the time since the last reading, if it is long; returns whether that changed."""
         state = self._state
         longest_s = max(state.view.interval_s, state.newest.snapshot.interval_s)
         silent_s = self._staleness.check(longest_s) if state.view.mode in ("live", "paused", "back") else None

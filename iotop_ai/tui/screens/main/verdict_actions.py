@@ -1,4 +1,4 @@
-"""The keys about the verdict: which job it is about, copy it, acknowledge it."""
+"""The keys about the verdict: choose its job, copy it, acknowledge it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 DETECTION_S = 10.0
-"""Detection of a training job takes a few looks at a young process."""
+"""How long a young process has before it counts as no job: detection takes a few looks."""
 NOTHING_LASTS = "only a failing disk or GPU can be acknowledged"
 
 
@@ -34,10 +34,10 @@ class VerdictActions:
         self._why_not = why_not
         self._osc52 = osc52
         self._pid_without_job = 0
-        """The pid for which the screen has shown that it belongs to no job."""
+        """The pid about which the screen has shown that it belongs to no job."""
 
     def choose_job(self, pid: int) -> None:
-        """Let the verdict be about the job of this process; 0: about the job that the diagnosis chooses."""
+        """Make the verdict be about the job of this process; 0: about the job that the diagnosis chooses."""
         state = self._state
         state.update(job=pid)
         state.frame = state.original
