@@ -109,7 +109,7 @@ class AlertRules:
         self._watches = [_RuleWatch(rule) for rule in rules if rule.enabled]
 
     def add(self, frame: Frame) -> list[tuple[Rule, Alert]]:
-        """Add a Frame; returns what fires or ends with it."""
+        """Add a Frame; returns the alerts that fire or end with it."""
         found = [(watch.rule, watch.add(frame)) for watch in self._watches]
         return [(rule, alert) for rule, alert in found if alert is not None]
 

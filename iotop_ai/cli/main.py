@@ -28,7 +28,7 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 GC_THRESHOLD = 20_000
-"""New objects before a garbage collection. It can be large, as a tick's objects form no cycles."""
+"""New objects before a garbage collection. It can be large, because a tick's objects form no cycles."""
 
 
 class Command(NamedTuple):

@@ -12,7 +12,7 @@ CALM_S = 30.0
 SHARP = 2.0
 """A rate beyond twice or below half of its running mean is a sharp change."""
 FLOOR_BYTES_PER_S = 1 << 20
-"""Below this a device counts as idle, whatever the factor."""
+"""Below this a device counts as idle, even if its rate changes sharply."""
 FLOOR_BUSY_RATIO = 0.1
 MEAN_S = 60.0
 """Time constant of the running mean."""

@@ -84,7 +84,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
             self._at_work += Counter()  # drops counts of 0
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """One request; a silent client holds up no other."""
+        """Answer one request, so that a silent client does not delay the others."""
         client = self.client(request, client_address)
         try:
             request.settimeout(REQUEST_S)

@@ -1,7 +1,8 @@
 """A Unix socket on which an unprivileged process asks for the verdict on its own jobs, by HTTP.
 
 ``curl --unix-socket PATH http://localhost/`` prints the JSON of ``json.own_verdict``. The kernel names the process
-that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup its cgroup; nothing that the client sends decides what it sees.
+that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup its cgroup; the client cannot influence what it sees by its
+request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Snapshot from which a fold can continue: with its state and its rates."""
+"""A Snapshot from which a fold can continue, with the fold's state and the Snapshot's rates."""
 
 from __future__ import annotations
 

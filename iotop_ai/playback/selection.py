@@ -21,7 +21,7 @@ ALLOW_ROOT = "as root, read the recording even if it is a link or another user o
 _NEAR_NS = 3600 * 1_000_000_000
 """A time of day farther from the recording is an error; otherwise it would silently select all of the recording."""
 _IMPOSSIBLE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, AssertionError)
-"""What arithmetic on damaged but well-formed counters can raise."""
+"""Exceptions that arithmetic on damaged but well-formed counters can raise."""
 
 
 def add_replay_flags(parser: argparse.ArgumentParser) -> None:

@@ -54,7 +54,7 @@ class Baselines:
     def keep(self, own: Mapping[str, DeviceBaseline], infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
         """Write this session's baselines and keep those of other disks; returns False without any. Raises OSError.
 
-        own: by serial number.
+        own: this session's baselines by serial number.
         """
         serials = {info.serial for info in infos.values() if info.serial}
         written = {

@@ -251,7 +251,7 @@ class RingBlocks:
         self._held_now = held_now
 
     def refresh(self) -> bool:
-        """Add newer blocks; True when there were any. Blocks that the ring has dropped stay, for their indexes."""
+        """Add newer blocks; True when there were any. Blocks that the ring has dropped stay, to keep the indexes."""
         packed = self._held_now()
         newest = packed[-1] if packed else None
         # The compressor may hold back a short line, so only the flushed data shows whether there is more.

@@ -132,7 +132,7 @@ def _path(words: list[str]) -> str | None:
 
 
 def _awaits(shell: Any, cell: str) -> bool:
-    """Whether a cell awaits outside of a function, and a loop of this thread runs already, as in a kernel of Jupyter.
+    """Whether a cell awaits outside of a function while this thread runs an event loop, as in Jupyter's kernel.
 
     A magic is a plain function: it cannot await the cell, and inside a running loop it cannot start another.
     """

@@ -17,7 +17,7 @@ _NAME = "iotop-ai"
 
 
 def program(named: str, environment: Mapping[str, str]) -> list[str]:
-    """The command of the program: the one that is named, by an argument or IOTOP_AI_PROGRAM; else this Python's own
+    """The command of the program: the one named by an argument or IOTOP_AI_PROGRAM; else this Python's own
     where it is new enough; else the first iotop-ai in PATH and ~/.local/bin.
 
     Raises UnknownError where it is not found, and as root where another user may have named or may change it.

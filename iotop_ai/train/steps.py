@@ -163,7 +163,7 @@ class Watched(Generic[T]):
 
 
 class WatchedIterator(Watched[T]):
-    """A watched loader that is an iterator itself, as a generator is."""
+    """A watched loader that is itself an iterator, such as a generator."""
 
     def __next__(self) -> T:
         loader: Iterator[T] = self._loader  # type: ignore[assignment]
@@ -189,7 +189,7 @@ class WatchedAsync(Watched[T]):
 
 
 class WatchedAsyncIterator(WatchedAsync[T]):
-    """A watched loader that is an asynchronous iterator itself, as an asynchronous generator is."""
+    """A watched loader that is itself an asynchronous iterator, such as an asynchronous generator."""
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self

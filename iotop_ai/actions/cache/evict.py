@@ -1,8 +1,8 @@
 """Evict one dataset from the page cache, without root and without effect on other data.
 
 posix_fadvise(2) with POSIX_FADV_DONTNEED drops a file's clean pages, except mapped, locked and written ones. Dirty
-pages are written out first: the whole filesystem at the first dirty file, as one call per small file would wait for the
-disk each time.
+pages are written out first: the whole filesystem at the first dirty file, because one call per small file would wait
+for the disk each time.
 """
 
 from __future__ import annotations

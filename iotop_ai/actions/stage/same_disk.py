@@ -1,4 +1,4 @@
-"""Detect a copy to the same disk, which makes reading no faster, whatever a probe measures."""
+"""Detect a copy to the same disk, which does not make reading faster, even if a probe measures that."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def check_address(text: str) -> None:
 
 
 def message(alert: Alert, sender: str, to: str) -> EmailMessage:
-    """The mail; names in it cannot add a header, as they hold no line break. Raises UsageError for a bad address."""
+    """The mail; names in it have no line breaks, so they cannot add a header. Raises UsageError for a bad address."""
     mail = EmailMessage()
     mail["Subject"] = clean(title(alert), 200)
     for name, text in (("From", sender), ("To", to)):

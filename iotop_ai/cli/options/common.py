@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
     argv: Sequence[str] = ()
     commands: tuple[str, ...] = ()
     elsewhere = ""
-    """A sentence about another command that has what this one lacks."""
+    """A sentence that names another command for a flag that this command lacks."""
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage text."""

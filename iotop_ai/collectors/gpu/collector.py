@@ -64,7 +64,7 @@ class GpuCollector:
         self._sweeps = 0
         self._table: dict[str, Reading[GpuState]] = {}
         self._unlisted: dict[str, GpuUnavailable] = {}
-        """GPUs that gave no handle when the driver listed them, with the reason, until it lists them again."""
+        """GPUs without a handle when the driver listed them, with the reason; kept until it lists them again."""
         self._details: dict[str, Reading[GpuDetail]] = {}
         self._details_at_ns: int | None = None
         self._watch: XidWatch | None = None

@@ -37,7 +37,7 @@ class SmartProcess:
         return None if self._child is None else self._child.pid
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The response to a request. A helper that ends or does not answer in time is killed and Unavailable raised."""
+        """The response to a request. Kills a helper that does not answer in time. Raises Unavailable."""
         child = self._started()
         self._id += 1
         import json

@@ -81,7 +81,7 @@ def _folder(folder: str, path: str) -> int:
 
 
 def _is_anothers(owner: int, around: os.stat_result) -> bool:
-    """Whether a link of this owner may lead us astray. Root follows none of another user, not even in that user's own
+    """Whether a link of this owner may be a trap. Root follows no other user's link, not even in that user's own
     folder: it would write where only root may.
     """
     if os.geteuid() == 0:

@@ -150,7 +150,7 @@ class CgroupReader:
         counted = parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
         if not counted:
             return None
-        # In a container the top is the container's own cgroup, which lists only what it moved.
+        # In a container the top is the container's own cgroup, which lists only the disks that the container used.
         if self._root.exists(f"{TOP}/blkio/release_agent"):
             found |= dict.fromkeys(self._disks() - counted, _NOT_COUNTED)
         return found

@@ -90,7 +90,7 @@ class Traffic(NamedTuple):
     """TCP traffic of a process. A socket that several processes hold counts for each.
 
     received_bytes_per_s: since the previous update. growing: whether bytes came within 0.4 s, as updates see it.
-    peer: of the socket that received most since the previous update or, without new bytes, since its start; ""
+    peer: that of the socket that received most since the previous update or, without new bytes, since its start; ""
     without sockets. near: further sockets that do not count: a client's, or those within the job.
     """
 

@@ -174,7 +174,7 @@ class TaskSampler:
             return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
-        """What each training process and its other processes receive over TCP, by its key; left out where unknown."""
+        """TCP traffic received by each training process and its other processes, by its key; left out where unknown."""
         with self._lock:
             found = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}
         return {key: traffic for key, traffic in found.items() if traffic is not None}

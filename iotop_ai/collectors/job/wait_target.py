@@ -1,4 +1,4 @@
-"""What a sleeping task waits for: the system call that it is in, and the descriptors that this call names.
+"""Finds the target of a sleeping task's wait: its system call, and the descriptors that the call names.
 
 The call and its arguments stand in /proc/PID/task/TID/syscall, the pollfds or fd sets in /proc/PID/mem at an argument,
 an epoll's targets in fdinfo. The kernel permits them to root, and to the same user unless kernel.yama.ptrace_scope
@@ -30,7 +30,7 @@ _ADDRESS = (1 << 56) - 1
 _INT = (1 << 32) - 1
 """An int argument is the lower half of its register."""
 _COMPAT = 1 << 32
-"""Stack and program of a 32-bit process, whose calls have other numbers, lie below."""
+"""Stack and program of a 32-bit process are below this address; its calls have other numbers."""
 
 _CALLS = system_calls(os.uname().machine)
 _SAVES = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
@@ -46,10 +46,10 @@ _ANONYMOUS = {
 
 
 class WaitTarget(NamedTuple):
-    """What a task waits for.
+    """The target of a task's wait.
 
     kind: "socket" (of a network protocol), "unix", "pipe", "eventfd", "file" (devices and calls that take a path
-    included), "epoll" (one without a target that is known), "futex", "timer" or "unknown"; of several descriptors, the
+    included), "epoll" (an epoll whose target is unknown), "futex", "timer" or "unknown"; of several descriptors, the
     first of socket, unix, pipe, file, eventfd, timer, epoll. inodes: those of the pipes and sockets. fds: the
     descriptors that an epoll watches. call: name of the system call, "" while running, in a page fault, or not
     permitted.
@@ -65,7 +65,7 @@ UNKNOWN = WaitTarget("unknown", (), (), "")
 
 
 def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
-    """What the task waits for now; ``UNKNOWN`` where that cannot be read, and for another machine's trees."""
+    """The target of the task's present wait; ``UNKNOWN`` where it cannot be read, and for another machine's trees."""
     task = f"proc/{pid}/task/{tid}"  # a process's own files are empty once its main thread has ended
     raw = _syscall(root, task)
     number, *arguments = raw.split() or [b""]

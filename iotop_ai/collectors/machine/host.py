@@ -79,7 +79,7 @@ class OwnCostReader:
             self._statm = None
 
     def read(self, collect_ns: int, late_ns: int) -> OwnCost:
-        """Cumulative CPU ns, resident bytes now (None when unreadable), and what the tick took."""
+        """Cumulative CPU ns, resident bytes now (None when unreadable), and the tick's duration and delay."""
         rss = None
         if self._statm is not None:
             try:

@@ -3,7 +3,8 @@
 Sources: https://man7.org/linux/man-pages/man2/mincore.2.html and the kernel's mm/filemap.c. cachestat exists since
 Linux 6.5. Both answer only for a user that owns the file or may write it (against a side channel); for other files the
 answer is None, never 0. An overlay's files have their pages in the filesystem below: cachestat finds none, mincore maps
-the file below (fs/overlayfs/file.c, ovl_mmap). ZFS keeps what is read in its own cache, so there the answer is None.
+the file below (fs/overlayfs/file.c, ovl_mmap). ZFS keeps data that it reads in its own cache, so there the answer is
+None.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class DelayAccounting:
 
         A task that starts while accounting is off is never counted (delayacct_tsk_init): its ticks stay 0. Accounting
         that was on at our start may have been off earlier, so only tasks that start from now on are certainly counted.
-        keys: of the current processes.
+        keys: those of the current processes.
         """
         on = self._on()
         if not on:

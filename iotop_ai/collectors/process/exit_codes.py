@@ -33,7 +33,7 @@ ATTRIBUTE = struct.Struct("=HH")
 VERSION_AND_CODE = struct.Struct("=HxxI")
 TGID_OFFSET = 368
 TGID_SINCE = 12
-"""ac_tgid stands at this offset of struct taskstats since this version (Linux 5.19)."""
+"""ac_tgid is at this offset of struct taskstats since this version (Linux 5.19)."""
 MOVED_OFFSET = 464
 MOVED_VERSION = 15
 """Except in this version (Linux 6.14), which has the longest and the shortest of six delays before it; 16 moves them to

@@ -23,7 +23,7 @@ ARGUMENTS = 64
 
 
 class ParsedStat(NamedTuple):
-    """One line of /proc/PID/stat: the record and what identifies the process.
+    """One line of /proc/PID/stat: the record and the identity of the process.
 
     comm: raw bytes between the outermost parentheses, not clean yet. exit_status: field 52, the wait status of a
     zombie; 0 also where we may not read it.

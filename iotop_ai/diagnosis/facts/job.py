@@ -35,8 +35,8 @@ _ACTIVE = 0.1
 class JobFacts(NamedTuple):
     """One job over a window. Ratios are means over the sweeps in it, 0..1; None unknown.
 
-    disk, running, net and other are what the workers that are not idle do while the trainer waits; without workers the
-    trainer's own shares of the time (net and other 0).
+    disk, running, net and other: shares of the states of the workers that are not idle while the trainer waits; without
+    workers the trainer's own shares of the time (net and other 0).
     """
 
     job: Job
@@ -72,7 +72,7 @@ class JobFacts(NamedTuple):
     gpus: int
     """Number of its GPUs, or of all GPUs in use where it is the only job and the GPUs' processes are not visible."""
     age_s: float | None
-    """Of its oldest trainer."""
+    """The age of its oldest trainer."""
     apart: float | None = None
     """Share of looks in which its main thread slept while another part of the job made data."""
     time: TimeShares | None = None
@@ -168,7 +168,7 @@ def _decider(rates: Sequence[JobRates], workers: int) -> _Parts:
 
 
 def _parts(time: TimeShares, files: float) -> _Parts:
-    """The data shares as parts of the wait; what a network filesystem holds up counts as blocked readers.
+    """The data shares as parts of the wait; waits for a network filesystem count as blocked readers.
 
     files: share of the time at its files.
     """

@@ -77,8 +77,8 @@ def _costs(finding: Finding) -> bool:
 def importance(job: JobFacts, *, stays: bool = False) -> Importance:
     """A sort key: the job that holds most GPUs first, then the one that computes and moves most, then the oldest.
 
-    stays: only one that works clearly more comes before it. The pid makes the order of jobs that started in one clock
-    tick the same everywhere.
+    stays: only a job that works clearly more comes before this one. The pid makes the order of jobs that started in one
+    clock tick the same everywhere.
     """
     moved = (job.read_bytes_per_s or 0.0) + (job.write_bytes_per_s or 0.0)
     key = job.job.key
@@ -127,7 +127,7 @@ def split_by_job(
 
 
 def with_hours(facts: Facts, finding: Finding, lost: Mapping[ProcessKey, float]) -> Finding:
-    """The finding with the GPU-hours that its job has lost so far; None where its own use of its GPUs is unknown."""
+    """The finding with its job's lost GPU-hours so far; None where the job's own use of its GPUs is unknown."""
     pid = job_pid(finding)
     job = next((job for job in facts.jobs if job.job.key.pid == pid), None)
     if job is None or job.gpu_busy is None or not job.gpus:

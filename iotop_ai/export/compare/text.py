@@ -63,7 +63,7 @@ def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
 
 
 def aligned_text(found: Comparison) -> str:
-    """What was compared: "each job from its first step on: 72 s and 28 s"."""
+    """The compared parts: "each job from its first step on: 72 s and 28 s"."""
     first, second = (duration(window.seconds) for window in found.windows)
     return f"{_ALIGNED[found.aligned_by]}: {first} and {second}"
 

@@ -27,7 +27,7 @@ _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 
 
 class StoryBuilder:
-    """Builds a Story of RunItems, added in order. begin_ns, end_ns: the wall time that is read; None when unknown."""
+    """Builds a Story from RunItems, added in order. begin_ns, end_ns: the wall time that is read; None when unknown."""
 
     def __init__(self, begin_ns: int | None, end_ns: int | None, conditions: tuple[ConditionOverRun, ...] = ()) -> None:
         self.diagnosis = Diagnosis(conditions)

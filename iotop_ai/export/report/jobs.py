@@ -168,7 +168,7 @@ class JobFold:
 
 
 def _short_story(job: JobTime, end_ns: int) -> JobStory:
-    """A job that no Snapshot shows: who ran it, and what it held, is unknown."""
+    """The story of a job that no Snapshot shows: its user and its GPUs are unknown."""
     begin_ns = end_ns - job.counts.whole_ms * 1_000_000
     return JobStory(job.key.pid, job.name, "", "", "", None, None, None, False, begin_ns, end_ns, job.counts, {})
 

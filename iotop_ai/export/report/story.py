@@ -28,7 +28,7 @@ class Machine(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of a job. source: what counted them: "its own report", or a log's kind. note: what is missing.
+    """Steps of a job. source: the counter: "its own report", or a log's kind. note: the parts that are missing.
 
     per_s: over the time in which they are known; None where a log has no times.
     """

@@ -1,4 +1,4 @@
-"""The table ``steps``: what training processes report themselves, beside what is seen of them from outside."""
+"""The table ``steps``: the figures that training processes report themselves, beside those measured from outside."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _REQUESTS = {
     "discard": "discards_per_s",
     "flush": "flushes_per_s",
 }
-"""By mean time or size, the rate. If that is 0, the mean is undefined, not unknown."""
+"""The rate behind each mean time or size. A rate of 0 makes the mean undefined, not unknown."""
 
 
 class Block(NamedTuple):

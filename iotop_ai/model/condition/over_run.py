@@ -23,7 +23,7 @@ _DISKS = "disks"
 
 
 class Outcome(NamedTuple):
-    """The answer. met None: unknown, as a figure was not recorded."""
+    """The answer. met None: unknown, because a figure was not recorded."""
 
     condition: Condition
     met: bool | None
@@ -90,7 +90,7 @@ class ConditionOverRun:
             failed.update((name, not answered and failed.get(name, True)) for name, answered in known.items())
 
     def outcome(self, totals: VerdictTotals, extra: Mapping[str, float | None] | None = None) -> Outcome:
-        """The answer so far. totals: of the same period. extra: values of figures beside the common ones."""
+        """The answer so far. totals: those of the same period. extra: values of figures beside the common ones."""
         seen = []
         for i, clause in enumerate(self.condition.clauses):
             if i in self._held:

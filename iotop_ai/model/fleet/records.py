@@ -17,7 +17,7 @@ _LOST_AT = tuple(SHARES.index(name) for name in LOST)
 
 
 class FleetFinding(NamedTuple):
-    """A finding that stands. class_id, state: as model.verdict_class, not checked. subject: a disk, a GPU or a pid."""
+    """An active finding. class_id, state: as model.verdict_class, not checked. subject: a disk, a GPU or a pid."""
 
     class_id: str
     state: str
@@ -58,8 +58,8 @@ class JobPart(NamedTuple):
     """A job's part on one machine. slurm: its job id, "" without; unit: pod, container or service.
 
     seconds: the window's time by what it was spent on, in the order of SHARES. numbers: its ranks in the whole job,
-    "8-15", "" unknown. group: what ranks on several machines share, "" without. late_rank: the number of the rank for
-    which the others on this machine wait.
+    "8-15", "" unknown. group: a name that ranks on several machines share, "" without. late_rank: the number of the
+    rank for which the others on this machine wait.
     """
 
     machine: str

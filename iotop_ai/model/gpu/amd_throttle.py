@@ -20,7 +20,7 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
     (38, 45, "temperature of the voltage regulators", _HOT),
     (46, 47, "the board's overheat signal", _PROCHOT),
 )
-"""First and last bit, their meaning, and NVML's reason for it; of two that match, the first counts."""
+"""First and last bit, their meaning, and NVML's reason for it; if two entries match, the first counts."""
 
 
 def words(bits: int) -> str:

@@ -175,7 +175,7 @@ class GpuState(NamedTuple):
     engines_at_ns: int | None = None
     """When the six times above were read."""
     recovery: int | None = None
-    """What the driver asked for in the newest Xid 154 of the kernel's log, by the codes of GpuDetail.recovery."""
+    """The recovery that the newest Xid 154 of the kernel's log asks for, by the codes of GpuDetail.recovery."""
 
 
 GpuTable = Mapping[str, Reading[GpuState]]

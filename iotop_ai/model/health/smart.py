@@ -94,7 +94,7 @@ class SmartState(NamedTuple):
     attributes 5, 187, 188 (low 16 bits), 197, 198, 199 (model/health/attributes.py: count_of), None where the vendor
     counts something else under the number; for SCSI, reallocated is the grown defect list and uncorrectable the total
     of its error counters. device_type: the argument of ``-d``. warning_celsius, critical_celsius: the disk's own
-    limits. self_test_left_percent: what is left of a running self-test; None when none runs. exit_status: smartctl's
+    limits. self_test_left_percent: the rest of a running self-test; None when none runs. exit_status: smartctl's
     bit mask. judgements: those behind ``reasons``, with rule and severity, in the same order.
 
     read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; recent: the

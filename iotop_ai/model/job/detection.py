@@ -25,8 +25,8 @@ _FEW = 2
 class Work(NamedTuple):
     """The activity of candidates. busy: those that have computed a second or read 8 MiB since their start.
 
-    working: those that have worked for a while since they were first seen. cores, bytes_per_s: of each now.
-    two_way: workers that wait at a pair of sockets for their trainer's next request.
+    working: those that have worked for a while since they were first seen. cores, bytes_per_s: the present rates of
+    each. two_way: workers that wait at a pair of sockets for their trainer's next request.
     """
 
     busy: frozenset[ProcessKey] = frozenset()
@@ -252,7 +252,7 @@ def _top(found: _Found, key: ProcessKey) -> ProcessKey:
 
 
 def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
-    """The ranks of each job: of one top, one batch job, one MPI job, one group with a master address, or one pod."""
+    """The ranks by job: those with one top, batch job, MPI job, group with a master address, or pod in common."""
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
     numbers: set[tuple[object, int | None]] = set()
     for rank in ranks:

@@ -50,7 +50,7 @@ MODULES = (
     (b"libarrow.so", "arrow"),
     (b"/xxhash/_xxhash", "xxhash"),
 )
-"""Libraries that show what a process is for. Hugging Face datasets maps Arrow and xxhash together."""
+"""Libraries that show the purpose of a process. Hugging Face datasets maps Arrow and xxhash together."""
 _TEXT = pattern(r"[\w.:@/+-]{1,128}")
 _RANKS = (
     (b"RANK", b"WORLD_SIZE"),

@@ -1,7 +1,7 @@
 """Whether anything of a job moves: CPU time, bytes, GPUs, or a wait for a device.
 
 A job that stands still has processes that do a little: an experiment tracker that samples the machine, a watchdog, a
-client that asks whether its server is alive. What they do in 10 s is less than a job at work does.
+client that asks whether its server is alive. In 10 s they do less than a working job.
 """
 
 from __future__ import annotations

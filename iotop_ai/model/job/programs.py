@@ -1,4 +1,4 @@
-"""Tells by its names what kind a process is: Python program, launcher, process of Ray, helper of multiprocessing.
+"""Finds a process's kind by its names: Python program, launcher, process of Ray, helper of multiprocessing.
 
 Names of the launchers: ompi/tools/mpirun (Open MPI 5 runs PRRTE's prterun), orte/tools/orterun (4: mpirun is a link to
 it, orted its daemon), src/pm/hydra (MPICH, Intel MPI: mpiexec.hydra starts hydra_pmi_proxy, which starts the ranks),
@@ -42,7 +42,7 @@ GENERAL_LAUNCHERS = {
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
 """Programs that inherit children whose parent ended: they do not train, even if they inherit a loader."""
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
-"""comm of a DataLoader worker; the second is what the kernel keeps of PyTorch main's pt_multiprocess_data_worker."""
+"""comm of a DataLoader worker; the second is the kernel's short form of PyTorch main's pt_multiprocess_data_worker."""
 SPAWNED = "--multiprocessing-fork"
 _NAME = pattern(r"[\w.+-]{1,64}")
 _MODULE = pattern(r"[\w.]{1,64}")
@@ -128,8 +128,9 @@ def is_ray_service(info: ProcessInfo) -> bool:
 class Traits(NamedTuple):
     """A candidate's kinds by its names. kind: as ``launcher_kind``. tracker: only cleans up or compiles for a program.
 
-    fork_server: a fork server or forked by one, as both have its command line. spawned: multiprocessing or joblib
-    started it as a worker with its own command line. ray: as ``is_ray``. loader: a worker of PyTorch's DataLoader.
+    fork_server: a fork server or a process forked by it, since both have its command line. spawned: multiprocessing or
+    joblib started it as a worker with its own command line. ray: as ``is_ray``. loader: a worker of PyTorch's
+    DataLoader.
     """
 
     kind: str

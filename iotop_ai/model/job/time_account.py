@@ -128,7 +128,7 @@ def _loaders_save(interval: Interval) -> bool:
 
 
 def saves_aside(interval: Interval) -> bool:
-    """Whether the trainer's threads save and do not load data: they use CPU while they make what they write."""
+    """Whether the trainer's threads save and do not load data: they use CPU while they prepare their writes."""
     written, read = interval.own_written_bytes_per_s or 0.0, interval.own_read_bytes_per_s
     return written >= SAVE_BYTES_PER_S and read is not None and read < SAVE_READS * written
 

@@ -16,9 +16,9 @@ SHORT_OF_NOMINAL = 0.5
 class Report(NamedTuple):
     """One check. wall_s: Unix time of its end. target, engine: None and "" where nothing could be read.
 
-    hung_s: seconds without an answer; 0 when it answered. changes: what is slower than in earlier checks; earlier: the
-    number of checks that were compared. failed: why it ended early; "" when it did not. room_bytes: memory that the
-    page cache may still use here.
+    hung_s: seconds without an answer; 0 when it answered. changes: figures that are slower than in earlier checks;
+    earlier: the number of checks that were compared. failed: why it ended early; "" when it did not. room_bytes: memory
+    that the page cache may still use here.
     """
 
     place: Place
@@ -46,7 +46,7 @@ class Report(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 when it hangs or misses a threshold; else 2 when it ended early or could not answer what was asked."""
+        """1 when it hangs or misses a threshold; else 2 when it ended early or could not answer a question."""
         if self.hung_s or any(one.met is False for one in self.thresholds):
             return PROBLEM
         if self.failed or not self.results or any(one.met is None for one in self.thresholds):

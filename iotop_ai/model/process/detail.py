@@ -80,7 +80,7 @@ class Socket(NamedTuple):
 class Sockets(NamedTuple):
     """The sockets of a process.
 
-    sockets: of TCP, UDP and Unix domain. hidden: open sockets that the tables of our namespace lack.
+    sockets: those of TCP, UDP and the Unix domain. hidden: open sockets that the tables of our namespace lack.
     """
 
     sockets: tuple[Socket, ...]

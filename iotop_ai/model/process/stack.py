@@ -13,7 +13,7 @@ MOST_THREADS, MOST_LINES, MOST_CALLS = 64, 5, 4
 _THREAD = pattern(r"thread \((?:0x[0-9a-fA-F]+|(\d+))\)(?:: (.*))?")
 _FRAME = pattern(r"(.*) \((.*?)(?::(\d+))?\)")
 _LIBRARY = pattern(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|^[^/]*$")
-"""Paths of the standard library and of installed packages; what has no path is built in."""
+"""Paths of the standard library and of installed packages; a module without a path is built in."""
 
 
 class StackFrame(NamedTuple):

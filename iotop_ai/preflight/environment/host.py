@@ -1,4 +1,4 @@
-"""Reads what a process gets here: limits, namespaces, memory, terminal, variables."""
+"""Reads the environment of a process on this machine: limits, namespaces, memory, terminal, variables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iotop_ai.store.format.secrets import variable_redacted
 SHM = "/dev/shm"
 LINKS = "sys/class/net"
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
-"""Set by a notebook's kernel and server for what they start."""
+"""Variables that a notebook's kernel and server set for the processes that they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The PID namespace of the machine itself (PROC_PID_INIT_INO); a container has another."""
 LIMITS = {

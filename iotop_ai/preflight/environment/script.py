@@ -1,4 +1,4 @@
-"""Reads a training script or notebook and finds what its processes need, without running it."""
+"""Reads a training script or notebook and finds the needs of its processes, without running it."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class _Module:
         self.imports = dict(_imports(tree))
         self.loaders: dict[str, str] = {}
         """Class of the loader by the name of a variable, or of a function that returns one."""
-        for _ in range(2):  # a function may return what it calls by a name
+        for _ in range(2):  # a function may return the result of a call by name
             self._find_loaders()
 
     def _find_loaders(self) -> None:
@@ -193,7 +193,7 @@ class _Module:
         return self._started(self.tree, set())
 
     def _started(self, part: ast.AST, seen: set[str]) -> str:
-        """What starts processes in this part, or in the module's functions that it calls."""
+        """The call that starts processes in this part, or in the module's functions that it calls; "" for none."""
         for one in _running(part):
             read = [one.iter] if isinstance(one, ast.For | ast.AsyncFor | ast.comprehension) else []
             if isinstance(one, ast.Call):

@@ -30,7 +30,7 @@ def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
 
 
 def bound_of(run: Run, cores: float) -> str:
-    """What keeps this configuration from being faster: cpu, main, storage, waiting; "" unknown."""
+    """The bottleneck of this configuration: cpu, main, storage, waiting; "" unknown."""
     used, workers = run.used, run.configuration.workers
     threads = run.built is not None and run.built.kind == TENSORFLOW
     if used.worker_cores is None or used.main_cores is None:

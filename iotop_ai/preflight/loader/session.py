@@ -36,10 +36,10 @@ _SOURCE = Path(__file__).with_name("run_child.py")
 
 
 class Request(NamedTuple):
-    """What the child is asked to run.
+    """The request that the child gets.
 
-    module, factory: of MODULE:FACTORY. folder: the user's current one, searched first. seconds: the time of steady
-    reading.
+    module, factory: the parts of MODULE:FACTORY. folder: the user's current folder, searched first. seconds: the time
+    of steady reading.
 
     timeout_s: a configuration without a batch for this long hangs. once: only one epoch.
     """

@@ -127,7 +127,7 @@ class TreeWatch:
                 self._reads[pid] = found.read_bytes, found.rchar
 
     def begin(self) -> None:
-        """Start the measurement anew: the loader has warmed up."""
+        """Restart the measurement, because the loader has warmed up."""
         self._next_memory_ns = 0
         self.sample_memory(0)
         self.look()

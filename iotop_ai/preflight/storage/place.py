@@ -33,7 +33,7 @@ _WITHOUT_DATA = frozenset(
 
 
 def read_place(path: str, root: Root, clock: Clock) -> Place:
-    """Raises InputError for a missing path, UnknownError for one that does not answer or may not be looked at."""
+    """The Place of a path. Raises InputError if it is missing, UnknownError if it cannot be read."""
     whole = os.path.abspath(path)
     mounts = MountsCollector(root, clock)
     block = BlockCollector(root, clock)

@@ -1,4 +1,4 @@
-"""Which block devices are shown, in which order, and what is known about each."""
+"""The block devices that are shown, their order, and the figures of each."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def guilty_device(frame: Frame) -> str:
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], float | None]:
-    """Rates of every device: of the newest interval, or since the base with its seconds while accumulating."""
+    """Rates of every device: those of the newest interval or, while accumulating, since the base with its seconds."""
     base, now = view.base, frame.snapshot
     if base is None:
         return frame.sample.block.value or {}, None

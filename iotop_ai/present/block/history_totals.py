@@ -1,4 +1,4 @@
-"""What each block device did over a Frame's history, added up."""
+"""The activity of each block device over a Frame's history, added up."""
 
 from __future__ import annotations
 

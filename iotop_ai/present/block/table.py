@@ -317,7 +317,7 @@ def _degrees(frame: Frame, name: str) -> str:
 
 
 def _times_normal(frame: Frame, device: BlockDevice) -> str:
-    """The read await as a multiple of what is normal for the device, or for its kind: "97x"; "-" without reads."""
+    """The read await as a multiple of the device's (else its kind's) normal await: "97x"; "-" without reads."""
     wait, info = device.rates.read_await_ms, device.info
     if wait is None or info is None:
         return UNDEFINED if device.rates.reads_per_s == 0 else UNKNOWN
@@ -326,7 +326,7 @@ def _times_normal(frame: Frame, device: BlockDevice) -> str:
 
     base, size_bytes = base_of(info, devices.infos(frame)), device.rates.read_size_bytes
     normal_ms = normal_await_ms(info, base, size_bytes, learned=frame.carry.learned)
-    if not wait:  # as in ``await_text``: less than what the kernel can count
+    if not wait:  # as in ``await_text``: less than the kernel can count
         return f"<{brief((0.1 if (device.rates.reads_per_s or 0) >= 10 else 1.0) / normal_ms)}x"
     return f"{brief(wait / normal_ms)}x"
 

@@ -40,11 +40,11 @@ class Meaning(NamedTuple):
     token: str
     """"bad" broken, "warn" slowed or wasted, "ok" working, "text" and "dim" plain facts, "unsure" unknown."""
     remedy: str = ""
-    """What to do about it; "" nothing."""
+    """The advice; "" for none."""
 
 
 class GpuContext(NamedTuple):
-    """What the sentences need besides the GPU's own figures."""
+    """The facts that the sentences need besides the GPU's own figures."""
 
     used: int = 0
     """How many GPUs have a process."""

@@ -21,7 +21,7 @@ SAFE = (
     "changed. It never runs in captive mode."
 )
 TALL = 40
-"""From this height on, the page of the disk under the cursor stands below the list."""
+"""From this height on, the page of the disk under the cursor is shown below the list."""
 
 
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:

@@ -1,4 +1,4 @@
-"""A job's own cgroup in one clause each: memory against its limit, the CPU quota, what it moves, what it waits for."""
+"""A job's own cgroup in one clause each: memory against its limit, the CPU quota, its I/O rates, its waits."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def largest_loss(values: Sequence[float]) -> str:
 
 
 def share_token(share: str, worst: bool, state: State) -> str:
-    """The colour of a share. worst: it is the largest loss. state: of the job's verdict."""
+    """The colour of a share. worst: it is the largest loss. state: that of the job's verdict."""
     if share == "compute":
         return "ok"
     if share == "unexplained":

@@ -188,7 +188,7 @@ def _traffic(name: str, bits_per_s: int | None, now: LinkRates | None) -> list[S
 
 
 def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
-    """CPU, memory, swap, pressure and caches, as many as fit; the monitor's own cost at the right."""
+    """As many of CPU, memory, swap, pressure and caches as fit; the monitor's own cost at the right."""
     out: list[Span] = []
     right = _own(frame)
     room, used = width - 2 - spans_cells(right), 0

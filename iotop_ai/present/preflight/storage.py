@@ -1,4 +1,4 @@
-"""A storage check in words: where the path lies, what was read, what is wrong."""
+"""A storage check in words: the place of the path, the target of the reads, the problems."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def phase_title(one: Phase | Measured) -> str:
 
 
 def place_text(place: Place) -> str:
-    """Where the path lies, in one line."""
+    """The mount and the disk of the path, in one line."""
     path = plain(place.path)
     if not place.fstype:
         on = f"{place.device or 'an unknown disk'} ({plain(place.kind)})" if place.kind else place.why_no_disk
@@ -79,7 +79,7 @@ def _on(place: Place, before: str) -> str:
 
 
 def target_text(target: Target, engine: str) -> str:
-    """What was read and how, in one line."""
+    """The target that was read, and the way of reading, in one line."""
     what = {
         "own": f"a file of its own, {amount(target.size_bytes)}, removed again",
         "file": f"{_file_words(target)}, {amount(target.size_bytes)}",
@@ -109,7 +109,7 @@ def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> s
 
 
 def findings_text(report: Report) -> list[str]:
-    """What is wrong or noteworthy, a sentence each, the worst first."""
+    """The problems and notes, a sentence each, the worst first."""
     place, out = report.place, []
     if report.hung_s:
         where = f"disk {place.device or ', '.join(place.disks)}" if place.disks else plain(place.path)

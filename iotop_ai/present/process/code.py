@@ -46,7 +46,7 @@ def calls_text(line: CodeLine) -> str:
 
 
 def code_rows(code: Reading[PythonCode] | None, width: int, *, looking: bool, blocked: frozenset[int]) -> list[Line]:
-    """The section of the page. blocked: threads that wait in the kernel for a device; they follow the first."""
+    """The section of the page. blocked: threads that wait in the kernel for a device, listed after the first."""
     if looking:
         return [rule(width, "code"), row(width, [Span(f" {LOOKING}", "dim")])]
     if code is None:

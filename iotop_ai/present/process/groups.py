@@ -60,7 +60,7 @@ class Group(NamedTuple):
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates] | None, float | None]:
-    """Rates of the processes that did something: of the newest interval, or since the base with its seconds.
+    """Rates of the active processes: those of the newest interval, or since the base with its seconds.
 
     Rates since the base times its seconds are the growth of the counters, whenever each process was read.
     """
@@ -378,7 +378,7 @@ class IdleGroupsCache:
 
 
 def _inputs(table: ProcessTable, pattern: str, own_pid: int) -> tuple[object, ...]:
-    """What the idle groups depend on besides the processes."""
+    """The inputs of the idle groups besides the processes."""
     return pattern, own_pid, table.denied, bool(table.delayacct), table.delayacct_since
 
 

@@ -130,7 +130,7 @@ class _ThreadGroup(NamedTuple):
 
 
 def wait_text(one: ThreadDetail, room: int = 0) -> str:
-    """What a thread waits for: "disk, read /data/a.tar (folio_wait_bit_common)".
+    """The wait of a thread: "disk, read /data/a.tar (folio_wait_bit_common)".
 
     room: its columns, 0 for any number; a path that does not fit loses the kernel's function and then its beginning.
     """
@@ -157,7 +157,7 @@ def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[L
     for one in table.threads:
         found.setdefault((one.name, one.state, wait_text(one)), []).append(one)
     every = [_ThreadGroup(ones[0], len(ones), _most(cpu, ones)) for ones in found.values()]
-    # The main thread first, then what is blocked, then what runs.
+    # The main thread first, then blocked threads, then running ones.
     main = table.threads[0].tid if table.threads else 0
     order = {"D": 0, "R": 1}
     every.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))

@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One row. background: "" or "sel", "panel". key: what a click on the row means ("disk:sda", "process:812")."""
+    """One row. background: "" or "sel", "panel". key: the meaning of a click on the row ("disk:sda")."""
 
     spans: tuple[Span, ...]
     background: str = ""

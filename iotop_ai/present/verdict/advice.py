@@ -56,7 +56,7 @@ def milliseconds(value: float | None) -> str:
 
 
 def latency(a: Args) -> list[Span]:
-    """The await of the finding's device beside what is typical: "87 ms (typical ≤ 0.9)"."""
+    """The await of the finding's device beside the typical one: "87 ms (typical ≤ 0.9)"."""
     figure, typical = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
     return [Span(f"{figure} ms", "strong"), Span(f" (typical ≤ {typical})")]
 

@@ -80,7 +80,7 @@ _BELOW = (
     *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
     *("memory_full_in_s", ".gpus", ".answers", "pcie_width", "pcie_generation"),
 )
-"""Ends of metrics that support a finding below their threshold, whatever its class."""
+"""Suffixes of metrics that support a finding of any class when they are below their threshold."""
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
 """Metrics that support a loss or an idle class below their threshold, and an OK class above it."""
 

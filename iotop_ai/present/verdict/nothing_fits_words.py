@@ -85,7 +85,7 @@ def _because_limit(a: Args) -> Spans:
 
 
 def because(a: Args) -> Spans:
-    """What was measured, as a clause."""
+    """The measured figures, as a clause."""
     if word(a, "limit"):
         return _because_limit(a)
     parts: list[Spans] = []

@@ -41,7 +41,7 @@ _NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
 
 
 class Report(NamedTuple):
-    """One report. run: number of its banner. moment: by -t, None where missing or unreadable. columns: JSON keys.
+    """One report. run: number of its banner. moment: from -t; None where missing or unreadable. columns: JSON keys.
 
     day: the date of its banner, None where unreadable.
     """

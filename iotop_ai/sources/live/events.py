@@ -23,7 +23,7 @@ def derive_events(
     """The events that two Snapshots of one boot show, at the later one's time.
 
     oom_kill: vmstat's oom_kill grew; the text names the processes that SIGKILL ended. drop_caches: vmstat's
-    drop_pagecache or drop_slab grew. process_ended: a trainer or worker of a job ended, in whatever way, or a process
+    drop_pagecache or drop_slab grew. process_ended: a trainer or worker of a job ended, in any way, or a process
     of ``watched`` ended with a known code other than 0. child_codes: exit code, or minus the signal, by pid of our own
     children. unlogged: takes a number of kills and returns how many of them the kernel's
     log does not have.

@@ -33,7 +33,7 @@ class StateFiles:
         self._wants_baselines = baselines
         self._baselines: Reading[Any] | None = None
         self._none: Reading[Any] | None = None
-        """The Reading while there is no answer; one object while unchanged, so that a recording holds it once."""
+        """The Reading without an answer; the same object while unchanged, so that a recording holds it once."""
 
     def look(self, at_ns: int, wall_ns: int) -> None:
         """Start a look, if one is due and none is running."""

@@ -128,7 +128,7 @@ class RisingClock:
 
 
 def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = None) -> Iterator[Snapshot | Keyframe]:
-    """The items with the wall times to use. times: of the recording's files; None for a stream.
+    """The items with the wall times to use. times: those of the recording's files; None for a stream.
 
     Pre-roll before the first known keyframe stays as it is.
     """

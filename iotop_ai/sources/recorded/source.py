@@ -38,7 +38,7 @@ class Start(NamedTuple):
 
 
 class LinePlayer:
-    """Turns decoded lines into what ``pipeline.frames`` takes.
+    """Turns decoded lines into the items that ``pipeline.frames`` takes.
 
     header: the header in force, None before the first. recorded_stamp: that of the recorded fold states, which are used
     only where the stamp is this program's.

@@ -106,7 +106,7 @@ class Rotator:
         self._thread.start()
 
     def next_file(self, full: FullSink) -> FileSink:
-        """Rename the full file and open PATH anew. Raises OSError or IotopError, with the full file in place."""
+        """Rename the full file and create PATH again. Raises OSError or IotopError, with the full file in place."""
         path = os.path.abspath(full.path)
         if not full.is_named():
             raise InputError(f"{clean(full.path)} is another file now")

@@ -73,7 +73,7 @@ class DialogScreen(LiveScreen):
         self.press(event)
 
     def press(self, event: Key) -> None:
-        """Handle a key, whichever screen received it."""
+        """Handle a key, also one that another screen received."""
         if event.key == "escape":
             self.leave()
             return

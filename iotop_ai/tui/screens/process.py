@@ -85,7 +85,7 @@ class ProcessDetailScreen(ScrolledScreen):
             self._asked_ns = at_ns
 
     def on_detail_read(self, message: DetailRead) -> None:
-        """Show what was read of the process."""
+        """Show the details that were read."""
         new, page = message.detail, self.page
         if new.key != page.key:
             return

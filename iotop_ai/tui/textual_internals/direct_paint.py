@@ -24,7 +24,7 @@ from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
 from iotop_ai.tui.textual_internals.version import installed_version
 
 KNOWN_VERSIONS = ("8.2.",)
-"""Textual releases with whose painting this module was checked and tested."""
+"""Textual releases whose painting code was read and tested with this module."""
 
 
 class PaintedPanel(Protocol):

@@ -22,7 +22,7 @@ from iotop_ai.store.format.secrets import variable_redacted
 
 
 class DetailRead(Message):
-    """A process has been read. Its identity and environment are pending where they were not read this time."""
+    """The details of a process. Identity and environment are pending if they were not read this time."""
 
     def __init__(self, detail: ProcessDetail) -> None:
         self.detail = detail

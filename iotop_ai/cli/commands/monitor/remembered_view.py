@@ -106,7 +106,7 @@ def _parse(raw: bytes) -> RememberedView:
 
 
 def _columns() -> list[str]:
-    """Ids of the optional columns; a list, as a broken file may hold unhashable values."""
+    """Ids of the optional columns; a list, because a broken file may hold unhashable values."""
     return [column.id for column in optional_columns()]
 
 

@@ -1,4 +1,4 @@
-"""``iotop-ai doctor``: what makes measuring or training fail here, a line each, with a remedy to paste."""
+"""``iotop-ai doctor``: problems that make measuring or training fail here, a line each, with a remedy to paste."""
 
 from __future__ import annotations
 

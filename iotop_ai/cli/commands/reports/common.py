@@ -1,4 +1,4 @@
-"""What ``report`` and ``compare`` share: flags, reading a run as a Story, and the output of a page."""
+"""The parts that ``report`` and ``compare`` share: flags, reading a run as a Story, and the output of a page."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def judged_story(
 ) -> tuple[Story, StoryBuilder]:
     """The Story of a file, judged for the job of this pid, else the recorded command's, else the leading one.
 
-    args: of ``add_replay_flags`` and ``add_reading_flags``, except the file.
+    args: the flags of ``add_replay_flags`` and ``add_reading_flags``, except the file.
     """
     story, builder = _read(file, args, conditions, pid)
     main = story.main_job

@@ -1,4 +1,4 @@
-"""``iotop-ai report``: what happened in a recorded run, as text, Markdown, JSON or one HTML file."""
+"""``iotop-ai report``: a report of a recorded run, as text, Markdown, JSON or one HTML file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``python -P -m iotop_ai.cli.commands.web.session PARENT …``: the monitor behind one browser.
 
-It ends with the server. Its memory is limited, as the browser decides how much it needs.
+It ends with the server. Its memory is limited, because the browser decides how much it needs.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ _NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout,
 _OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
 _XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
 _RECOVERY = pattern(r"GPU recovery action changed from 0x[0-9a-f]+ \([^)]{0,40}\) to (0x[0-9a-f]{1,4}) \(")
-"""Of Xid 154, which sums up what other Xids require: "... from 0x0 (None) to 0x2 (Node Reboot Required)"."""
+"""Xid 154 sums up what other Xids require: "... from 0x0 (None) to 0x2 (Node Reboot Required)"."""
 _EXT4 = pattern(rf"^EXT4-fs \({_NAME}\): Remounting filesystem read-only")
 _XFS = pattern(rf"^XFS \({_NAME}\): .{{0,200}}?(?:Shutting down filesystem|Filesystem has been shut down)")
 _BTRFS = pattern(rf"^BTRFS info \(device {_NAME}(?: state [A-Z]+)?\): forced readonly")

@@ -109,7 +109,7 @@ class NetworkCollector:
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
-        """Find the links' devices again: when the list changed, and now and then, as a bond may be new."""
+        """Find the links' devices again: when the list changed, and now and then, because a bond may be new."""
         if names != self._listed or self._reads % _SPEED_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
@@ -194,7 +194,7 @@ class NetworkCollector:
 
 
 _Counted = tuple[int, int, int | None, int | None, int | None, int | None]
-"""Counter files in the order of LinkCounters' first fields: bytes, errors and drops, received and sent."""
+"""Counts in the order of LinkCounters' first fields: bytes, errors and drops, received and sent."""
 
 
 def _ib_counted(found: dict[str, int]) -> _Counted | None:

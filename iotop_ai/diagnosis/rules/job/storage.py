@@ -99,13 +99,13 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
 
 
 def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
-    """The cgroup limit at which the job reads: one on the device that it reads from, or on what lies below that."""
+    """The cgroup limit at which the job reads: a limit on the device that it reads from, or on a device below that."""
     job, limits = wait.job, facts.limits
     near = limits.limit_leave if facts.on("io_limit", job.subject) else limits.limit_near
     reads = None if wait.device is None else wait.device.reads_per_s
     below = None if wait.device is None else _numbers(facts, wait.device)
     for limit in job.place.limits:
-        # A limit on another device cannot hold it up, however near the figures are.
+        # A limit on another device cannot slow the job, even if the figures are near it.
         if below is not None and limit.device not in below:
             continue
         rate = {"read_bytes": job.read_bytes_per_s, "read_ios": reads}.get(limit.what)
@@ -151,7 +151,7 @@ def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
 
 
 def _refault(facts: Facts, wait: Wait) -> float | None:
-    """Pages read again soon after they were dropped, over what the job reads; None where others read too.
+    """Pages read again soon after they were dropped, over the job's reads; None where others read too.
 
     The count covers the whole machine. So the job must make most of all disks' reads, and other processes' reads are
     subtracted.

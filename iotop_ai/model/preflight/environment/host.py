@@ -1,4 +1,4 @@
-"""What a process gets here: limits, namespaces, memory, terminal, variables."""
+"""The environment of a process on this machine: limits, namespaces, memory, terminal, variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INFINITE = -1
 class Terminal(NamedTuple):
     """The terminal of standard output.
 
-    term: $TERM. encoding: of standard output. tty: whether that is a terminal. columns, rows: 0 without one.
+    term: $TERM. encoding: that of standard output. tty: whether that is a terminal. columns, rows: 0 without one.
     """
 
     term: str = ""

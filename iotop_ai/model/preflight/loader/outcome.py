@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
     phase: import, build, start, batches. silent_s: time without a batch or a step; 0 when it did not hang.
 
     returncode: the loader process's own, None while it ran. error, text, trace: the exception. refused: why the
-    factory cannot be swept, or gave no batch (empty). stderr: the end of what was printed. shm_free_bytes: the least
+    factory cannot be swept, or gave no batch (empty). stderr: the end of its output. shm_free_bytes: the least
     free space of /dev/shm. workers: the configuration's.
     """
 

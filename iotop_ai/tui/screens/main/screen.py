@@ -1,4 +1,4 @@
-"""The main screen: panels one below the other as the layout plans them, and what each key changes."""
+"""The main screen: its panels, placed one below the other by the layout, and the effects of its keys."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class MainScreen(RootScreen):
 
     @property
     def view(self) -> View:
-        """The user's choices of what is shown."""
+        """The user's choices about the shown rows and figures."""
         return self.state.view
 
     @property

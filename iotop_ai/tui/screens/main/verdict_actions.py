@@ -16,7 +16,7 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 DETECTION_S = 10.0
-"""How long a young process has before it counts as no job: detection takes a few looks."""
+"""A younger process may still be detected as a job, which takes a few looks."""
 NOTHING_LASTS = "only a failing disk or GPU can be acknowledged"
 
 
