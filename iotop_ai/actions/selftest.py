@@ -78,7 +78,8 @@ def _denied(response: Mapping[str, Any]) -> bool:
 def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
     """The Outcome of smartctl's answer. Pure.
 
-    Only exit status 0 is success; else its messages say why (a test already runs, the disk has no such test).
+    Only exit status 0 is success; else smartctl's messages give the reason (a test already runs, the disk has no such
+    test).
     """
     if response.get("timed_out"):
         return Outcome(False, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")

@@ -9,16 +9,16 @@ from iotop_ai.model.fleet.records import FleetFinding, JobPart, Straggler
 from iotop_ai.model.job.time_shares import LOST
 
 LEAST_WAIT = 0.1
-"""Share of time in a collective from which a machine counts as waiting for another."""
+"""From this share of time in a collective on, a machine counts as waiting for another."""
 LEAST_EXCESS = 0.05
-"""Excess of a share over that of the other machines from which it counts as the cause."""
+"""A share that exceeds the other machines' share by this much counts as the cause."""
 _CAUSES = ("compute", *(name for name in LOST if name != "collective"))
 
 
 def straggler_of(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> Straggler | None:
     """The machine that waits least for the others, while they wait for it; None where none stands out.
 
-    findings: the primary one by machine.
+    findings: each machine's primary finding.
     """
     known = [part for part in parts if part.seconds and sum(part.seconds)]
     if len(known) < 2:

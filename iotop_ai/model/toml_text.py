@@ -1,4 +1,4 @@
-"""TOML that a user wrote: any fault in it is one error with its line."""
+"""Parses TOML written by users; any fault in it becomes one error that names the line."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from iotop_ai.model.verdict_class import State
 
 
 class FindingTotal(NamedTuple):
-    """The time of one finding, in ns: integers add up the same in any order."""
+    """The time of one finding, in ns: integers give the same sum in any order."""
 
     finding: Finding
     """The finding when its confidence was highest; the newest of several."""

@@ -20,7 +20,7 @@ from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
 
 KEEP = 256
-"""Frames kept beside the current one; they share unchanged records."""
+"""Number of Frames kept beside the current one; they share unchanged records."""
 MOST_STEPS = 40
 """Most steps to the first verdict that names something."""
 

@@ -54,7 +54,7 @@ class FleetApp(TerminalApp):
         self.set_interval(AGE_S, self.state.tick)
 
     def on_unmount(self) -> None:
-        """Stop the queries; one that hangs is left to its thread."""
+        """Stop the queries; a query that hangs is left to its thread."""
         if self.state.thread is not None:
             self.state.thread.stop()
 

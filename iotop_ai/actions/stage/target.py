@@ -5,8 +5,8 @@ operation uses descriptors, and looks names up only in open folders:
 
 - A folder is *held* when the caller owns it and only the caller may write there (root trusts root alone, other users
   also trust the group they let write). New folders in it stay 0700 and the caller's until their content is complete.
-- In any other folder a new one gets its owner and mode at once, while it is empty. An existing one keeps both: it may
-  have been moved there. For root it must belong to the source's owner, who could write there anyway.
+- In any other folder a new one gets its owner and mode at once, while it is empty. An existing folder keeps both: it
+may have been moved there. For root it must belong to the source's owner, who could write there anyway.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises UsageError, so that a wrong argument ends as one line and exit code 2."""
 
     asked: Parser | None = None
-    """The parser of the command that is called: argparse reports words that it does not know to the outermost one."""
+    """The parser of the command that is called: argparse reports unknown words to the outermost parser."""
     argv: Sequence[str] = ()
     commands: tuple[str, ...] = ()
     elsewhere = ""

@@ -321,7 +321,8 @@ class TaskSampler:
     def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
         """The training processes and workers to sample, at most ``most`` tasks in all.
 
-        Every job gets an equal share; training processes that do not fit take turns, and so do the workers of one.
+        Every job gets an equal share; training processes that do not fit take turns, and so do the workers of one
+        training process.
         """
         out: list[_Planned] = []
         self._turn += 1

@@ -87,7 +87,7 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     if not fds and call.waits_on in ("poll", "select"):
         return WaitTarget("timer", (), (), call.name)
     target = _resolved(root, task, fds, call)
-    # The descriptors are those of this call only if the task is still in it.
+    # The descriptors belong to this call only if the task is still in it.
     return target if _syscall(root, task) == raw else unknown
 
 

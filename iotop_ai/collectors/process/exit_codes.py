@@ -75,7 +75,7 @@ class ExitWatch:
             except BlockingIOError:
                 break
             except OSError as error:
-                if error.errno == errno.ENOBUFS:  # some messages were lost; queued ones are intact
+                if error.errno == errno.ENOBUFS:  # some messages were lost; the queued messages are intact
                     continue
                 raise
             found = parse_exit(bytes(view[:size]))

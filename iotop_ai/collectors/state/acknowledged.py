@@ -73,7 +73,7 @@ class Acknowledged:
         return True
 
     def changes(self) -> list[tuple[str, str | None]]:
-        """(identity, value) of entries added or changed since the last call; value None: removed. Costs one stat.
+        """(identity, value) of entries added or changed since the last call; value None: removed. Takes one stat call.
 
         An unreadable file gives no changes.
         """

@@ -208,7 +208,7 @@ class Tasks:
             return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
         cpu, places = self._sums.column(CPU), range(len(self._sums.keys))
         most = next(self._made([max(places, key=cpu.__getitem__)] if places else ()), None)
-        # The busiest process is seldom one that is left out.
+        # The busiest process is rarely left out.
         return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:

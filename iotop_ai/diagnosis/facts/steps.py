@@ -95,7 +95,7 @@ def _over(parts: list[StepRates]) -> StepRates:
 
 
 class StepComparison:
-    """A job's measured wait for data beside the one seen from outside, over all the time in which both are known."""
+    """A job's measured wait for data beside the wait seen from outside, over all the time in which both are known."""
 
     def __init__(self) -> None:
         self._begin: dict[ProcessKey, tuple[TimeCounts, int, int]] = {}

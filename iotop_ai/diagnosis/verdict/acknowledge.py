@@ -115,7 +115,7 @@ def apply_ack_events(acked: Mapping[str, str], events: Iterable[Event]) -> Mappi
 
 
 def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapshot: Snapshot) -> list[Finding]:
-    """The findings without those that are acknowledged and not worse since."""
+    """The findings that are not acknowledged, or that got worse since."""
     if not acked:
         return list(findings)
     return [one for one in findings if not _silenced(one, acked, snapshot)]

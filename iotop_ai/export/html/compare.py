@@ -93,7 +93,7 @@ def _row(one: Change) -> Markup:
 
 
 def _forest(one: Change) -> Markup:
-    """The interval as a line around its middle, zero in the middle of the plot; wide ones end at the edge."""
+    """The interval as a line around its middle, with zero in the middle of the plot; wide intervals end at the edge."""
     if one.interval is None or one.difference is None:
         return Markup("")
     reach = 1.0 if one.unit == "ratio" else max(abs(one.before or 0.0), abs(one.after or 0.0))

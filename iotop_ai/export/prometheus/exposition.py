@@ -29,7 +29,7 @@ def metrics(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
 
 
 def every_family(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """Every family, also one without a series on this machine."""
+    """Every family, also those without a series on this machine."""
     return [
         *verdict_families(frame),
         *job_families(frame),

@@ -18,10 +18,10 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import JobTime
 
 MOST_CURVES = 64
-"""Jobs that have curves; for further ones only the sums are kept."""
+"""Number of jobs that have curves; for further jobs only the sums are kept."""
 MOST_JOBS = 4096
 MOST_RANKS = 512
-"""Ranks whose steps are kept, over all jobs."""
+"""Number of ranks whose steps are kept, over all jobs."""
 
 
 class _Job:

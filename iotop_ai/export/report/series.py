@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MOST_POINTS = 1800
-"""Points of a series at most; a longer one joins its points in pairs."""
+"""Largest number of points of a series; a longer series joins its points in pairs."""
 _SECOND = 1_000_000_000
 
 

@@ -222,6 +222,6 @@ class Story(NamedTuple):
 
     @property
     def main_job(self) -> JobStory | None:
-        """The recorded command's job, else the one with the most GPUs, and of these the longest."""
+        """The recorded command's job, else the job with the most GPUs, among equals the longest."""
         counted = [job for job in self.jobs if job.recorded]
         return max(counted, key=lambda job: (job.own, job.gpus or 0, job.counts.whole_ms), default=None)

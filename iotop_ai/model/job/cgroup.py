@@ -190,7 +190,7 @@ _NOTHING_MOVED = CgroupIo(0, 0, 0, 0)
 def _io_rates(
     before: Mapping[str, CgroupIo], after: Mapping[str, CgroupIo], seconds: float | None
 ) -> dict[str, CgroupIoRates]:
-    """The rates by device; one that is listed for the first time counts from 0."""
+    """The rates by device; a device that is listed for the first time counts from 0."""
     return {
         device: CgroupIoRates(
             *(

@@ -27,7 +27,7 @@ class StackFrame(NamedTuple):
 class CodeLine(NamedTuple):
     """A line of the program and how often it was seen. calls: functions that it called, outermost first.
 
-    inner: the innermost call. text: the line's source, "" unknown. looks: how many of the looks at the thread found it.
+    inner: the innermost call. text: the line's source, "" unknown. looks: number of looks at the thread that found it.
     """
 
     frame: StackFrame
@@ -38,7 +38,7 @@ class CodeLine(NamedTuple):
 
 
 class ThreadCode(NamedTuple):
-    """A thread's lines, the one seen most first. tid: 0 unknown. name: Python's own."""
+    """A thread's lines, most often seen first. tid: 0 unknown. name: Python's name of the thread."""
 
     tid: int
     name: str

@@ -23,7 +23,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_host(facts: HostFacts, container: str) -> list[Check]:
-    """Checks of the container, limits and the terminal. container: its kind, "" outside of one."""
+    """Checks of the container, limits and the terminal. container: its kind, "" outside of a container."""
     return [*_container(facts, container), *_limits(facts), _terminal(facts)]
 
 

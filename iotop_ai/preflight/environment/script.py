@@ -129,7 +129,7 @@ class _Module:
         }
         self.imports = dict(_imports(tree))
         self.loaders: dict[str, str] = {}
-        """Class of the loader by the name of a variable, or of a function that returns one."""
+        """Class of the loader by the name of a variable, or of a function that returns a loader."""
         for _ in range(2):  # a function may return the result of a call by name
             self._find_loaders()
 

@@ -25,9 +25,9 @@ from iotop_ai.preflight.loader.watch import TreeWatch
 
 LOOK_MS = 100
 GRACE_S, GONE_S = 3.0, 2.0
-"""How long a loader that is done may take to end by itself, and a killed one to be gone."""
+"""How long a finished loader may take to exit by itself, and a killed loader to disappear."""
 BUSY_FACTOR = 4
-"""Times the time limit that a loader gets while it uses the CPU: it may only be slow."""
+"""A loader that uses the CPU gets this many times the time limit, because it may only be slow."""
 BUSY_CORES = 0.05
 STACK_S = 0.5
 MOST_STACKS = 4

@@ -183,7 +183,7 @@ class Session:
             self._emit.result(found)
 
     def _metadata(self, phases: dict[str, list[Phase]]) -> None:
-        """Create and delete, open and stat our own file: there is never a second one."""
+        """Create and delete, open and stat our own file; there is never a second file."""
         assert self._opened is not None
         folder, name = self._opened.folder, own_name()
         for phase in phases[STAT]:

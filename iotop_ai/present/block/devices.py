@@ -141,7 +141,7 @@ def _unknown(rates: BlockRates) -> bool:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device in the graphs: the user's choice, else the guilty one, else the busiest, else the root's."""
+    """The device in the graphs: the user's choice, else the guilty device, else the busiest, else the root's."""
     rows = panel_devices(frame, view)
     if view.device:
         for device in all_devices(frame, view):
@@ -184,7 +184,7 @@ def top_row_of(name: str, frame: Frame) -> str:
 
 
 class _DeviceTree:
-    """How the devices stack: their place in the list, and mounts and leaves of those asked for."""
+    """The stacking of the devices: their places in the list, and the mounts and leaves of requested ones."""
 
     def __init__(self, by_name: Mapping[str, BlockInfo]) -> None:
         self.infos = by_name
@@ -194,7 +194,7 @@ class _DeviceTree:
 
 
 _newest_tree: list[_DeviceTree] = []
-"""A cache of one: identities are read again every few seconds and rarely differ."""
+"""A cache with one entry: identities are read again every few seconds and rarely differ."""
 
 
 def _tree(frame: Frame) -> _DeviceTree:

@@ -45,7 +45,7 @@ def selected_graphs(
 
 
 def _on_one_scale(pair: list[Graph]) -> list[Graph]:
-    """The graphs with the scale and unit of the one with the largest top."""
+    """The graphs with the scale and unit of the graph that has the largest top."""
     if len(pair) == 1:
         return pair
     most = max(pair, key=lambda graph: graph.top)

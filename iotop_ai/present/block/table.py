@@ -273,7 +273,7 @@ def _device_line(
     units: str,
 ) -> Line:
     """One row; an idle device keeps its row of the previous tick. units: those of its rates."""
-    # Marks work without colour: the device in the graphs, and the one that the verdict names when it is another.
+    # Marks work without colour: the device in the graphs, and the verdict's device when that is another.
     mark = ">" if selected else "!" if device.guilty else " "
     out = [Cell(0, mark, device.hue if device.guilty else "key")]
     out.append(Cell(1, name, device.hue if device.guilty else "text"))
@@ -341,7 +341,7 @@ def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> s
 
 
 def _worst_await(rates: BlockRates) -> str:
-    """Column of the one red await in a guilty row; "" without awaits."""
+    """Column of the await that is red in a guilty row; "" without awaits."""
     read, write = rates.read_await_ms, rates.write_await_ms
     if read is None and write is None:
         return ""

@@ -47,7 +47,7 @@ class GpuContext(NamedTuple):
     """The facts that the sentences need besides the GPU's own figures."""
 
     used: int = 0
-    """How many GPUs have a process."""
+    """Number of GPUs that have a process."""
     idle_s: float | None = None
     """Time at 0 to 5 % utilisation; None when busy or unknown."""
     owner: str = ""

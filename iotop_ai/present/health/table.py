@@ -1,4 +1,4 @@
-"""The health screen's list: every disk with a verdict, and below it the reasons of the one under the cursor."""
+"""The health screen's list: every disk with a verdict, and below the list the reasons of the disk under the cursor."""
 
 from __future__ import annotations
 

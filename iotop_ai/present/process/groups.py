@@ -49,7 +49,7 @@ class Group(NamedTuple):
 
     @property
     def headed(self) -> Group:
-        """The group with only its first process, the one that its row depends on."""
+        """The group with only its first process, on which its row depends."""
         return self if len(self.keys) == 1 else self._replace(keys=self.keys[:1])
 
     @property
@@ -127,7 +127,7 @@ def aggregate(rates: list[ProcessRates]) -> ProcessRates:
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
-    """Whether a process counts as idle: one with unreadable I/O that uses no CPU and is not in state D."""
+    """Whether a process counts as idle: its I/O is unreadable, it uses no CPU, and it is not in state D."""
     if rates.cpu_ratio or key not in table.denied:
         return False
     stat = table.stat.get(key)
@@ -415,7 +415,7 @@ def _measure(group: Group, sort: str) -> float:
 
 
 def ordered(rows: list[Group], view: View) -> list[Group]:
-    """Sorted by the viewer's column, equal ones by their rates and then by name, so that their order is stable."""
+    """Sorted by the viewer's column, then by rates, then by name, so that equal groups keep their order."""
     rows = sorted(rows, key=lambda g: (g.name, g.user))
     if view.sort in ("name", "user"):
         by_user = view.sort == "user"

@@ -23,7 +23,7 @@ class Hint(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One action. keys: the defaults, as Textual names keys. command: the screen's method. text: in the palette.
+    """One action. keys: the defaults, by Textual's names. command: the screen's method. text: words in the palette.
 
     name: its id, unique over all screens. priority: the key works wherever the focus is. hint: None where neither the
     row nor the help lists it. replay: its hint in a recording or while looking back; above: on the screens above the

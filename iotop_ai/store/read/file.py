@@ -52,7 +52,7 @@ class FileRecording:
             raise
 
     def _set_blocks(self, path: str, blocks: Blocks, header: Header | None) -> None:
-        """header: the one in force at the first block; None: the file's first line."""
+        """Use these blocks. header: that in force at the first block; None: the file's first line."""
         self.path = path
         self._blocks = blocks
         self._headers: dict[int, Header] = {}

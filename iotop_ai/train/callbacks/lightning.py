@@ -1,8 +1,8 @@
 """The callback of PyTorch Lightning: ``Trainer(callbacks=[LightningCallback("run.iotop.jsonl")])``.
 
-Lightning has no hook around the fetch of a batch: the wait is the time from the end of a step to the start of the next
-one, without validation and without a step after which a checkpoint is written.
-Source: lightning/pytorch/loops/training_epoch_loop.py (advance), lightning/pytorch/callbacks/callback.py, 2.x.
+Lightning has no hook around the fetch of a batch: the wait is the time from the end of a step to the start of the next.
+It excludes validation and steps after which a checkpoint is written. Source:
+lightning/pytorch/loops/training_epoch_loop.py (advance), lightning/pytorch/callbacks/callback.py, 2.x.
 """
 
 from __future__ import annotations

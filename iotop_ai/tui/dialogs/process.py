@@ -34,7 +34,7 @@ class ProcessScreen(DialogScreen):
         return TITLE, self._targets.label
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
-        """The processes, the effects on them, and the commands."""
+        """The processes, the jobs that depend on them, and the commands."""
         return process_body(self.main.newest.snapshot, self._targets, plain(self.text), self._complaint, width)
 
     def changed(self) -> None:

@@ -104,7 +104,7 @@ class FleetThread:
             self._changed.notify()
 
     def want_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
-        """Ask for the graphs of a machine; a newer request replaces one that waits."""
+        """Ask for the graphs of a machine; a newer request replaces a waiting one."""
         with self._changed:
             self._request = _HistoryRequest(machine, slots, end_s)
             self._changed.notify()

@@ -132,7 +132,7 @@ def restored_settings(settings: Settings, before: RememberedView) -> Settings:
 def restored_device(frame: Frame, before: RememberedView) -> str:
     """The current kernel name of the remembered device; "" when none was selected or it is absent.
 
-    A device with a serial number is found under any name; one without must have the same name and model, or label.
+    A device with a serial number is found under any name; without one it must have the same name and model, or label.
     """
     if before.device is None:
         return ""

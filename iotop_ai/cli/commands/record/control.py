@@ -46,7 +46,7 @@ class Control:
         self._thread.start()
 
     def connect(self, source: LiveSource) -> None:
-        """Pass marks and steps to this source, also the earlier ones."""
+        """Pass marks and steps to this source, including earlier ones."""
         with self._lock:
             self._source, early = source, self._early
             self._early = []

@@ -85,7 +85,7 @@ class HtmlOut:
 def judged_story(
     file: str, args: argparse.Namespace, conditions: list[Condition], pid: int = 0
 ) -> tuple[Story, StoryBuilder]:
-    """The Story of a file, judged for the job of this pid, else the recorded command's, else the leading one.
+    """The Story of a file, judged for the job of this pid, else the recorded command's job, else the leading job.
 
     args: the flags of ``add_replay_flags`` and ``add_reading_flags``, except the file.
     """

@@ -28,7 +28,7 @@ class GpuProcessReader:
         self._shares: dict[str, dict[int, tuple[int, int]]] = {}
 
     def read(self, uuid: str) -> tuple[GpuProcess, ...] | None:
-        """Compute processes first; one that also draws is listed once. None without a list or when one is garbled."""
+        """Compute processes first; a process that also draws is listed once. None if a list is missing or garbled."""
         found: dict[int, GpuProcess] = {}
         answered = False
         for kind, word in _KINDS:

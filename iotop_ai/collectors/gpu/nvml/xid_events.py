@@ -24,7 +24,7 @@ _MOST = 256
 
 
 class XidEvent(NamedTuple):
-    """One Xid. uuid: "" for an unidentified GPU. recovery: as of LogEvent; only the kernel's log has it."""
+    """One Xid. uuid: "" for an unidentified GPU. recovery: as in LogEvent; only the kernel's log has it."""
 
     uuid: str
     number: int

@@ -66,7 +66,7 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
 
 
 def has_speed(root: Root, name: str, depth: int = 4) -> bool:
-    """Whether the link or one below it is a network card: the speed that veth and tun report is made up."""
+    """Whether the link or a link below it is a network card: the speed that veth and tun report is made up."""
     base = f"{NET}/{name}"
     if root.exists(f"{base}/device") or root.exists(f"{base}/bonding"):
         return True
@@ -75,7 +75,7 @@ def has_speed(root: Root, name: str, depth: int = 4) -> bool:
 
 
 def port_place(root: Root, device: str) -> str:
-    """The device of an InfiniBand port; the same as that of its network interface where it has one."""
+    """The device of an InfiniBand port, which is also that of the port's network interface where there is one."""
     return _device(root, f"{INFINIBAND}/{device}") or clean(device)
 
 
@@ -102,7 +102,7 @@ def _neighbours(root: Root, name: str, which: str) -> list[str]:
 
 
 def _repeats(root: Root, name: str, real: dict[str, str]) -> bool:
-    """Whether another link with a device counts the same bytes: the one above it (Hyper-V), or a physical port."""
+    """Whether another link with a device counts the same bytes: the link above it (Hyper-V), or a physical port."""
     if any(upper in real for upper in _neighbours(root, name, "upper_")):
         return True
     return _REPRESENTOR.fullmatch(root.text_or(f"{NET}/{name}/phys_port_name")) is not None

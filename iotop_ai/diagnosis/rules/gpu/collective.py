@@ -95,7 +95,7 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
         return None
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
-    # If one draws much more power than the others, they wait for it.
+    # If one GPU draws much more power than the others, they wait for it.
     power = most_of(gpu.power_ratio for gpu in group.gpus)
     sm = mean(gpu.mean("sm_ratio") for gpu in group.gpus)
     if power is None or (sm is not None and sm >= limits.sm_idle):
@@ -204,9 +204,9 @@ def _comm(facts: Facts, group: GpuGroup, comm: _Comm) -> Finding:
 
 
 class _Late(NamedTuple):
-    """One GPU that differs. how: the others spin ("spins"), this one has "less" to do, "" not known.
+    """One GPU that differs. how: "spins": the others spin; "less": this GPU has less to do; "": unknown.
 
-    loud: whether the others wait for it. lost: share of their time that this costs.
+    loud: whether the others wait for it. lost: the share of their time that they lose.
     """
 
     gpu: OneGpu

@@ -38,7 +38,7 @@ class _Busy(NamedTuple):
 
 
 def _together(facts: Facts) -> list[_Busy]:
-    """The GPUs to judge: those that another program holds, or works on as well, say nothing about a job."""
+    """The GPUs to judge: a GPU that another program holds, or works on as well, shows nothing about a job."""
     groups = gpu_groups(facts, facts.limits.window_s)
     if all(group.job is None for group in groups):
         every = _sm(facts, [gpu for group in groups for gpu in group.gpus])
