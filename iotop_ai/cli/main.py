@@ -128,7 +128,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _mute_log() -> None:
-    """Print no log; the fault of a collector is the reason of its Reading."""
+    """Print no log; a collector's fault is shown as the reason of its Reading."""
     if not os.environ.get(DEBUG_VARIABLE):
         import logging  # a command needs it, but not its help
 
@@ -203,7 +203,7 @@ def _wants_text(args: argparse.Namespace) -> bool:
 
 
 def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
-    """The flags of ``iotop-ai`` and ``iotop-ai -d SEC``; None for all else, which the parser reads.
+    """The flags of ``iotop-ai`` and ``iotop-ai -d SEC``; None for other command lines, which the parser reads.
 
     Importing and building the parser takes a tenth of the time to the first frame.
     """

@@ -28,7 +28,7 @@ class Mounted(Protocol):
     generation: int
 
     def every(self) -> tuple[Mount, ...]:
-        """All mounts, with the kernel's own and memory."""
+        """All mounts, including the kernel's own and those in memory."""
 
 
 class BlockInfoCollector:

@@ -49,8 +49,8 @@ def pci_address(bus_id: str) -> str:
 def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
     """(the port of the card that sits in the slot, the bridge above it) by PCI address; "" if missing.
 
-    The port is the GPU itself, or the upper end of the card's own switch: the link below that has the card's internal
-    speed, whatever the slot provides.
+    The port is the GPU itself, or the upper end of the card's own switch: the link below it has the card's internal
+    speed, which does not depend on the slot.
     """
     address = pci_address(bus_id)
     if not address or "/" in address:

@@ -1,6 +1,6 @@
 """Finds the target of a sleeping task's wait: its system call, and the descriptors that the call names.
 
-The call and its arguments stand in /proc/PID/task/TID/syscall, the pollfds or fd sets in /proc/PID/mem at an argument,
+The call and its arguments are in /proc/PID/task/TID/syscall, the pollfds or fd sets in /proc/PID/mem at an argument,
 an epoll's targets in fdinfo. The kernel permits them to root, and to the same user unless kernel.yama.ptrace_scope
 forbids it. Sources: man 5 proc; fs/proc/base.c, fs/eventpoll.c and net/socket.c of Linux.
 
@@ -172,7 +172,7 @@ def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> W
             continue  # the number has a new owner, and the epoll watches a duplicate of the earlier one
         if inode:
             inodes[inode] = None
-        if _ORDER[0] not in kinds:  # another kind would not change the target's
+        if _ORDER[0] not in kinds:  # the target already has the first kind
             kinds.add(_kind(root, path, link))
     default = "epoll" if call.waits_on == "epoll" else "unknown"
     kind = next((kind for kind in _ORDER if kind in kinds), default)

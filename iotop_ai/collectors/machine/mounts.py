@@ -37,15 +37,15 @@ def _unescape(raw: bytes) -> str:
 def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
     """The filesystems that hold data, in the file's order, without mounts hidden by later ones.
 
-    Kept: on a device, btrfs, zfs, overlay, network, FUSE, and memory (tmpfs) outside /proc, /sys, /run and /dev but
-    for /dev/shm. Sample: ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
+    Kept are mounts of devices, btrfs, zfs, overlay, network, FUSE, and memory (tmpfs) outside /proc, /sys, /run and
+    /dev, and /dev/shm. Sample: ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
     Source: https://docs.kernel.org/filesystems/proc.html, part 3.5.
     """
     return tuple(mount for mount in every_mount(raw) if _holds_data(mount))
 
 
 def every_mount(raw: bytes) -> tuple[Mount, ...]:
-    """All mounts, with the kernel's own and memory."""
+    """All mounts, including the kernel's own and those in memory."""
     found: dict[str, Mount] = {}
     for line in raw.split(b"\n"):
         left, dash, right = line.partition(b" - ")
@@ -130,7 +130,7 @@ class MountsCollector:
         return self.mounts
 
     def every(self) -> tuple[Mount, ...]:
-        """All mounts as of the newest read, with the kernel's own and memory."""
+        """All mounts as of the newest read, including the kernel's own and those in memory."""
         return every_mount(self._raw)
 
     def close(self) -> None:

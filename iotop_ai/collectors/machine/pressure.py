@@ -63,7 +63,7 @@ class PressureCollector:
         self._files: dict[str, KeptFile] | None = None
 
     def read(self) -> dict[str, PressureTotals]:
-        """Totals of each readable file. Raises Unavailable(OFF) without any of the system's."""
+        """Totals of each readable file. Raises Unavailable(OFF) without any file of the system."""
         if self._files is None:
             self._files = self._open()
         out = {}

@@ -1,4 +1,4 @@
-"""Whether the kernel counts how long each task waits for block I/O, and for which tasks.
+"""Finds out whether the kernel counts how long tasks wait for block I/O, and for which tasks.
 
 Sources: kernel/delayacct.c (delayacct_setup_enable, delayacct_tsk_init), fs/proc/array.c (field 42 of stat),
 https://docs.kernel.org/accounting/delay-accounting.html.

@@ -22,7 +22,7 @@ Importance = tuple[int, int, bool, int, int]
 
 
 def job_pid(finding: Finding) -> int | None:
-    """The pid at the top of the job that a finding is about; None for one about the machine."""
+    """The pid at the top of the job that a finding is about; None for a finding about the machine."""
     value = dict(finding.args).get("job_pid")
     return None if value is None or isinstance(value, str) else int(value)
 

@@ -56,7 +56,7 @@ class Group(NamedTuple):
     blocked_ratio: float
     """Mean share of time in state D."""
     cpu_ratio: float | None
-    """Mean CPU of one process; 1.0 is one core."""
+    """Mean CPU use of one process; 1.0 is one core."""
     read_bytes_per_s: float | None
     """Sum of all of them; None when unknown for all."""
     write_bytes_per_s: float | None
@@ -154,7 +154,7 @@ def _blocked(delay: float, look: float) -> float:
 class Tasks:
     """Every living process that did or waited for something in a window, without the monitor's own.
 
-    TaskFacts are made on demand: most rules need a few of a thousand. only: the wanted pids; None all.
+    TaskFacts are made on demand, since most rules need a few of a thousand. only: the wanted pids; None all.
     """
 
     def __init__(

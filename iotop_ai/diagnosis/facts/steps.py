@@ -78,7 +78,7 @@ def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
 
 
 def _over(parts: list[StepRates]) -> StepRates:
-    """The rates of several intervals together; a figure that is unknown in one of them is unknown."""
+    """The rates over several intervals; a figure that is unknown in one interval is unknown."""
     rank = parts[-1].rank if parts else None
     known = [part for part in parts if part.span_ns]
     span_ns = sum(part.span_ns or 0 for part in known)

@@ -160,7 +160,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def graded(value: float | None, enter: float, leave: float, at_leave: float) -> float:
-    """A level for a class with an entry and an exit of its own: 1 at ``enter``, ``at_leave`` at ``leave``.
+    """A level for a class that has its own entry and exit thresholds: 1 at ``enter``, ``at_leave`` at ``leave``.
 
     ``enter`` may lie on either side of ``leave``. 0 when the value is unknown; never below 0.
     """

@@ -11,7 +11,7 @@ from iotop_ai.model.sample import Sample
 
 MOST_DEVICES = 64
 JUDGED_KINDS = ("disk", "dm", "md", "loop")
-"""Kinds of devices whose awaits are judged and learned."""
+"""Kinds of devices whose awaits are judged and kept as baselines."""
 
 Learned = Mapping[str, DeviceBaseline]
 NOTHING: Learned = {}

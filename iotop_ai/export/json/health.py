@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 def state_object(state: SmartState | None) -> Object:
-    """Every field but the device node; records as objects, times as RFC 3339. {} without a state."""
+    """Every field except the device node; records as objects, times as RFC 3339. {} without a state."""
     if state is None:
         return {}
     out: Object = state._asdict()

@@ -245,7 +245,7 @@ def _plain_kind(
 
 
 def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
-    """The same where a counter is unknown, fell or wrapped."""
+    """The rates where a counter is unknown, fell or wrapped."""
     if is_reset(before, after):
         return UNKNOWN_BLOCK_RATES._replace(in_flight=after.in_flight)
     rd_ios, wr_ios = delta(before.rd_ios, after.rd_ios), delta(before.wr_ios, after.wr_ios)

@@ -185,7 +185,7 @@ class FleetMachine(NamedTuple):
 
     @property
     def troubled(self) -> bool:
-        """Whether something is wrong: time is lost, a disk is ill, an alert fires, or it has stopped reporting."""
+        """Whether something is wrong: time is lost, a disk is unhealthy, an alert fires, or the machine is silent."""
         one = self.primary
         loses = one is not None and one.severity in ("warning", "critical") and one.state in _TROUBLE
         ill = self.health is not None and self.health.severity > OK

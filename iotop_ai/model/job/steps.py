@@ -22,7 +22,7 @@ MOST_RANK = 10**6
 class StepCounts(NamedTuple):
     """The totals of one process.
 
-    at_ns: monotonic time at which they were true. steps: finished training steps; None before the process counts any.
+    at_ns: monotonic time of the totals. steps: finished training steps; None before the process counts any.
     batches: batches fetched. data_ns: time in which the training loop waited for them; None where the loop cannot
     separate it from the step. rank, local_rank, world_size: those of distributed training; None without it.
     """

@@ -29,7 +29,7 @@ class _Scale(NamedTuple):
 def chart_rows(
     reads: Graph, writes: Graph, width: int, where: Room, rows: int, typical_ms: float | None, *, log: bool
 ) -> list[Line]:
-    """``rows`` rows. reads, writes: as the screen's graphs, of which the reads have the limit."""
+    """``rows`` rows. reads, writes: the screen's graphs; that of the reads has the limit."""
     known = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
     peak = known or 0.0
     near = typical_ms is not None and 0 < typical_ms <= _FAR * peak
@@ -74,7 +74,7 @@ def _cells(
     tokens: Sequence[str],
     gaps: Sequence[float | None] | None,
 ) -> list[Span]:
-    """One row. A cell with both has the token of the reads. gaps: the values of the bottom row."""
+    """One row. A cell with reads and writes has the token of the reads. gaps: the values of the bottom row."""
     out: list[Span] = []
     for x, (read, write, level) in enumerate(zip(reads, writes, typical, strict=True)):
         if gaps is not None and gaps[2 * x] is None and gaps[2 * x + 1] is None and not write:

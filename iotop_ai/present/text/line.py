@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 _new = tuple.__new__
-"""Builds a record in a third of its constructor's time: a picture has some five hundred."""
+"""Builds a record in a third of its constructor's time, since a picture has some five hundred of them."""
 
 
 class Cell(NamedTuple):
@@ -80,7 +80,7 @@ def is_single_width(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Outside text for a cell: composed, without the characters whose width terminals disagree about."""
+    """Text from outside, for a cell: composed, without the characters whose width depends on the terminal."""
     if text.isascii():
         return text
     return "".join(c for c in normalize("NFC", text) if c not in _INVISIBLE)

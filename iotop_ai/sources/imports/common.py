@@ -1,4 +1,4 @@
-"""Shared by all imports: log lines in bounded memory, times of the usual locales, and Snapshots of a few Readings."""
+"""Parts shared by all imports: log lines in bounded memory, times of the usual locales, Snapshots of a few Readings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if 
 class ImportOptions(NamedTuple):
     """The user's options for a log.
 
-    start_ns: Unix time of its first report, None as logged. interval_s: between two reports, None as logged.
+    start_ns: Unix time of its first report; None: as logged. interval_s: time between two reports; None: as logged.
     keep_first: the first report is an interval too (``iostat -y``). host: the machine's name where the log has none.
     zone: the time zone of times without an offset; None: this machine's.
     """
@@ -75,7 +75,7 @@ def read_moment(text: str) -> Moment | None:
 
 
 def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
-    """Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date.
+    """The time in Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date.
 
     before_ns: the log's previous time. At the end of summer time an hour comes twice: the second one is meant where the
     first would lie before that time.
@@ -164,7 +164,7 @@ _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virt
 
 
 def device_info(name: str) -> BlockInfo:
-    """A device by its kernel name; any other name is the device mapper's (``iostat -N``).
+    """A device by its kernel name; any other name is a device mapper's name (``iostat -N``).
 
     Major and minor are 0:0, which no block device has.
     """

@@ -28,7 +28,7 @@ _MOST_EARLY = 100
 class Control:
     """Reads requests on a thread until the starting program has ended, then calls ``on_end``.
 
-    status: the answer to a request for it. Answers are dropped while the reader's pipe is full.
+    status: makes the answer to a status request. Answers are dropped while the reader's pipe is full.
     """
 
     def __init__(self, clock: Clock, status: Callable[[], Mapping[str, Any]], on_end: Callable[[], None]) -> None:
