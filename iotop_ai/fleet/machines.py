@@ -32,7 +32,7 @@ _EMPTY = Answer(())
 
 
 def fleet_of(answers: Mapping[str, Answer], window_s: float, partial: Sequence[str] = ()) -> Fleet:
-    """The fleet. answers: by the name of the question; a missing one makes its figures unknown."""
+    """The fleet. answers: by the name of the query; a missing answer makes its figures unknown."""
     return _Assembly(answers, window_s).fleet(tuple(partial))
 
 

@@ -22,7 +22,7 @@ _AWAIT = """
 LOST = 'bucket!~"compute|unexplained"'
 
 READING = "reading"
-"""The first question; its answer's time is that of all others."""
+"""The first query; its answer's time is used for all others."""
 _QUERIES: Mapping[str, str] = {
     READING: f"max by (instance) (last_over_time(iotop_monitor_reading_timestamp_seconds[{SEEN}])) or vector(time())",
     "verdict": "max by (instance, state) (iotop_verdict_state == 1)",
@@ -32,7 +32,7 @@ _QUERIES: Mapping[str, str] = {
     "job time": f"max by ({_JOB}, bucket) (increase(iotop_job_time_seconds_total[WINDOW])) > 0",
     "job GPUs": f"max by ({_JOB}) (last_over_time(iotop_job_gpus[WINDOW]))",
     "job ranks": f"max by ({_JOB}) (last_over_time(iotop_job_ranks[WINDOW]))",
-    # 2 for a current job, 1 for one that ended or had other ranks earlier in the window.
+    # 2 for a current job, 1 for a job that ended or had other ranks earlier in the window.
     "job info": f"max by ({_JOB}, ranks, rank_group) (2 * iotop_job_info or last_over_time(iotop_job_info[WINDOW]))",
     "late rank": f"max by ({_JOB}) (last_over_time(iotop_job_late_rank[WINDOW]))",
     "GPUs": "count by (instance) (max by (instance, UUID) (iotop_gpu_info))",
@@ -53,7 +53,7 @@ _QUERIES: Mapping[str, str] = {
 
 
 def queries(window_s: float) -> dict[str, str]:
-    """Every question over a window, READING first."""
+    """Every query over a window, READING first."""
     return {name: _filled(text, window_s) for name, text in _QUERIES.items()}
 
 
@@ -68,7 +68,7 @@ def quoted(text: str) -> str:
 
 
 def history(instance: str, window_s: float) -> dict[str, str]:
-    """The questions for the graphs of one machine with iotop-ai: lost share, GPU use, use of the busiest disk."""
+    """The queries for the graphs of one machine with iotop-ai: lost share, GPU use, use of the busiest disk."""
     on = f"instance={quoted(instance)}"
     time = "iotop_job_time_seconds_total"
     return {

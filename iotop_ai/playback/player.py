@@ -34,7 +34,7 @@ class RecordingPart(Protocol):
         ...
 
     def refresh(self) -> bool:
-        """Index what was appended; returns whether there was anything."""
+        """Index the appended part; returns whether there was any."""
         ...
 
     def entry(self, session: int, at_ns: int) -> Entry:
@@ -127,7 +127,7 @@ class FrameCursor:
         return max([self._walls[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
-        """Index what was appended, and the part after the last; returns True when there was anything."""
+        """Index appended blocks and a new part after the last one; returns whether there were any."""
         grown = self._parts[-1].refresh()
         if not grown and (another := self._follow()) is not None:
             self._parts.append(another)

@@ -184,7 +184,7 @@ def load_smi() -> Any:
         import amdsmi  # type: ignore[import-not-found, unused-ignore]
 
         amdsmi.amdsmi_init()
-    except Exception:  # a broken ROCm installation fails in its own ways; sysfs still answers
+    except Exception:  # a broken ROCm installation may raise anything; sysfs still answers
         return None
     return amdsmi
 

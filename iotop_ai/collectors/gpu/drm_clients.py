@@ -100,7 +100,7 @@ class DrmClients:
         self.at_ns: int | None = None
 
     def read(self) -> dict[str, DeviceUse]:
-        """Use by PCI address, of each GPU that a process has or had open."""
+        """The use of each GPU that a process has or had open, by PCI address."""
         self._look()
         before_ns, self.at_ns = self.at_ns, self._clock.monotonic_ns()
         span_ns = 0 if before_ns is None else self.at_ns - before_ns
@@ -174,7 +174,7 @@ class DrmClients:
 
 
 def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
-    """PCI address of each ROCm GPU to the pids of its processes and their bytes of its memory.
+    """PCI address of each ROCm GPU to its processes: pid to bytes of its memory.
 
     Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} (location_id is bus, device and function, and in its
     upper four bits the partition) and /sys/class/kfd/kfd/proc/PID/vram_ID. The partitions of a GPU are summed.

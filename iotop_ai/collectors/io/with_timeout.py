@@ -29,7 +29,7 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
 
     After a timeout its thread stays; until it ends, further calls for the same place fail at once.
     """
-    if sys.is_finalizing():  # no thread starts any more, and waiting for one would never end
+    if sys.is_finalizing():  # no thread can start any more, so waiting for one would never end
         return call()
     place = os.fspath(place)
     before = _stuck.get(place)
@@ -59,7 +59,7 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
 
 
 def blocked_threads() -> int:
-    """How many of our own threads no signal can stop: in state D, or asleep until a FUSE server answers.
+    """Number of our own threads that no signal can stop: in state D, or asleep until a FUSE server answers.
 
     Source: /proc/self/task/TID/stat and wchan.
     """

@@ -1,9 +1,9 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
-It reads wchan of all tasks by one ``map``: most function names give the state, so that stat need not be read. A sweep
-is kept as one tuple and equal tuples are counted until the counts are read, since Python code between two sweeps runs
-with cold caches. The thread runs only while there is a job; it samples the main threads of at most ``MOST_TASKS``
-processes, which take turns where there are more, and ``MOST_EXTRA`` further threads and children that moved lately.
+It reads wchan of all tasks by one ``map``: most function names show the state, so stat is rarely needed. A sweep is
+kept as one tuple, and equal tuples are only counted until the counts are read: Python code between two sweeps runs with
+cold caches. The thread runs only while there is a job; it samples the main threads of at most ``MOST_TASKS`` processes,
+which take turns where there are more, and ``MOST_EXTRA`` further threads and children that moved lately.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
 class CpuCollector:
     """Ticks of every online core from /proc/stat, and the number of physical cores.
 
-    That number is None in the first reading, since it takes a file per core. psutil counts them where the kernel's
-    topology is missing; importing it takes a megabyte.
+    That number is None in the first reading, because counting reads a file per core. psutil counts the cores where the
+    kernel's topology is missing; importing it takes a megabyte.
     """
 
     field = "cpu"

@@ -65,7 +65,7 @@ def match_inherited(
     """(bytes inherited from children that exited before this tick, exited processes not yet matched).
 
     The kernel adds a child's bytes to the parent that waits for it. A child matches its parent only where its bytes fit
-    into the parent's growth; if the parent has exited too, any process may match. grown: by PID, of this tick.
+    into the parent's growth; if the parent has exited too, any process may match. grown: this tick's growth by PID.
     alive: all PIDs.
     """
     room = dict(grown)
@@ -142,7 +142,7 @@ class AdaptiveSelection:
     def select(
         self, seq: int, entries: Sequence[ProcessEntry], others: Iterable[ProcessEntry]
     ) -> list[ProcessEntry] | None:
-        """Processes to read, oldest first; None for all. others: read in any case."""
+        """Processes to read, oldest first; None for all. others: processes to read in any case."""
         if not self._allowed:
             self._machine, self._before, self.io_at, self.io_out, self._moved = None, None, (), {}, {}
             return None

@@ -66,7 +66,7 @@ class ExitWatch:
             raise self._lack(error) from error
 
     def read(self) -> dict[int, int]:
-        """PID to exit code (0 to 255) or minus the signal, of processes that exited since the last call."""
+        """The processes that exited since the last call: PID to exit code (0 to 255) or minus the signal."""
         ended: dict[int, int] = {}
         view = memoryview(self._buffer)
         for _ in range(MOST):

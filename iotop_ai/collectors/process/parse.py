@@ -115,7 +115,7 @@ def _cached(value: Hashable) -> Any:
     return value
 
 
-@lru_cache(64)  # many processes often run few programs
+@lru_cache(64)  # many processes often run the same few programs
 def parse_cmdline(raw: bytes) -> tuple[str, ...]:
     """Arguments separated by NUL bytes, clean; at most ``ARGUMENTS``. () for a kernel thread or a zombie.
 

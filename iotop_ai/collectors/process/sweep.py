@@ -1,4 +1,4 @@
-"""The two sweeps over processes: io of all, stat of a part."""
+"""The two sweeps over processes: io of all processes, stat of a part of them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class DeviceFacts(NamedTuple):
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
     read_await_ms: float | None
-    """Weighted by requests."""
+    """Mean of the samples, weighted by requests."""
     await_ms: float | None
     read_size_bytes: float | None
     busy_ratio: float | None
@@ -76,7 +76,7 @@ CLOUD_MODELS = ("Amazon Elastic Block Store", "nvme_card-pd", "MSFT NVMe Acceler
 
 
 def serves_serially(base: BlockInfo) -> bool:
-    """Whether busy means saturated: a rotating disk. ``rotational`` means something on SCSI and ATA only."""
+    """Whether busy means saturated: a rotating disk. ``rotational`` is meaningful on SCSI and ATA only."""
     return bool(base.rotational) and base.transport in ("ata", "scsi", "usb")
 
 
@@ -185,7 +185,7 @@ def device_facts(
         some = slow = saturated
     else:
         some = at_least(awaits, limits.inflation_some * normal)
-        # Most devices stay below the lowest limit, and then below the others too.
+        # Most devices are below the lowest limit, and thus below the others too.
         slow = saturated = bad = some
         if True in some:
             slow = at_least(awaits, limits.inflation_slow * normal)

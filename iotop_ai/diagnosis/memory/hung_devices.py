@@ -1,4 +1,4 @@
-"""The fold's memory of devices that hold requests and complete none: since when."""
+"""The fold's memory of devices that hold requests and complete none, with the time since when they do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iotop_ai.model.sample import Sample
 
 Hung = Mapping[str, int]
-"""By kernel name: the time of the first sample in whose interval nothing completed while requests were in flight."""
+"""By kernel name, the time of the first sample without a completed request while requests were in flight."""
 NONE: Hung = {}
 
 

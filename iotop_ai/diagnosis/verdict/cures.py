@@ -60,13 +60,13 @@ def _info(facts: Facts, pid: object) -> ProcessInfo | None:
 
 
 def _own(facts: Facts, finding: Finding, uid: int) -> bool:
-    """Whether a process of this user is the reader's own: of the monitor's user, or of the job's."""
+    """Whether a process of this user is the reader's own, that is the monitor user's or the job user's."""
     job = _job(facts, finding)
     return uid == facts.snapshot.host.euid or (job is not None and uid == job.uid)
 
 
 def _others_process(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
-    """The advice, which asks the owner instead of naming a command if the process is another user's."""
+    """The advice. If the process is another user's, it tells to ask the owner and names no command."""
     args = dict(advice.args)
     info = _info(facts, args.get("other_pid"))
     if info is None or _own(facts, finding, info.uid):

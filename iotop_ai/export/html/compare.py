@@ -51,7 +51,7 @@ def _head(found: Comparison) -> Markup:
 
 
 def _hue(one: Change) -> str:
-    """The colour of a better or a worse figure; "" where neither is known: a disk that is read less may be idle."""
+    """The colour of a better or a worse figure; "" where that is unknown: a disk that is read less may be idle."""
     worse_when_more = one.name in _WORSE_WHEN_MORE or one.unit == "ms"
     if not one.clear or not (worse_when_more or one.name in _FIRST):
         return ""

@@ -1,4 +1,4 @@
-"""A Story as one HTML file: the verdict and its cost, then where the time went, then everything else."""
+"""A Story as one HTML file: the verdict and its cost, then the shares of time, then everything else."""
 
 from __future__ import annotations
 

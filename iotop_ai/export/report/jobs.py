@@ -1,4 +1,4 @@
-"""The training jobs of a run: where the time of each went, over time."""
+"""The training jobs of a run, and the shares of each job's time over time."""
 
 from __future__ import annotations
 

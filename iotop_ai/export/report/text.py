@@ -1,4 +1,4 @@
-"""A Story for the terminal: the verdict, where the time went, charts, tables."""
+"""A Story for the terminal: the verdict, the shares of time, charts, tables."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _head(story: Story, width: int, price: Price | None) -> Iterator[str]:
 
 
 def bar(job: JobStory, story: Story, width: int) -> str:
-    """Where a job's time went, as one row of ``width`` columns."""
+    """The shares of a job's time, as one row of ``width`` columns."""
     state = State.UNSURE if story.primary is None else story.primary.finding.state
     return text_of(bar_spans(job.counts, width, state))
 

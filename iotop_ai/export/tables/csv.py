@@ -47,7 +47,7 @@ class CsvOut:
         self._has_header = False
 
     def _write_header(self) -> None:
-        """Once, before the first rows: an invalid recording leaves no header."""
+        """Write the header once, before the first rows, so that an invalid recording leaves no header."""
         if not self._has_header:
             self._writer.writerow([column.name for column in self._columns])
             self._has_header = True

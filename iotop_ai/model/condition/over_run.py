@@ -107,7 +107,7 @@ class ConditionOverRun:
         return Outcome(self.condition, all_met(seen), tuple(seen))
 
     def _or_unknown(self, i: int, seen: Seen) -> Seen:
-        """Unknown in place of "not met" where one of the clause's objects was never read: it may have met it."""
+        """Unknown instead of "not met" where an object of the clause was never read, as it may have met the clause."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
         return seen if seen.met is not False or name is None else Seen(seen.clause, name=name)
 

@@ -202,7 +202,7 @@ class FleetMachine(NamedTuple):
 class Fleet(NamedTuple):
     """Everything of one refresh. at_s: the server's Unix time. alerts: those that name no machine.
 
-    partial: the names of the questions without an answer.
+    partial: the names of the queries without an answer.
     """
 
     at_s: float

@@ -29,7 +29,7 @@ DUMPS_BYTES_PER_S = 20e6
 
 
 class Phase(StrEnum):
-    """What an interval counts as, regardless of its samples, except for the time in which its GPUs work."""
+    """The share that a whole interval counts as, regardless of its samples, except while its GPUs work."""
 
     TRAINING = ""
     STARTUP = "startup"
@@ -63,7 +63,7 @@ class Interval(NamedTuple):
     own_read_bytes_per_s: float | None = None
     """Bytes per second that the process itself read from a device, or by calls where that is more."""
     local: bool = False
-    """It is known to read from a local filesystem, where read_bytes has all that it waits for."""
+    """It is known to read from a local filesystem, where read_bytes counts all bytes that it waits for."""
     others_busy: float = 0.0
     """Utilisation of its GPUs by other jobs: then gpu_busy is its own part."""
     core_wait: float | None = None
@@ -107,7 +107,7 @@ def saves(interval: Interval) -> bool:
 
 
 def main_saves(interval: Interval) -> bool:
-    """The same for the main thread, which with loaders known by name reads no data itself."""
+    """The same for the main thread, which reads no data itself if its loaders are known by name."""
     reads = 0.0 if interval.loading is Loading.NAMED else _reads(interval)
     return saves(interval) or _mostly_writes(interval.lately_written_bytes_per_s, reads)
 
@@ -212,7 +212,7 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     running, crowded = looks.running / whole, _crowded_out(interval, looks.running / whole)
     out[_AT["data_cpu"]] += crowded
     out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += running - crowded
-    # With loader workers that have nothing to do, the main thread is not waiting for data, wherever it sleeps.
+    # While the loader workers have nothing to do, the main thread is not waiting for data, even if it sleeps.
     fed = interval.loading is not Loading.ITSELF
     out[_AT["compute" if fed else "unexplained"]] += looks.asleep / whole
     out[_AT["unexplained"]] += (looks.resting + looks.hidden) / whole
@@ -224,7 +224,7 @@ _ONE_THREAD = 1.3
 class _Waits(NamedTuple):
     """Looks at waits. disk, write, net: the main thread's own. cpus: the share that each split's CPU goes to.
 
-    saved: the devices that they wait for are written.
+    saved: the waits for a device are waits for writes.
     """
 
     splits: Sequence[Split]
@@ -236,7 +236,7 @@ class _Waits(NamedTuple):
 
 
 def _take(interval: Interval, out: list[float], most: float, found: float, waits: _Waits) -> float:
-    """Give at most ``most`` of the time to the shares, in the proportion of these looks; returns what it took."""
+    """Give at most ``most`` of the time to the shares, in the proportion of these looks; returns the time given."""
     taken = min(most, found)
     if taken <= 0:
         return 0.0

@@ -18,7 +18,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _HELPERS = (b"resource_tracker", b"semaphore_tracker")
 _SERVER = b"multiprocessing.forkserver"
 _LEAST_PAUSE_S, _PAUSE_FACTOR = 0.25, 10
-"""The pause after reading memory: at least this many seconds, and this many times as long as the reading took."""
+"""The pause after reading memory: at least this many seconds, and at least this many times the reading's duration."""
 _MOST_POINTS = 4000
 
 
@@ -98,7 +98,7 @@ class TreeWatch:
     def sample_memory(self, batches: int) -> None:
         """Find the workers and read memory and I/O, unless that was done just now.
 
-        batches: read so far, 0 before the first.
+        batches: number read so far.
         """
         start = self._clock.monotonic_ns()
         if start < self._next_memory_ns:

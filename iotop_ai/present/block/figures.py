@@ -187,7 +187,7 @@ def _moves(rates: BlockRates) -> bool | None:
 
 
 def device_or_selected(frame: Frame, view: View, name: str) -> BlockDevice | None:
-    """The device of that name, None when it is missing; without a name the selected one."""
+    """The device of that name, None when it is missing; without a name the selected device."""
     if not name:
         return devices.selected_device(frame, view)
     return next((d for d in devices.all_devices(frame, view) if d.name == name), None)

@@ -181,7 +181,7 @@ def why_rows(one: DiskRow, width: int) -> list[Line]:
 
 
 def kernel_counts_text(state: SmartState) -> str:
-    """The kernel's counts that are known. A SATA disk's answer to a SMART query has a status other than good, too."""
+    """The kernel's counts that are known. A SATA disk's answer to a SMART query also has a status other than good."""
     parts = []
     if state.io_errors is not None:
         parts.append(f"{plural(state.io_errors, 'command')} had a status other than good (SMART queries included)")

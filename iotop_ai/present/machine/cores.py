@@ -1,4 +1,4 @@
-"""The CPU core by core: a row each with its shares of time, or side by side where they are many."""
+"""The CPU core by core: a row for each with its shares of time, or several in a row where there are many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = (
 )
 _NAME, _BAR_GAP = 7, 3
 _LEAST, _BAR = 15, 6
-"""Columns of a core, and of its bar, where cores stand side by side."""
+"""Columns of a core, and of its bar, where cores are side by side."""
 
 
 def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:

@@ -12,7 +12,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class Look(NamedTuple):
-    """How a span is painted."""
+    """The look of a span."""
 
     fg: str = ""
     bg: str = ""

@@ -95,7 +95,7 @@ def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]
 
 
 def _time(frame: Frame) -> str:
-    """Where the job's time went over the verdict's window; "" without a job."""
+    """The job's time by share over the verdict's window; "" without a job."""
     if current_job(frame) is None:
         return ""
     return time_sentence(frame) if counted(frame) else NOT_RECORDED

@@ -29,7 +29,7 @@ SAME = object()
 
 
 class Shape:
-    """How values of one type are written.
+    """The way in which values of one type are written.
 
     table: a change is an object, and the whole may be one too; a whole value in a change is ``{"=": whole}``. partial:
     a change may hold only a part; unless it is a table, its whole is an array and its change an object. verbatim: the
@@ -155,7 +155,7 @@ def _most(item: Shape) -> int:
 
 
 class Row(Shape):
-    """A tuple: of one kind and any length, or of fixed kinds."""
+    """A tuple: of any length with items of one kind, or with a fixed kind for each item."""
 
     def __init__(self, kinds: tuple[Shape, ...], endless: bool) -> None:
         self.kinds = kinds
@@ -220,7 +220,7 @@ class Table(Shape):
         get, text = before.get, self.key.dump
         item = self.item
         added: dict[str, Any] = {}
-        # ``differing`` takes a missing value of a Maybe for None.
+        # ``differing`` treats a missing value of a Maybe as None.
         for key in value if isinstance(item, Maybe) else self.differing(value, before):
             new, old = value[key], get(key, SAME)
             if old is new:

@@ -83,7 +83,7 @@ class FileRecording:
         return self._blocks.lines(block)
 
     def refresh(self) -> bool:
-        """Index what was appended; returns whether there was anything. Raises InputError when no keyframe is left."""
+        """Index the appended part; returns whether there was any. Raises InputError when no keyframe is left."""
         try:
             return self._blocks.refresh()
         except InputError as error:

@@ -1,4 +1,4 @@
-"""For a plain training loop, in PyTorch or any other library: ``with TrainingLoop(path) as loop:``."""
+"""Records a plain training loop, in PyTorch or any other library: ``with TrainingLoop(path) as loop:``."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 1.0, 600.0
 class FleetOptions(NamedTuple):
     """The flags of ``fleet``, checked.
 
-    server: not connected yet. window_s: the time that shares and rates cover. interval_s: between refreshes.
+    server: not connected yet. window_s: the time that shares and rates cover. interval_s: time between refreshes.
     """
 
     server: Prometheus

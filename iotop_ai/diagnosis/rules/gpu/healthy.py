@@ -25,7 +25,7 @@ def _most_blocked(facts: Facts) -> float | None:
 
 
 class _Busy(NamedTuple):
-    """The GPUs that are judged together: those of one job, or all in use where no job's are known."""
+    """The GPUs that are judged together: those of one job, or all GPUs in use where no job's GPUs are known."""
 
     args: Args
     subject: str

@@ -115,7 +115,7 @@ def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
 
 
 def _numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
-    """ "major:minor" of a device and of all that it is made of."""
+    """ "major:minor" of a device and of all devices below it."""
     infos, out, left = facts.snapshot.disks.value or {}, set(), [device.info]
     while left:
         info = left.pop()
