@@ -13,7 +13,7 @@ from iotop_ai.model.errors import InputError, UsageError
 
 
 class OutFile:
-    """Written as OUT.PID.part beside OUT and renamed by ``commit``; without it, leaving the block removes the part.
+    """A file written as OUT.PID.part and renamed to OUT by ``commit``; leaving the block without it removes the part.
 
     An existing OUT is refused without ``force``, also one that appears meanwhile. Mode 0600: exports name users and
     programs.

@@ -1,4 +1,4 @@
-"""The questions to Prometheus: PromQL by name. Each is aggregated by the server, so that replicas count once and few
+"""The queries to Prometheus: PromQL by name. The server aggregates them, so that replicas count once and few
 series cross the network.
 """
 

@@ -1,4 +1,4 @@
-"""The groups of signals that can be read here, with a clause for each group that cannot."""
+"""The groups of signals that can be read here, with a clause for each group that cannot be read."""
 
 from __future__ import annotations
 

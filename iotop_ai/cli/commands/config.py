@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 done, 1 validate found mistakes, 2 the file cannot be read or written."""
+    """The exit code: 0 done, 1 validate found mistakes, 2 the file cannot be read or written."""
     path = config_path(os.environ, args.config)
     if args.action == "path":
         print(path)

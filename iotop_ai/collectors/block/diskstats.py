@@ -10,7 +10,7 @@ from iotop_ai.model.block.counters import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
 
 MOST_KEPT = 256
-"""How many diskseq files of active devices stay open; the others are opened at each read."""
+"""Number of diskseq files of active devices that stay open; the others are opened at each read."""
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _UNDERFLOWN = 1 << 31

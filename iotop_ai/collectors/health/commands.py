@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "long": ("--json=c", "-t", "long", "-d", "{type}", "{device}"),
     "abort": ("--json=c", "-X", "-d", "{type}", "{device}"),
 }
-"""scan: list the disks. json: all data of one disk. text: the same in the form that pySMART reads.
+"""scan: list the disks. json: all data of one disk. text: the same data in the form that pySMART reads.
 short, long, abort: start or abort a self-test."""
 
 DISK_COMMANDS = ("json", "text")

@@ -54,11 +54,11 @@ def own_environment(environ: Mapping[str, str] = os.environ, *, libraries: bool 
     """
     without = ("PYTHON",) if libraries else ("LD_", "PYTHON")
     environment = {name: value for name, value in environ.items() if not name.startswith(without)}
-    # A relative folder would mean another one to the child.
+    # A relative path would name another folder in the child.
     folders = [folder for folder in environ.get("PYTHONPATH", "").split(":") if folder.startswith("/")]
     home = os.path.dirname(os.path.dirname(os.path.abspath(iotop_ai.__file__)))
     if os.path.basename(home) not in MODULE_FOLDERS:
-        folders.insert(0, home)  # a checkout: the child finds the package only by its path
+        folders.insert(0, home)  # in a checkout, the child finds the package only by its path
     if folders:
         environment["PYTHONPATH"] = ":".join(folders)
     return environment

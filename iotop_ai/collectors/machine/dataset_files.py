@@ -19,11 +19,11 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONB
 """Opens only a folder, not the target of a symbolic link."""
 
 _THROUGH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Opens a folder that may be entered, also where it may not be listed."""
+"""Opens a folder that may be entered, even if it may not be listed."""
 
 
 class Pinned(NamedTuple):
-    """A top that was resolved once: later links in its path have no effect.
+    """A top folder or file whose path was resolved once: later links in the path have no effect.
 
     folder, name: an open descriptor and a name in it, "." for the folder itself. path: for messages.
     """

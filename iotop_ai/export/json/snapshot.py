@@ -148,7 +148,7 @@ def _process_names(frame: Frame) -> Mapping[int, str]:
 def smart_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object]:
     """One object per disk that may have SMART: its status and, if it answered, all its attributes.
 
-    Before the first answer, or when smartctl is missing, not permitted or off, each disk has that status.
+    Before the first answer each disk is pending; when smartctl is missing, not permitted or off, each has that status.
     """
     whole = frame.snapshot.smart
     disks = frame.snapshot.disks.value or {}

@@ -1,4 +1,4 @@
-"""The context of one GPU: how long it has been idle, which process holds it, which jobs use the other GPUs."""
+"""The context of one GPU: its idle time, the process that holds it, and the jobs on the other GPUs."""
 
 from __future__ import annotations
 

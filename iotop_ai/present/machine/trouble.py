@@ -1,4 +1,4 @@
-"""Problems of the host that have a place on the screen only while they exist: heat, lost packets, link errors."""
+"""Problems of the host that are shown only while they exist: heat, lost packets, link errors."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Run(NamedTuple):
 
 
 def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) -> list[Run]:
-    """The runs within a span, from (at_ns, state word) changes, oldest first; the first is at or before its start."""
+    """The runs within a span, from (at_ns, state word) changes, oldest first; the first is not after its start."""
     out = []
     for i, (at, word) in enumerate(states):
         end = states[i + 1][0] if i + 1 < len(states) else to_ns

@@ -1,7 +1,7 @@
-"""The times of a Snapshot's Readings: one short array of a line instead of a long number in each Reading.
+"""The times of a Snapshot's Readings. A line has them in one short array, not as a long number in each Reading.
 
 The keyframe's "timed" is the order of the array. A time is in µs after the line's own ``m`` (negative: before it), with
-decimals where it is not a whole µs; null: as in the line before; false: never. ``took`` is a duration in µs.
+decimals where it is not a whole µs; null: the same as in the line before; false: never. ``took`` is a duration in µs.
 """
 
 from __future__ import annotations

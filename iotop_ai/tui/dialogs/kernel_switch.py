@@ -15,7 +15,7 @@ from iotop_ai.tui.threads.actions import ActionThreads
 
 
 class PermissionResult(Message):
-    """How this user may write the switch. wait_s: seconds until it may be written again."""
+    """This user's right to write the switch. wait_s: seconds until it may be written again."""
 
     def __init__(self, right: Right, wait_s: float) -> None:
         self.right = right

@@ -189,7 +189,7 @@ class HealthScreen(LiveScreen):
         one = target_disk(self.main.frame, self.health)
         busy = self._threads.running(SELF_TEST)
         why = "a disk is being queried" if busy else why_no_test(one, self.health)
-        if why or one is None:  # without a disk there is a reason
+        if why or one is None:  # without a target disk there is always a reason
             backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
         else:

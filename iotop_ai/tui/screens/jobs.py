@@ -47,7 +47,7 @@ class JobsScreen(DetailScreen):
                 self.draw()
 
     def action_move(self, step: int) -> None:
-        """Mark another job; the first and the last are the ends."""
+        """Mark another job; stop at the first and the last."""
         pids = self._pids()
         if pids:
             at = pids.index(self.cursor) if self.cursor in pids else 0
@@ -60,7 +60,7 @@ class JobsScreen(DetailScreen):
         self.draw()
 
     def action_choose(self) -> None:
-        """Let the verdict be about the marked job, and return to the main screen."""
+        """Make the verdict be about the marked job, and return to the main screen."""
         pids = self._pids()
         if self.is_current:
             self.app.pop_screen()

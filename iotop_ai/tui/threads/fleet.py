@@ -48,7 +48,7 @@ class _HistoryRequest(NamedTuple):
 
 
 class FleetThread:
-    """Asks everything each interval, and the graphs of one machine in between. A daemon: an answer may take long.
+    """Sends all queries each interval, and those for a machine's graphs in between. A daemon: answers may take long.
 
     first: an answer that the caller already has; None to ask now.
     """

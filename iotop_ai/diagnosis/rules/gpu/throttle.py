@@ -1,4 +1,4 @@
-"""The rule about GPUs that heat or power slows."""
+"""The rule about GPUs that are slowed by heat or power."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REASONS = (
 
 
 def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
-    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask (why is "")."""
+    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask (then why is "")."""
     shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
     if shares:
         share, why = max(shares)
@@ -47,7 +47,7 @@ def _capped(gpu: OneGpu, limits: Thresholds) -> float:
 
 
 def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
-    """The temperature from which a GPU is hot; None when unknown."""
+    """The temperature at which a GPU counts as hot; None when unknown."""
     slowdown = None if gpu.detail is None else gpu.detail.slowdown_celsius
     own = None if slowdown is None else slowdown - limits.hot_margin
     if gpu.state.temperature_sensor is not None:
