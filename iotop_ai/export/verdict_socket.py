@@ -1,8 +1,8 @@
 """A Unix socket on which an unprivileged process asks for the verdict on its own jobs, by HTTP.
 
 ``curl --unix-socket PATH http://localhost/`` prints the JSON of ``json.own_verdict``. The kernel names the process
-that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup its cgroup; the client cannot influence what it sees by its
-request.
+that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup its cgroup; the client's request cannot change which verdict it
+gets.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and remove the path. Raises OSError where it cannot."""
+        """Stop, and remove the path. Raises OSError if that fails."""
         try:
             self._file.unlink()
         finally:

@@ -40,7 +40,7 @@ class VerdictSpan(NamedTuple):
 
 
 class JobTime(NamedTuple):
-    """Where the time of one job went. counts: milliseconds; all 0 where they were not recorded."""
+    """The time of one job by share. counts: milliseconds; all 0 where they were not recorded."""
 
     key: ProcessKey
     name: str

@@ -73,7 +73,7 @@ class TimelineReader:
         return None if at is None else next(mark for mark in marks if mark[0] == at)
 
     def step(self) -> bool:
-        """Read to the end of a block, or what was appended to the last one; returns whether there was any."""
+        """Read to the end of a block, or the new part of the last block; returns whether there was any."""
         part = self._parts[self._part]
         if self._block >= len(part.blocks):
             if self._part + 1 >= len(self._parts):

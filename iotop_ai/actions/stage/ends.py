@@ -13,7 +13,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
 MOST_LINKS = 40
-"""The kernel's own limit of symbolic links in one path."""
+"""The kernel's limit of symbolic links in one path."""
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -96,7 +96,7 @@ def _pin(path: str) -> Pinned:
     As root, a link owned by another user is followed only to a target of the same owner: it could lead root to read or
     write elsewhere.
     """
-    if not path:  # an unset variable: never the current folder
+    if not path:  # an empty path (an unset variable) is never the current folder
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
     left = _parts(whole)

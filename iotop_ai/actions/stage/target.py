@@ -5,8 +5,8 @@ operation uses descriptors, and looks names up only in open folders:
 
 - A folder is *held* when the caller owns it and only the caller may write there (root trusts root alone, other users
   also trust the group they let write). New folders in it stay 0700 and the caller's until their content is complete.
-- In any other folder a new one gets its owner and mode at once, while it is empty. An existing folder keeps both: it
-may have been moved there. For root it must belong to the source's owner, who could write there anyway.
+- In any other folder, a new folder gets its owner and mode at once, while it is empty. An existing folder keeps both:
+it may have been moved there. For root it must belong to the source's owner, who could write there anyway.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Target:
         self._open = []
 
     def place(self, path: str) -> tuple[Folder, str]:
-        """The folder and name for an entry of the source; leaves folders that are complete."""
+        """The folder and name for an entry of the source; closes folders that are complete."""
         above = path.rpartition("/")[0] if path else None
         while self._open[-1].path != above:
             self._leave()
@@ -129,7 +129,7 @@ class Target:
         if here.st_dev != self._device:
             return "is on another filesystem than the copy; unmount it, or stage that part on its own"
         if made:
-            # Another folder may have the new name by now; an empty one of ours may be given away.
+            # Another folder may have the new name by now; an empty folder of ours may be given to another owner.
             if here.st_uid == os.geteuid() and not os.listdir(handle):
                 return ""
             return (

@@ -34,7 +34,7 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
     path = config_path(environ, config)
     try:
         file = read_config(path, required=bool(config or environ.get(CONFIG_VARIABLE)))
-    except TimeoutError as error:  # the monitor starts without a home that does not answer, and says so
+    except TimeoutError as error:  # the monitor starts even if the home does not answer, and says so
         print(f"settings: {clean(str(path))}: {error.strerror}; using the defaults", file=sys.stderr)
         file = None
     if file is not None and file.problems:

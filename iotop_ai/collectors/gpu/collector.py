@@ -37,8 +37,8 @@ class GpuCollector:
 
     The thread sweeps every ``every_s``, timed so that each tick of the reader finds a sweep a few milliseconds old. A
     lost GPU keeps its key with a failed Reading; the library is opened again after 5 s, then 10, up to 60, until all
-    GPUs answer; the same goes for a missing driver. AMD's and Intel's cards, found under ``root``, are listed with
-    NVML's. root None: do not read /proc and /sys.
+    GPUs answer; a missing driver is looked for at the same times. AMD's and Intel's cards, found under ``root``, are
+    listed with NVML's. root None: do not read /proc and /sys.
     """
 
     field = "gpu"
@@ -304,7 +304,7 @@ class GpuCollector:
         if isinstance(self._newest, Unavailable):
             due_ns = self._reopen_ns if self._reopen_ns is not None else due_ns
         elif asked_ns is not None and now_ns - asked_ns < 2 * every_ns:
-            # Aim to end shortly before the reader's next tick, on the reader's own grid.
+            # Aim to end shortly before the reader's next tick.
             lead_ns = min(every_ns // 2, int(_LEAD_S * 1e9) + 2 * (now_ns - began_ns))
             due_ns = asked_ns + every_ns - lead_ns
             while due_ns < began_ns + every_ns // 2:

@@ -3,7 +3,7 @@
 On a shared machine another user may put a symbolic link, a fifo, a hard link or a file of its own in our file's place.
 A new file is created with O_EXCL and O_NOFOLLOW, an existing one is checked on its open descriptor, and the path to
 either is opened folder by folder: a symbolic link that another user put into a folder that all may write to is not
-followed (the kernel's fs.protected_symlinks does the same, but may be off), and root follows none of another user.
+followed (the kernel's fs.protected_symlinks does the same, but may be off), and root follows no other user's link.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class CgroupReader:
         return number(self._raw(relative))
 
     def group(self, paths: Mapping[str, str]) -> Cgroup:
-        """The cgroup with these paths by controller; nothing is known of the root cgroup.
+        """The cgroup with these paths by controller; for the root cgroup nothing is known.
 
         Since Linux 6.10 (commit a3166c51702b) v1 counts a disk's bytes only once a limit was set on that disk. The top
         lists the disks that are counted; the bytes of the others are unknown.

@@ -1,7 +1,7 @@
 """Bytes of TCP sockets by inode, and which of them training processes hold.
 
-The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); their bytes stand in struct
-tcp_info. Only a process's fd links show which sockets it holds. Sources: man 7 sock_diag,
+The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); their byte counts are in
+struct tcp_info. Only a process's fd links show which sockets it holds. Sources: man 7 sock_diag,
 include/uapi/linux/inet_diag.h and tcp.h, net/ipv4/inet_diag.c.
 
 Not seen: sockets of another network namespace (a container's own), MPTCP, and connections that open and close between
@@ -66,9 +66,8 @@ class TcpSocket(NamedTuple):
     """A TCP socket since its start.
 
     received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000". ends: its own
-    and its peer's port and address, as bytes: 2, and 4 or 16.
-    sent_bytes: includes retransmissions; before Linux 4.19 only acknowledged bytes. rtt_us: None before its first
-    value. retransmits: segments.
+    and its peer's port (2 bytes) and address (4 or 16 bytes). sent_bytes: includes retransmissions; before Linux 4.19
+    only acknowledged bytes. rtt_us: None before its first value. retransmits: segments.
     """
 
     inode: int

@@ -1,4 +1,4 @@
-"""Two runs figure by figure: the means over comparable parts of them, and how sure each difference is."""
+"""Compares two runs figure by figure: means over comparable parts, and the certainty of each difference."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Change(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether it is more than chance, and large enough to matter."""
+        """Whether the change is more than chance, and large enough to matter."""
         found = self.difference
         if found is None or self.interval is None or self.interval.has_zero:
             return False
@@ -107,7 +107,7 @@ class Comparison(NamedTuple):
 def compared(before: Story, after: Story, align: str | None = None) -> Comparison:
     """The comparison. align: one of ALIGNMENTS; None: by common marks, else by the main jobs, else by the whole time.
 
-    Raises UsageError where the runs cannot be aligned so.
+    Raises UsageError where the runs cannot be aligned in this way.
     """
     how, windows = _windows(before, after, align)
     changes = tuple(_changes(before, after, windows))

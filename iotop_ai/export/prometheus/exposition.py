@@ -1,7 +1,7 @@
 """A Frame in the text formats of Prometheus and OpenMetrics.
 
-Written here, as prometheus-client takes five times as long for the same text (docs/dependencies.md); the tests read it
-with that library's parsers and with promtool. Source:
+Written without prometheus-client, which takes five times as long for the same text (docs/dependencies.md); the tests
+read it with that library's parsers and with promtool. Source:
 https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md,
 https://prometheus.io/docs/specs/om/open_metrics_spec/.
 """

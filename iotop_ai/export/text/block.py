@@ -114,7 +114,7 @@ def device_cell(term: Term, rates: BlockRates, seconds: float | None = None) -> 
 
 
 def gpu_lines(frame: Frame) -> list[str]:
-    """A row per GPU with nvidia-smi's terms; one that does not answer shows the reason. [] without a GPU."""
+    """A row per GPU with nvidia-smi's terms; a GPU that does not answer shows the reason. [] without a GPU."""
     readings = frame.snapshot.gpu.value
     if not readings:
         return []
@@ -174,7 +174,7 @@ def _process_row(
     for name in _PROCESS_TERMS:
         value = terms[name].of(rates)
         if value is not None and seconds is not None:
-            # An adaptive sweep reads a process at a time of its own.
+            # An adaptive sweep reads each process at a different time.
             value *= seconds if rates.io_s is None else rates.io_s
         rate_cells.append(number(value) + ("+" if rates.incl_children and value else ""))
     if rates.io_delay_ratio is None:

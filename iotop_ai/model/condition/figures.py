@@ -135,7 +135,7 @@ def _values(table: Mapping[str, Any] | None) -> Table:
 
 
 def _jobs(frame: Frame) -> Table:
-    """A job whose time is not counted has unknown shares."""
+    """The jobs and their shares of time; unknown where a job's time is not counted."""
     rated, table = frame.sample.jobs, frame.snapshot.jobs.value
     if rated.value is None:
         return _UNKNOWN
@@ -304,7 +304,7 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
 
 
 _NOT_ITSELF = ("ram", "zram", "partition", "nvme-path")
-"""Kinds of block devices that are memory, or a part or a path of a disk that is listed itself."""
+"""Kinds of block devices that are memory, or a part or a path of another listed disk."""
 
 
 def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:

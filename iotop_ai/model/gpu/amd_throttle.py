@@ -10,7 +10,7 @@ OTHER = 1 << 63
 NOT_REPORTED = (1 << 64) - 1
 """All ones, in as many bytes as the field has: the driver does not fill it in."""
 _POWER, _HOT, _PROCHOT = 0x4, 0x20, 0x40
-"""As nvmlClocksEventReasons: SwPowerCap, SwThermalSlowdown, HwThermalSlowdown."""
+"""Bits of nvmlClocksEventReasons: SwPowerCap, SwThermalSlowdown, HwThermalSlowdown."""
 GROUPS: tuple[tuple[int, int, str, int], ...] = (
     (0, 7, "power limit", _POWER),
     (16, 23, "current limit", _POWER),

@@ -20,7 +20,7 @@ TENSOR_NONE = 0.02
 SM_IDLE = 0.5
 """Below this SM activity a GPU is used ineffectively. Source: NVIDIA, DCGM documentation, profiling metrics."""
 LINK_FULL = 0.8
-"""Part of a PCIe link's rate at which it is full."""
+"""Share of a PCIe link's rate at which the link counts as full."""
 LINK_BYTES_PER_S = 50e9
 """Practical rate of PCIe generation 5 x16; half of it for each generation before."""
 GEN_5 = 5

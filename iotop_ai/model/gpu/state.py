@@ -161,7 +161,7 @@ class GpuState(NamedTuple):
     jpeg_percent: int | None = None
     """NVJPG: nvmlDeviceGetJpgUtilization."""
     ofa_percent: int | None = None
-    """The optical flow accelerator: nvmlDeviceGetOfaUtilization."""
+    """How busy the optical flow accelerator was: nvmlDeviceGetOfaUtilization."""
     throttle_bits: int | None = None
     """AMD: SMU_THROTTLER_* bits of gpu_metrics; clock_reasons has the same as NVML's bits."""
     graphics_ns: int | None = None
@@ -241,7 +241,7 @@ class GpuRates(NamedTuple):
 
 
 def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
-    """Levels and rates of every GPU that answered; a GPU that did not is absent."""
+    """Levels and rates of every GPU that answered; others are absent."""
     out = {}
     for uuid, reading in after.items():
         if reading.value is not None:
@@ -251,7 +251,7 @@ def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -
 
 
 class _Growth(NamedTuple):
-    """Growth of one GPU's counters between two readings. late: fields with times of their own, by name."""
+    """Growth of one GPU's counters between two readings. late: fields that have their own times, by name."""
 
     old: GpuState | None
     now: GpuState

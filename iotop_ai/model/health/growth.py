@@ -9,7 +9,7 @@ DAY_S = 86_400
 HOUR_S = 3600
 PAST_POINTS = 64
 FORECAST_DAYS = 7.0
-"""The shortest span for a wear rate: used percent comes in whole steps."""
+"""The shortest span for a wear rate, because used percent comes in whole steps."""
 _COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 

@@ -175,7 +175,7 @@ class SmartState(NamedTuple):
 
     @property
     def self_test_runs(self) -> bool:
-        """Whether a self-test runs. A SCSI disk lists it first in its log and does not report how far it is."""
+        """Whether a self-test runs. A SCSI disk lists it first in its log and does not report its progress."""
         first = self.self_test_log[0].status if self.self_test_log else ""
         return self.self_test_left_percent is not None or first == RUNNING
 

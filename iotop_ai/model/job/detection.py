@@ -60,7 +60,7 @@ def find_jobs(
     """The jobs by key, the most important first, at most ``MOST_JOBS``. {} without a job.
 
     candidates: processes by ``is_candidate`` and those on a GPU. on_gpu: UUIDs by pid of a compute process. kept: keys
-    of jobs that stay rather than give way to an equal one.
+    of jobs that are not replaced by an equal job.
     """
     tree = CandidateTree(info, stat, candidates, on_gpu, looks)
     roles = ray_roles(tree)
@@ -182,7 +182,7 @@ def _ranks(found: _Found) -> list[Rank]:
     for key in sorted(roles.ranks, key=_age):
         trains.setdefault(roles.owner[key], []).append(key)
     for n, worker in enumerate(sorted(roles.workers, key=_age)):
-        # A worker that several ranks share counts for one of them.
+        # A worker that several ranks share counts for only one of them.
         owner = roles.owner[worker]
         of_all = trains.get(owner) or [owner]
         if of_all[n % len(of_all)] in why:
@@ -257,7 +257,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
     numbers: set[tuple[object, int | None]] = set()
     for rank in ranks:
         if is_notebook(found.tree.info[rank.key]):
-            # Each notebook is a job of its own, also where a batch job or a pod holds a server with many.
+            # Each notebook is a separate job, even if a batch job or a pod holds a server with many notebooks.
             continue
         own, ids = found.tree.seen(rank.key).ids, _ids(found, rank.key)
         uid = found.tree.info[rank.key].uid

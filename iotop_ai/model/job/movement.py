@@ -1,4 +1,4 @@
-"""Whether anything of a job moves: CPU time, bytes, GPUs, or a wait for a device.
+"""Detects whether a job makes any progress: CPU time, bytes, GPUs, or a wait for a device.
 
 A job that stands still has processes that do a little: an experiment tracker that samples the machine, a watchdog, a
 client that asks whether its server is alive. In 10 s they do less than a working job.
@@ -21,8 +21,8 @@ MOVES_BYTES_PER_S = 32_768
 class Totals(NamedTuple):
     """Counters of a training process and of all below it; None unknown.
 
-    own_*: of the process itself, without reaped children: CPU ticks, bytes read (from a device, or by calls where that
-    is more) and written.
+    own_*: those of the process itself, without reaped children: CPU ticks, bytes read (from a device, or by calls where
+    that is more) and written.
     stat_ns: when own_ticks was read; 0 never.
     """
 

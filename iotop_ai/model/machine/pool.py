@@ -41,7 +41,7 @@ class Moved(NamedTuple):
 class BtrfsErrors(NamedTuple):
     """Errors of a mounted btrfs since their last reset, over all its devices. label: "" without one.
 
-    Where a device is missing: the errors of the others; None without any other.
+    Where a device is missing, the errors of the other devices; None if all are missing.
     """
 
     label: str = ""
@@ -53,7 +53,7 @@ class BtrfsErrors(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """Their sum; None before Linux 5.14, where the kernel does not report them."""
+        """The sum of the errors; None before Linux 5.14, where the kernel does not report them."""
         return total(*self[1:])
 
 

@@ -128,7 +128,7 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
     inherited = settled.taken.get(key)
     if inherited is not None:
         older = ProcessIo(*map(add, older, inherited))
-    # A counter that fell gives no rate.
+    # A counter that fell has no rate.
     rates = [(b - a) / seconds if b >= a else None for a, b in zip(older, new, strict=True)]
     rchar, wchar, syscr, syscw, read, write, cancelled = rates
     return (read, write, cancelled, rchar, wchar, syscr, syscw), seconds

@@ -32,7 +32,7 @@ SLOWING = {
 }
 """Variables that slow a training when they are set, with the reason; 0 turns most of them off."""
 NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
-"""Any text turns these on, 0 too."""
+"""Any text turns these on, even 0."""
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 """These count when they are set, even to an empty text."""
 LOUD = {

@@ -89,7 +89,7 @@ def main() -> int:
         end = {"error": str(error), "number": 0}
     except OSError as error:
         end = {"error": clean(error.strerror or str(error)), "number": error.errno or 0}
-    except Exception as error:  # the file must go all the same
+    except Exception as error:  # the file must be removed in any case
         end = {"error": f"unexpected: {error!r}", "number": 0}
     left = ""
     try:

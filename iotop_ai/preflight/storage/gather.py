@@ -20,7 +20,7 @@ LEAST_KEPT_S = 5.0
 
 
 class Gathered(NamedTuple):
-    """The report with all that was measured, and how the check ended."""
+    """The report with all measurements, and the end of the check."""
 
     report: Report
     end: End

@@ -27,7 +27,7 @@ class NotStarted(UsageError):  # noqa: N818 - the shell's exit codes for it
 
 
 def replace_by(argv: Sequence[str]) -> int:
-    """Replace this process by the command. Raises NotStarted."""
+    """Replace this process with the command. Raises NotStarted."""
     try:
         os.execvp(argv[0], list(argv))
     except OSError as error:

@@ -54,8 +54,8 @@ class XidWatch:
     def stop(self, seconds: float) -> None:
         """End the thread, and wait at most ``seconds`` for its end.
 
-        NVML counts its users. It attaches to a GPU that came back only when it is opened after all users have closed
-        it.
+        NVML counts its users. It attaches to a GPU that came back only if all users have closed NVML before it is
+        opened again.
         """
         self._stopping = True
         self._thread.join(seconds)

@@ -72,8 +72,8 @@ class _Kept:
 class NetworkCollector:
     """Counters of the links that carry bytes to and from this machine.
 
-    Left out: lo, interfaces that repeat another's bytes by their name (veth, docker0, ...), and other virtual ones that
-    have carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/
+    Left out are lo, interfaces that repeat another's bytes by their name (veth, docker0, ...), and other virtual ones
+    that have carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/
     sysfs-class-infiniband.
     """
 

@@ -44,7 +44,8 @@ class Built(NamedTuple):
 class Steady(NamedTuple):
     """The steady part of a run.
 
-    batches, samples, seconds: after each worker's first batch. first_batch_s: from the start of the iteration.
+    batches, samples, seconds: counted after each worker's first batch. first_batch_s: time from the start of the
+    iteration.
     """
 
     batches: int
@@ -79,7 +80,7 @@ class Used(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a configuration gave no figures.
+    """The reason why a configuration gave no figures.
 
     kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (the loader's own process), error (an exception),
     empty (no batch), or refused (the factory cannot be swept).
