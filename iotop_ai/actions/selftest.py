@@ -89,7 +89,7 @@ def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
         return Outcome(False, stderr, "self-tests need smartctl 7.0 or newer")
     if response.get("status") == 0:
         if takes_no_test(answer):
-            # It exits with 0 and starts no test.
+            # This smartctl exits with 0 and starts no test.
             return Outcome(False, "this smartctl cannot start an NVMe self-test: it needs version 7.4")
         return Outcome(True, BEGUN[what])
     why = refusal(answer, str(response.get("stderr", "")))
@@ -100,7 +100,7 @@ def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
 
 
 def takes_no_test(answer: Mapping[str, Any]) -> bool:
-    """Whether the answer is that of a smartctl too old for NVMe self-tests, about an NVMe."""
+    """Whether the answer is about an NVMe disk, from a smartctl too old for NVMe self-tests."""
     return integer(answer, "smartctl", "exit_status") == 0 and (
         text(answer, "device", "protocol") == "NVMe" and too_old_for_nvme_tests(answer)
     )

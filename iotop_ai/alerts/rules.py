@@ -49,8 +49,10 @@ def default_rules() -> tuple[Rule, ...]:
 
 
 class Alert(NamedTuple):
-    """One message. state: firing, resolved or test. text: one line for people, which ends with
-    found: the figures. subject: the first clause's object.
+    """One message.
+
+    state: firing, resolved or test. text: one line, which ends with the figures. found: those figures. subject: the
+    first clause's object.
     """
 
     rule: str

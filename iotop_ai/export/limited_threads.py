@@ -93,7 +93,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
                 with self._place(deadline):
                     request = self.wrap(request)
                     self.finish_request(request, client_address)
-        except OSError as error:  # also of TLS, and of a client that left
+        except OSError as error:  # also errors of TLS, and of a client that left
             log.debug("request: %s", error)
         except Exception:
             log.exception("request")

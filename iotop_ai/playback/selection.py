@@ -1,4 +1,4 @@
-"""A recording named on the command line as Frames between two times, with a one-line error for each fault."""
+"""Reads a recording named on the command line as Frames between two times; each fault is a one-line error."""
 
 from __future__ import annotations
 

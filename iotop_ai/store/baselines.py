@@ -3,7 +3,7 @@
 ``{"format": 1, "devices": {"S7X1": [1794884000, [[[1794873600, [[12, 40], [13, 9]]]], [], []]]}}``: by serial number
 the Unix seconds of the write and, for each size of read, parts of 3 h: the Unix seconds of each, and its bins with
 their minutes. A device without a serial number is not kept, since its name may be another device's after a restart. A
-write replaces the file by renaming a new one.
+write creates a new file and renames it over the old one.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 
 
 class Verdict(NamedTuple):
-    """Why the training is slow. ``str()`` gives one line.
+    """The reason why the training is slow. ``str()`` gives one line.
 
     state: STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY, UNSURE. class_id: as in docs/rules.md.
     text, because, advice: its sentences. lost_ratio: share of time lost, None where unknown. confidence: 0..1.
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
 
 class Breakdown(NamedTuple):
-    """Where the time of a job went, seen from outside. ``str()`` gives one line.
+    """The shares of a job's time, seen from outside. ``str()`` gives one line.
 
     shares: parts of the time that add up to 1, by name (docs/metrics.md, TimeShares). seconds: how long the job was
     watched. data_wait: the share without data. measured_data_wait: the share in which the training loop itself measured

@@ -56,7 +56,7 @@ class Session:
         return _html(picture(m.verdict(wait=0), m.breakdown(wait=0), self._took, m.path, m.error))
 
     def replace_progress(self) -> None:
-        """Replace the progress by the report."""
+        """Replace the progress with the report."""
         if self._handle is None:
             _display(self.report())
         else:
@@ -82,7 +82,7 @@ class Magics:
         self._session: Session | None = None
 
     def monitor_io(self, line: str, cell: str | None = None) -> Any:
-        """Record this machine while cells run; the verdict and where the time went afterwards.
+        """Record this machine while cells run; then show the verdict and the shares of time.
 
         %monitor_io start [FILE]  begin; %monitor_io stop  end, with a report; %monitor_io report  a report so far.
         %%monitor_io [FILE]  while this cell runs.

@@ -20,7 +20,7 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
     """The command of the program: the one named by an argument or IOTOP_AI_PROGRAM; else this Python's own
     where it is new enough; else the first iotop-ai in PATH and ~/.local/bin.
 
-    Raises UnknownError where it is not found, and as root where another user may have named or may change it.
+    Raises UnknownError if it is not found; as root also if another user may have named it or can change it.
     """
     path = named or environment.get(PROGRAM_VARIABLE, "")
     chosen = bool(path)  # named by this process's own user, unless it became root in another user's environment

@@ -21,7 +21,7 @@ def theme_after(theme: str) -> str:
 
 
 def interval_after(current_s: float, step: int) -> float:
-    """The next longer (+1) or shorter (-1) of INTERVALS_S; ``current_s`` may lie between two."""
+    """The next longer (+1) or shorter (-1) of INTERVALS_S; ``current_s`` may be between two."""
     if step > 0:
         return next((s for s in INTERVALS_S if s > current_s), INTERVALS_S[-1])
     return next((s for s in reversed(INTERVALS_S) if s < current_s), INTERVALS_S[0])

@@ -1,4 +1,4 @@
-"""The calls of psutil. They are made on a user's request, never at each tick, for which our own readers exist."""
+"""The calls of psutil. They are made only on a user's request; each tick uses our own readers."""
 
 from __future__ import annotations
 

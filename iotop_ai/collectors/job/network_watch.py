@@ -16,7 +16,7 @@ from iotop_ai.model.job.records import RAY
 from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
 
 LEAST_BYTES_PER_S = 10_000.0
-"""Below this a connection only keeps itself alive."""
+"""Below this rate a connection only keeps itself alive."""
 MOST_TARGETS = 8
 """Processes whose system call is read in one update; the sleeping ones take turns."""
 FAR_NS = 5_000_000_000
@@ -34,7 +34,7 @@ class NetworkWatch:
         self._targets: dict[int, bool] = {}
         """Whether a process's main thread was last found asleep at a TCP socket."""
         self._far_ns: dict[int, int] = {}
-        """When a process last had a connection that counts."""
+        """The time when a process last had a connection that counts."""
         self.traffic: dict[int, Traffic] = {}
         """The traffic by pid, from the newest update."""
 

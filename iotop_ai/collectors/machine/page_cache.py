@@ -23,7 +23,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.machine.page_cache import Cached, Levels
 
 CACHESTAT = 451
-"""The same number on every architecture but alpha."""
+"""The system call's number, the same on every architecture except alpha."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES_PER_PROGRESS = 200
 _WINDOW = 1 << 30
@@ -49,7 +49,7 @@ class Resident(NamedTuple):
 
 
 class PageCache:
-    """Queries the kernel about open files. how: "cachestat", "mincore" or "auto", which finds out once."""
+    """Queries the kernel about open files. how: "cachestat", "mincore" or "auto", which finds the right call once."""
 
     def __init__(self, how: str = "auto") -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)

@@ -41,7 +41,7 @@ class Steps(NamedTuple):
 
 
 class JobStory(NamedTuple):
-    """One training job. counts: where its time went, in ms; all 0 where it was not recorded.
+    """One training job. counts: its time by share, in ms; all 0 where it was not recorded.
 
     shares: each share of the time over time, by name, only those that are not 0 throughout. gpus, ranks, workers: the
     largest numbers. These three are None, and user "", for a job that lived between the Snapshots that were read. own:
@@ -70,7 +70,7 @@ class JobStory(NamedTuple):
 
     @property
     def recorded(self) -> bool:
-        """Whether its time was counted."""
+        """Whether the job's time was counted."""
         return self.counts.whole_ms > 0
 
     def gpu_hours(self, milliseconds: float) -> float | None:

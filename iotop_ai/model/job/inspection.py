@@ -33,7 +33,7 @@ LIBRARIES = (
     (b"/libcuml", "cuml"),
     (b"-packages/sklearn/", "sklearn"),
 )
-"""Texts in /proc/PID/maps of a program that has loaded a machine-learning runtime."""
+"""Texts in /proc/PID/maps that show that a program has loaded a machine-learning runtime."""
 OFTEN_IDLE = frozenset({"xgboost", "lightgbm", "catboost", "cuml", "sklearn"})
 """Runtimes that programs also load without training: they are evidence only where the process works."""
 MODULES = (

@@ -87,7 +87,7 @@ def _is_python(name: str) -> bool:
 
 
 def is_launcher(info: ProcessInfo) -> bool:
-    """Whether it starts training processes for others: torchrun and kin, MPI, Slurm, Ray, papermill."""
+    """Whether it starts training processes for others: torchrun and similar programs, MPI, Slurm, Ray, papermill."""
     return bool(launcher_kind(info))
 
 
@@ -102,7 +102,7 @@ def launcher_kind(info: ProcessInfo) -> str:
 
 
 def is_candidate(info: ProcessInfo) -> bool:
-    """Whether a process may belong to a job by its names alone."""
+    """Whether, by its names alone, a process may belong to a job."""
     return not info.kernel and (is_python(info) or is_launcher(info) or ray_title(info).startswith(_RAY))
 
 

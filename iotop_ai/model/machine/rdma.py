@@ -1,6 +1,6 @@
 """Errors and congestion of RDMA ports (InfiniBand and RoCE).
 
-Source: Documentation/ABI/stable/sysfs-class-infiniband (counters/) and, of hw_counters/, rdma-core's and the mlx5
+Source: Documentation/ABI/stable/sysfs-class-infiniband (counters/) and, for hw_counters/, rdma-core's and the mlx5
 driver's names, https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html.
 """
 
@@ -50,9 +50,9 @@ class RdmaRates(NamedTuple):
 
 
 _MOST = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
-"""Where counts of PortCounters stop (drivers/infiniband/core/sysfs.c); from there on their growth is unknown."""
+"""Largest value of the counts in PortCounters (drivers/infiniband/core/sysfs.c); there their growth is unknown."""
 CONGESTION = 3
-"""How many of the last counts indicate congestion."""
+"""Number of counts, at the end of the fields, that indicate congestion."""
 
 
 def rdma_rates(

@@ -17,8 +17,8 @@ from iotop_ai.model.reading import Reading
 class ThreadDetail(NamedTuple):
     """One thread. state: as in /proc/PID/stat. wchan: the kernel function in which it sleeps, "" unknown or none.
 
-    call: the system call in which it is, "" outside of one or unknown. target: what that call waits for, a kind of
-    collectors/job/wait_target.py. path: the file or peer that the call names, "" without one.
+    call: the system call in which it is, "" outside of one or unknown. target: the target of that call's wait, a kind
+    of collectors/job/wait_target.py. path: the file or peer that the call names, "" without one.
     """
 
     tid: int

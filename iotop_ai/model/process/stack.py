@@ -47,9 +47,9 @@ class ThreadCode(NamedTuple):
 
 
 class PythonCode(NamedTuple):
-    """The lines of Python at which a process's threads are.
+    """The lines of Python that a process's threads execute.
 
-    threads: the main thread first, then by looks. looks: the most at one thread.
+    threads: the main thread first, then by looks. looks: the largest number at one thread.
     """
 
     threads: tuple[ThreadCode, ...]
@@ -108,7 +108,7 @@ def own_frame_index(frames: tuple[StackFrame, ...]) -> int:
 
 
 def with_source(code: PythonCode, lines: Iterable[tuple[StackFrame, str]]) -> PythonCode:
-    """The same with the text of these lines."""
+    """The code with the text of these lines."""
     known = dict(lines)
     threads = tuple(
         thread._replace(lines=tuple(one._replace(text=known.get(one.frame, "")) for one in thread.lines))

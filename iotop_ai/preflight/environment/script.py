@@ -260,7 +260,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Each imported name and what it stands for: ("mp", "torch.multiprocessing"); "*" for all names of a module.
+    """Each imported name and its full name: ("mp", "torch.multiprocessing"); "*" for all names of a module.
 
     A context of multiprocessing stands for the module.
     """

@@ -36,7 +36,7 @@ _SOURCE = Path(__file__).with_name("run_child.py")
 
 
 class Request(NamedTuple):
-    """The request that the child gets.
+    """The request to the child.
 
     module, factory: the parts of MODULE:FACTORY. folder: the user's current folder, searched first. seconds: the time
     of steady reading.

@@ -2,7 +2,7 @@
 
 Sources: fio(1), https://fio.readthedocs.io/en/latest/fio_doc.html (JSON output: read.total_ios, runtime, io_bytes,
 lat_ns). One process runs several phases one after the other (stonewall). It may only read (--readonly) and does not
-invalidate: on a device that would drop the machine's cached metadata of it.
+invalidate: that would drop the machine's cached metadata of a device.
 """
 
 from __future__ import annotations

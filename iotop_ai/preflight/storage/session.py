@@ -287,7 +287,7 @@ def _create_delete(folder: int, name: str) -> int:
 
 
 class _Writing:
-    """Each operation writes a few MiB and flushes them; more each time while that is fast, as for a checkpoint."""
+    """Each operation writes a few MiB and flushes them, like a checkpoint; fast storage gets more each time."""
 
     def __init__(self, handle: int, most_bytes: int, clock: Clock) -> None:
         self._handle, self._most, self._clock = handle, most_bytes // MIB, clock

@@ -30,13 +30,13 @@ class DeviceTotals(NamedTuple):
 
     @property
     def both(self) -> bool:
-        """Whether it moved bytes both ways, each direction with a noticeable part."""
+        """Whether the device moved bytes both ways, each direction with a noticeable part."""
         less, more = sorted((self.read_bytes_per_s, self.write_bytes_per_s))
         return less >= _NOTHING * (less + more) > 0
 
 
 _NOTHING = 0.02
-"""A direction with less than this part of a device's bytes does not count as one."""
+"""A direction with less than this part of a device's bytes is ignored."""
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 

@@ -66,7 +66,7 @@ def _graph_rows(height: int) -> int:
 
 
 def banner_rows(fleet: Fleet | None, shown: FleetView, width: int) -> list[Line]:
-    """The worst state and the summary; below it why figures are old or missing, else the worst straggler."""
+    """The worst state and the summary; below it the reason for old or missing figures, else the worst straggler."""
     if fleet is None:
         words = shown.trouble or f"asking {shown.server}"
         word = State.UNSURE if shown.trouble else State.STARTING

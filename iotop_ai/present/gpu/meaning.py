@@ -1,4 +1,4 @@
-"""The meaning of a GPU's figures: sentences, the gravest first, each with the figures it rests on.
+"""The meaning of a GPU's figures: sentences, the gravest first, each with the figures that support it.
 
 Utilisation alone never means "computing": it counts any running kernel. So a sentence also needs watts or, with GPM,
 the activity of SMs and tensor cores. The thresholds 80 and 50 % of SM activity are NVIDIA's (DCGM user guide,
@@ -27,7 +27,7 @@ MEMORY_FULL = 0.95
 HOT_CELSIUS = 3
 SATURATED = 0.8
 FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
-"""Bandwidth of x16 of a PCIe generation in practice."""
+"""Practical bandwidth of 16 lanes, by PCIe generation."""
 _GRAVITY = {"bad": 0, "warn": 1, "unsure": 2, "ok": 3, "text": 4, "dim": 5}
 
 

@@ -98,7 +98,7 @@ class JobRow(NamedTuple):
 
 
 def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
-    """Every job, the largest loss first: GPU-hours, hours, then the present wait; then by what it holds and moves."""
+    """Every job, the largest loss first: GPU-hours, hours, the present wait; then by the GPUs and bytes it uses."""
     facts = rule_facts(frame, view)
     lost = frame.carry.lost
     out = []

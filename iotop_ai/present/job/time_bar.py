@@ -1,4 +1,4 @@
-"""One row under the banner: where the time of the verdict's job went over the verdict's window."""
+"""One row under the banner: the time of the verdict's job by share, over the verdict's window."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _mount(path: str, reading: Reading[FilesystemUsage], culprit: Culprit) -> li
 
 
 def _net(frame: Frame, width: int) -> list[Span]:
-    """The two or, on a wide screen, four busiest links, one of them all RDMA ports together where there are any.
+    """The two or, on a wide screen, four busiest links; all RDMA ports together count as one link.
 
     Gbit/s against the speed; MB/s where that is unknown.
     """

@@ -79,7 +79,7 @@ def part_rows(
     *,
     spread: bool,
 ) -> list[Line]:
-    """Every part below the other. absent: the reason where nothing can be read. spread: with blank rows between."""
+    """All parts, one below the other. absent: the reason where nothing can be read. spread: with blank rows between."""
     if detail is None and not absent:
         return [rule(width, "threads"), row(width, [Span(" reading ...", "dim")])]
     if detail is None:

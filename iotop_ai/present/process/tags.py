@@ -34,7 +34,7 @@ def toggle_tags(tagged: Tags, keys: Collection[ProcessKey]) -> Tags:
 def existing_tags(tagged: Tags, *snapshots: Snapshot) -> Tags:
     """The tags of processes in one of the Snapshots; all tags when a process table is unknown.
 
-    While looking back, the picture and now are two Snapshots; a process in either keeps its tag.
+    While looking back, the shown Snapshot and the newest one differ; a process in either keeps its tag.
     """
     tables = [snapshot.processes.value for snapshot in snapshots]
     infos = [table.info for table in tables if table is not None]

@@ -1,4 +1,4 @@
-"""Names of keys: as people write them, as the screen prints them, and as Textual calls them."""
+"""Names of keys: as users write them, as the screen prints them, and as Textual calls them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MODIFIERS = ("ctrl", "shift", "alt")
 
 
 def parse_key(text: str) -> str | None:
-    """Textual's name of a key as people write it ("F6", "ctrl+t", "Space", ">", "R"); None for anything else."""
+    """Textual's name of a key as a user writes it ("F6", "ctrl+t", "Space", ">", "R"); None for anything else."""
     text = text.strip() if len(text) > 1 else text
     if len(text) == 1:
         return _character(text)

@@ -19,9 +19,9 @@ def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
 
 
 class KeyConflict(NamedTuple):
-    """A key that two actions of a screen want: ``by``, by the user's settings, and ``of``, by default.
+    """A key that two actions of a screen use: ``by`` by the user's settings, and ``of`` by default.
 
-    both: ``of`` also wants it by the user's settings.
+    both: ``of`` also uses it by the user's settings.
     """
 
     key: str

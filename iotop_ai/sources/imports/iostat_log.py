@@ -81,7 +81,7 @@ def checked_columns(names: list[str]) -> list[str]:
 
 
 def check_report(devices: Sized, values: Iterable[float]) -> None:
-    """Raises InputError for impossible rates, and for more devices than any machine has."""
+    """Raise InputError for impossible rates, and for more devices than any machine has."""
     if not all(math.isfinite(value) and 0 <= value < _MOST_RATE for value in values):
         raise InputError("an impossible rate")
     if len(devices) > MOST_DEVICES:

@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class _Spacing(NamedTuple):
-    """How the rounds of a log are told apart. gpus: rows in a round. limit_ns: a larger step of time ends a round."""
+    """The way to separate the rounds of a log. gpus: rows in a round. limit_ns: a larger step of time ends a round."""
 
     gpus: int
     limit_ns: int

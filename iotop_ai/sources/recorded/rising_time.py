@@ -41,7 +41,7 @@ class Anchor(NamedTuple):
 class RisingTimes(NamedTuple):
     """The times of all keyframes outside the pre-roll, and of the last Snapshot; empty where the clock only rose.
 
-    steps: an event for each step back, by the first Snapshot after it. set_backs: the same events by part and block.
+    steps: an event for each step back; key: the first Snapshot after it. set_backs: the same events by part and block.
     """
 
     anchors: Mapping[Place, Anchor] = {}

@@ -1,4 +1,4 @@
-"""The head of a line: its kind and, of a snap line, its marks and times.
+"""The head of a line: its kind and, for a snap line, its marks and times.
 
     {"k":"snap","pre":true,"m":86400000000000,"t":1795250000000000000,"gap":true,"key":true,"back":20481,…
 

@@ -28,7 +28,7 @@ class BlockContents(NamedTuple):
 
     totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without fold states.
 
-    events: all of the block, also those that a Snapshot has; () at depth TOTALS.
+    events: all events of the block, also those in a Snapshot; () at depth TOTALS.
     """
 
     totals: TotalsLine | None

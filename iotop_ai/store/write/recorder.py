@@ -101,7 +101,7 @@ class Recorder:
 
     put never blocks: when the queue is full the oldest Frame is dropped. The next line is then a keyframe with a gap
     mark, after the dropped events and an event that gives the number of missing Snapshots and the reason. A file that
-    cannot be written is tried again as in Retries; then a new file beside it goes on.
+    cannot be written is tried again as in Retries; then a new file beside it continues the recording.
 
     preroll: snap lines (marked "pre") from before the recording, or a function that returns those before an at_ns,
     called on the recorder's thread. rotate: called with the full sink for the next one; raises OSError or IotopError to
@@ -309,14 +309,14 @@ class Recorder:
             self._busy_ns = None
 
     def _may_write(self, now: int) -> bool:
-        """Whether there is space, and no error or a try is due; begins a new file when all tries of this one failed."""
+        """Whether there is space, and no error or a due try; begins a new file when all tries of this file failed."""
         if self._short_of_space(now):
             return False
         if not self._retries.failing:
             return True
         if not (self._retries.due(now) or self._queue.closing):
             return False
-        # A new file that is still empty is tried again itself.
+        # A new file that is still empty is not replaced but tried again.
         return not (self._retries.given_up and self._sink.size) or self._go_on_beside(now)
 
     def _go_on_beside(self, now: int) -> bool:

@@ -140,7 +140,7 @@ class Rotator:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Kill the child that runs now; from any thread."""
+        """Kill the running child; may be called from any thread."""
         child = self._child
         if child is not None:
             _kill(child)

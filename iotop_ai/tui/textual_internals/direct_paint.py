@@ -1,8 +1,8 @@
 """Writes changed cells straight to the terminal, past Textual's compositor.
 
 The compositor renders and sends whole rows; where only figures change, that is most of the cost of drawing, in time and
-in bytes. Textual paints everything else: layouts, other screens, the mouse, the first paint. It paints alone on a
-release that is not in KNOWN_VERSIONS.
+in bytes. Textual paints everything else: layouts, other screens, the mouse, the first paint. On a release that is not
+in KNOWN_VERSIONS it paints everything.
 """
 
 from __future__ import annotations

@@ -39,6 +39,6 @@ class EscapeSplitter:
         return pieces
 
     def timed_out(self) -> list[str]:
-        """The kept end as single keys, because nothing followed it in time."""
+        """The kept tail as single keys, because nothing followed it in time."""
         rest, self._rest = self._rest, ""
         return list(rest)

@@ -30,7 +30,7 @@ class DetailRead(Message):
 
 
 class CodeRead(Message):
-    """The lines of Python that a process is in, or the reason why they are unknown."""
+    """The lines of Python that a process executes, or the reason why they are unknown."""
 
     def __init__(self, key: ProcessKey, code: Reading[PythonCode]) -> None:
         self.key = key
@@ -39,7 +39,7 @@ class CodeRead(Message):
 
 
 class DetailThreads:
-    """Reads on threads of its own, so that a part that waits for the process does not hold up the others.
+    """Reads on its own threads, so that a part that waits for the process does not delay the others.
 
     post_message: that of the screen that shows the process.
     """
@@ -57,7 +57,7 @@ class DetailThreads:
         return self._moving.submit(lambda: self._post(self._reader.read_moving(key)))
 
     def read_whole(self, key: ProcessKey, uid: int | None) -> bool:
-        """Read the rest, too. uid: the process's user."""
+        """Read the other parts too. uid: the process's user."""
         return self._whole.submit(lambda: self._post(self._reader.read(key, uid)))
 
     def read_code(self, key: ProcessKey, uid: int | None) -> bool:

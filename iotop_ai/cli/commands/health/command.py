@@ -257,7 +257,7 @@ def _duration_text(test: str, state: SmartState) -> str:
 def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
     """1 for a warning or worse; else 2 when a disk could not be read or judged; else 0.
 
-    A disk that is asleep or has no SMART changes nothing, unless every disk is like that: then 2.
+    A disk that is asleep or has no SMART is ignored; if every disk is ignored, the code is 2.
     """
     disks = tuple(readings)
     severities = [

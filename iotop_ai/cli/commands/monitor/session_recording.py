@@ -81,7 +81,7 @@ def writable(folder: str) -> str:
 
 
 def private(folder: str) -> bool:
-    """Whether we may create files there, and other users beyond its group may not."""
+    """Whether we may create files in the folder, and users outside its group may not."""
     try:
         mode = os.stat(folder).st_mode
     except OSError:

@@ -1,6 +1,6 @@
 """GPM: profiling metrics of the SMs (Hopper and later), of the GPU and of each MIG instance.
 
-Source: nvml.h, nvmlGpm*. A metric is the difference of two samples, which must lie 100 ms or more apart.
+Source: nvml.h, nvmlGpm*. A metric is the difference of two samples, which must be 100 ms or more apart.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GpmReader:
         for index in range(min(most, _MOST_INSTANCES)):
             handle = calls.get(uuid, "nvmlDeviceGetMigDeviceHandleByIndex", index)
             number = None if handle is None else calls.get(uuid, "nvmlDeviceGetGpuInstanceId", handle=handle)
-            # NVML counts memory and SMs by GPU instance: compute instances of one share them.
+            # NVML counts memory and SMs by GPU instance: the compute instances of a GPU instance share them.
             if number is None or number in out:
                 continue
             memory = calls.memory(uuid, handle)

@@ -26,7 +26,7 @@ COMM_UNCLEAR = 0.65
 IMBALANCE_BASE = 0.7
 IMBALANCE_BY_POWER = 0.85
 _LATE_FEW = 0.5
-"""At most this part of the GPUs is late: a majority is the norm."""
+"""At most this part of the GPUs counts as late, because a majority is the norm."""
 
 
 class _Comm(NamedTuple):
@@ -34,8 +34,8 @@ class _Comm(NamedTuple):
     stopped: no batch comes.
 
     link: the fullest network link and its share, or without known speeds the one with most bytes; "" and None when none
-    is known. link_bytes: bytes per second in its busier direction. before: power over the limit while they
-    computed; None where they draw no less now, or where it is unknown.
+    is known. link_bytes: bytes per second in its busier direction. before: power over the limit while they computed;
+    None if they do not draw less now, or if unknown.
     """
 
     power: float

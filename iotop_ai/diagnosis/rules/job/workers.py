@@ -1,4 +1,4 @@
-"""The rule about loader workers that are started anew for each epoch."""
+"""The rule about loader workers that are started again for each epoch."""
 
 from __future__ import annotations
 

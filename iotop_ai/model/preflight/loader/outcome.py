@@ -1,4 +1,4 @@
-"""How a configuration that gave no figures ended: the input of its judgement."""
+"""The end of a configuration that gave no figures, from which its failure is judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Stuck(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How the run of a loader ended.
+    """The end of a loader's run.
 
     phase: import, build, start, batches. silent_s: time without a batch or a step; 0 when it did not hang.
 

@@ -34,7 +34,7 @@ class VerdictActions:
         self._why_not = why_not
         self._osc52 = osc52
         self._pid_without_job = 0
-        """The pid about which the screen has shown that it belongs to no job."""
+        """The pid for which the screen has already shown that no job has it."""
 
     def choose_job(self, pid: int) -> None:
         """Make the verdict be about the job of this process; 0: about the job that the diagnosis chooses."""
