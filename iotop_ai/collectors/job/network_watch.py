@@ -84,7 +84,7 @@ def _receives(traffic: Traffic) -> bool:
 
 
 def sleepers(watches: Sequence[RankWatch], places: Sequence[int | None]) -> list[int]:
-    """Pids of the processes whose main thread sleeps, in jobs whose trainer sleeps too. places: of all watches."""
+    """Pids of the processes whose main thread sleeps, in jobs whose trainer sleeps too. places: for all watches."""
     out: list[int] = []
     for watch in watches:
         mine = places[watch.start : watch.end]

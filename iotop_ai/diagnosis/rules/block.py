@@ -35,7 +35,7 @@ def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
 
 
 def carried(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
-    """The devices to whose reads the group contributes enough; all where its reads are unknown."""
+    """The devices with enough reads by the group; all devices where the group's reads are unknown."""
     read = group.read_bytes_per_s
     if read is None:
         return devices

@@ -99,7 +99,7 @@ def _advice(facts: Facts, job: JobFacts | None, group: Group | None) -> tuple[Ad
 
 
 def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
-    """("state", CALM or BUSY) with the figures behind it; () where UNSURE stands: something is slow, or hidden."""
+    """("state", CALM or BUSY) with the figures behind it; () if it stays UNSURE: something is slow or hidden."""
     snapshot, limits = facts.snapshot, facts.limits
     known = snapshot.processes.value is not None and snapshot.disks.value is not None and _disks_are_known(facts)
     gpu_known = facts.gpu.none or facts.gpu.seen

@@ -52,7 +52,7 @@ def _in_4k(memory: MemoryState) -> MemoryState:
 
 
 def monitor_families(frame: Frame) -> list[Family]:
-    """The families about the trust in the figures: each collector's status and age, and the newest reading's time."""
+    """The families that show how current the figures are: each collector's status, ages and reading times."""
     now = frame.snapshot
     readings: list[tuple[str, Reading[object]]] = [(name, getattr(now, name)) for name in COLLECTORS]
     readings = [(name, one) for name, one in readings if one.at_ns is not None or one.status != Status.PENDING]

@@ -51,7 +51,7 @@ class Movement:
     def update(
         self, now_ns: int, totals: Mapping[ProcessKey, Totals], looks: Mapping[ProcessKey, LookCounts], clk_tck: int
     ) -> None:
-        """Add an interval. totals: of the job's training processes; looks: the interval's looks at any process."""
+        """Add an interval. totals: the job's training processes; looks: the interval's looks at any process."""
         seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
         if self._moved(totals, looks, seconds, clk_tck):
             self.moves(now_ns, totals)

@@ -43,7 +43,7 @@ _BLOCK = 4096
 
 
 class Request(NamedTuple):
-    """What to check. engine: auto, fio, own. python: the user's Python, which decodes a sample of the dataset."""
+    """One check to run. engine: auto, fio, own. python: the user's Python, which decodes a sample of the dataset."""
 
     path: str
     phases: tuple[Phase, ...]
@@ -54,7 +54,7 @@ class Request(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """Functions that the session calls with its results. target: also gets the engine; again when another takes over.
+    """Functions that the session calls with its results. target: also gets the engine; called again for another.
 
     progress: gets phase, operations, bytes and seconds so far.
     """

@@ -135,8 +135,10 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 
 
 class ProcessList(NamedTuple):
-    """The groups of the list. With a filter, matching: processes that match it; active: with only active rows, how many
-    of them are active. None where it is not counted or not known.
+    """The groups of the list.
+
+    matching: with a filter, how many processes match it. active: with only active rows, how many of them are active.
+    Each is None where it is not counted or not known.
     """
 
     groups: tuple[Group, ...]

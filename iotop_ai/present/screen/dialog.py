@@ -29,9 +29,9 @@ def dialog_rows(
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """The whole screen of ``size`` (width, height). below: its rows without the dialog. head: effect and cost. tail:
-    the choices.
+    """The whole screen of ``size`` (width, height).
 
+    below: its rows without the dialog. head: the rows about effect and cost. tail: the choices.
     [] is a blank row; where the screen is low, blank rows are left out first, then the end of the head, then the
     beginning of the tail. A row whose first span has the token "sel" is the one under the cursor.
     """

@@ -21,7 +21,7 @@ _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(_HOUR * hours for hours
 
 
 class Graph(NamedTuple):
-    """One graph. scale: the size of ``unit`` in the value's unit. top: of the scale; limit: above it, the graph is hot.
+    """One graph. scale: the size of ``unit`` in the value's unit. top: the scale's; limit: above it the graph is hot.
 
     strong: whether its figure is highlighted. hue: the verdict's colour, where the verdict names the graph's subject.
     """
@@ -92,7 +92,7 @@ def graph_lines(
 def axis_and_graphs(
     frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]], tallest: int = 2
 ) -> list[Line]:
-    """The axis, then as many graphs as fit; all have the same number of rows. graphs_of: by the number of slots."""
+    """The axis, then as many graphs as fit; all have the same number of rows. graphs_of: for a number of slots."""
     where = room(width)
     if where.cells < 10 or height < 2:
         return []

@@ -18,7 +18,7 @@ from iotop_ai.model.settings import Settings
 
 
 class SlowCollectors:
-    """smart: None when it is switched off. rare: rarely read collectors without a thread of their own."""
+    """smart: None when switched off. rare: collectors that are read rarely and have no thread of their own."""
 
     def __init__(
         self, root: Root, clock: Clock, settings: Settings, interval_s: float, mounts: MountsCollector

@@ -65,7 +65,7 @@ AS_RECORDED = RisingTimes()
 
 
 class RisingClock:
-    """Gives the time to use for each recorded time, in order. times: of a recording's files; empty: not known yet."""
+    """Gives the time to use for each recorded time, in order. times: for a recording's files; empty: unknown."""
 
     def __init__(self, times: RisingTimes = AS_RECORDED) -> None:
         self._times = times

@@ -19,7 +19,7 @@ _LINE_END = b"\n"
 
 
 class Line(NamedTuple):
-    """An indexed line. offset, end: in the file, with its line end. head: its first bytes, without the line end."""
+    """An indexed line. offset, end: file positions, line end included. head: its first bytes, without the line end."""
 
     offset: int
     end: int

@@ -296,7 +296,7 @@ class Recorder:
         )
 
     def _sync(self, now: int) -> None:
-        """Make the kernel write the file out. It reports an error once, so after one no later sync can be trusted."""
+        """Make the kernel write the file out. It reports an error only once: after that no sync can be trusted."""
         self._busy_ns = self._synced_ns = now
         try:
             self._sink.sync()
