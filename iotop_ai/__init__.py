@@ -30,9 +30,9 @@ _FRAMEWORKS = {
     "KerasCallback": ("keras", "tensorflow"),
     "tf_keras_callback": ("tensorflow",),
 }
-"""Packages of which a callback needs one."""
+"""For each callback the packages of which it needs one."""
 _NEW_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
-"""What this Python is too old for."""
+"""Names for which this Python is too old, with the version that they need."""
 __all__ = ["__version__", *(name for name in _PLACES if name not in (*_FRAMEWORKS, *_NEW_PYTHON))]
 
 

@@ -40,7 +40,7 @@ class Series(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Of an instant query. at_s: the time for which it was evaluated, None without a series."""
+    """The answer to an instant query. at_s: the time for which it was evaluated, None without a series."""
 
     series: tuple[Series, ...]
     at_s: float | None = None

@@ -1,4 +1,4 @@
-"""Which machine an instance of Prometheus is. Pure."""
+"""The machine that an instance of Prometheus belongs to. Pure."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from iotop_ai.store.read.block_contents import Depth
 MOST_SNAPSHOTS = 5400
 """A longer run is read by its keyframes alone: 24 hours of a busy machine then take seconds instead of minutes."""
 MOST_KEYFRAMES = 480
-"""About as many are decoded, more than a chart has points: of 24 hours one in 3 minutes."""
+"""About this many are decoded, more than a chart has points: one in 3 minutes of a recording of 24 hours."""
 
 
 class Moment(NamedTuple):
@@ -71,7 +71,7 @@ class RunReader:
             blocks = len(shown_blocks(parts, played.begin_ns, played.end_ns, played.source.times))
             self._each = max(1, math.ceil(blocks / most))
         self.spacing_s = None if self._every else self._each * KEYFRAME_EVERY * _interval_s(played)
-        """About the seconds between the Snapshots that the figures are of; None where they are of every Snapshot."""
+        """Approximate seconds between the Snapshots that give the figures; None where every Snapshot does."""
 
     def __iter__(self) -> Iterator[RunItem]:
         begin_ns, end_ns = self._played.begin_ns, self._played.end_ns

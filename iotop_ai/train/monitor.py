@@ -37,7 +37,7 @@ class MonitorWarning(RuntimeWarning):
 class Monitor:
     """Records the whole machine from ``__enter__`` to ``__exit__``, in a process of its own.
 
-    path: the file; None: HOST-TIME.iotop.jsonl in the current folder. One that exists stays, and the recording goes to
+    path: the file; None: HOST-TIME.iotop.jsonl in the current folder. An existing file stays, and the recording goes to
     NAME-2, which ``path`` names once the recorder has answered, and at the end. interval: seconds between two
     Snapshots. program: the path of iotop-ai, where it is installed in another environment (also IOTOP_AI_PROGRAM).
     options: further flags of ``iotop-ai record``, as a list or as one text of a shell. every_rank: record in each

@@ -20,7 +20,7 @@ from iotop_ai.present.screen.key_names import key_label, parse_key
 from iotop_ai.present.screen.keymap import remapped
 
 Reader = Callable[[object], object]
-"""Makes the field's value of that in the file (TOML) or environment (a string); raises UsageError."""
+"""Converts the value in the file (TOML) or the environment (a string) to the field's; raises UsageError."""
 
 AUTO = "auto"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")

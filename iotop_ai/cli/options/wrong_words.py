@@ -1,4 +1,4 @@
-"""What a word was meant to be that the command line does not know: the nearest flag or command, or where it belongs."""
+"""Explains an unknown word of the command line: the nearest flag or command, or the command where it belongs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORDING = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 def explained(message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], elsewhere: str) -> str:
-    """argparse's message with what helps.
+    """argparse's message with a hint.
 
     flags: of the command. commands: all. elsewhere: the command that has what this one lacks, as a sentence.
     """

@@ -75,7 +75,7 @@ class PidMapping:
         return None
 
     def _by_device(self, lost: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
-        """The local process of each PID: that with it among its PIDs (NSpid), else the only other with the GPU open."""
+        """The local process of each PID: the one that has it in NSpid, else the only other one with the GPU open."""
         holding = {}
         for name in self._root.names("proc"):
             if name.isdigit() and int(name) not in mapped and (status := self._holding(int(name), minor)) is not None:

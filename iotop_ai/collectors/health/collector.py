@@ -183,7 +183,7 @@ class SmartCollector:
         return self._wanted((*found, *self._behind))
 
     def _replaced(self, disks: tuple[Disk, ...]) -> frozenset[str]:
-        """The names that belong to another disk since the last look: the state of the earlier one is not theirs.
+        """The names that now belong to another disk than at the last look, so that the known state is not theirs.
 
         Kernels before 5.15 number no disks.
         """

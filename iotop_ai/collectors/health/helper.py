@@ -90,7 +90,7 @@ class SafeSmartctl(Smartctl):  # type: ignore[misc]
         self.answer: Answer | None = None
 
     def generic_call(self, params: list[str], pass_options: bool = False) -> tuple[list[str], int]:
-        """The lines and status of ``--all``; nothing and 1 for other commands."""
+        """The lines and status of ``--all``; for other commands no lines and status 1."""
         if "--all" not in params:
             return [], 1
         if self._lines is None:

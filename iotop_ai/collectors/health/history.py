@@ -179,7 +179,7 @@ class HealthHistory:
 
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
-        """Yields whether it got the lock in LOCK_WAIT_S; a stopped monitor may hold it for ever."""
+        """Yields whether it got the lock within LOCK_WAIT_S; a stopped monitor may hold it for ever."""
         lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)

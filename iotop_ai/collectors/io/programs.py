@@ -17,7 +17,7 @@ TRUSTED_FOLDERS = (
     "/run/wrappers/bin",
     "/run/current-system/sw/bin",
 )
-"""The last two are of NixOS; its setuid wrappers come first."""
+"""The last two are NixOS's, with its setuid wrappers first."""
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 """The PATH of system programs that we start."""
 

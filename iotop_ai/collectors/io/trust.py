@@ -53,7 +53,7 @@ def why_untrusted(path: str, owner: int = 0) -> str:
 def others_may_rename(path: str) -> bool:
     """Whether a user other than root and us may put something else in the place of this file or of a folder above it.
 
-    In a folder with the sticky bit only the owner of a file may, and that of the folder.
+    In a folder with the sticky bit, only the owners of the file and of the folder may.
     """
     ours = (0, os.geteuid())
     try:

@@ -1,4 +1,4 @@
-"""What candidates for jobs do: which of them work, how much they compute and move, and which have grown."""
+"""The activity of candidates for jobs: which of them work, how much they compute and move, and which have grown."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Finds main threads that do not wait for data, by their system calls: those that write, and some that sleep.
 
-One blocked in a call that writes, or in fsync, saves: the bytes that it wrote may be older than the first look at it.
+A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even if it wrote all of the bytes
+before the first look at it.
 
 A main thread in poll beside busy loaders waits for their result queue, or for a driver, another rank, a server. Without
 a GPU to show what the time is used for, only the descriptors tell these apart. Where they cannot be read, the thread

@@ -1,4 +1,4 @@
-"""One training process with the tasks that are sampled together with it, and the looks at them."""
+"""One training process with the tasks that are sampled together with it, and the counts of these samples."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MOST_WORKERS = 16
 """Workers whose threads and children are listed at one census; the others follow at the next."""
 LATELY_LOOKS = 200
 CHILDREN_WORK = 0.05
-"""Part of the latest looks in which processes below must work to be its loaders: a tracker's rests nearly always."""
+"""Share of the latest looks in which child processes must work to count as loaders: a tracker's is mostly idle."""
 _WORKS = frozenset((DISK, RUNNING, NET))
 _ASLEEP = frozenset((QUEUE, NET, FUTEX))
 _TWO_WAY = (b"unix_stream_read_generic", b"unix_stream_data_wait")
-"""Where a task sleeps that reads a multiprocessing.Pipe(), which is a pair of sockets: net/unix/af_unix.c."""
+"""Kernel functions in which a reader of a multiprocessing.Pipe() (a pair of sockets) sleeps: net/unix/af_unix.c."""
 ANSWERS, MOST_SLEEPS = 5, 100
-"""Looks at a worker asleep before it is known to answer requests, and those that are counted."""
+"""Looks that must find a worker asleep before it counts as one that answers requests; most looks that are counted."""
 
 
 class RankWatch:
-    """Its part of a sweep's row: the trainer's main thread, its workers' main threads, then the extra tasks.
+    """One process's part of a sweep's row: the trainer's main thread, its workers' main threads, then the extra tasks.
 
     start, end: that part; empty after the trainer's exit. mains: its first tasks, the main threads.
     """
@@ -39,7 +39,7 @@ class RankWatch:
         self.job = NO_RANK.key
         self.partial = False
         self.ranks = 1
-        """Training processes of its job."""
+        """Number of training processes of its job."""
         self.on_gpu = False
         """Whether a GPU is seen to work for its job."""
         self.start = self.end = self.mains = 0

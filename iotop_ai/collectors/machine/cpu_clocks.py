@@ -97,4 +97,4 @@ class ClocksCollector:
             return None
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file stays open."""

@@ -30,7 +30,7 @@ def parse_meminfo(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_vmstat(raw: bytes) -> dict[bytes, int]:
-    """Name to count of /proc/vmstat; other lines than "name number" are left out.
+    """Name to count of /proc/vmstat; lines other than "name number" are left out.
 
     ``workingset_refault_file 122950``
     """

@@ -87,7 +87,7 @@ class PidDiscovery:
         return before < pid <= after if after >= before else pid > before or pid <= after
 
     def _last_pid(self) -> int | None:
-        """None when it cannot be read and in a captured tree, where it never changes."""
+        """The newest PID; None when it cannot be read, and in a captured tree, where it never changes."""
         if not self._live:
             return None
         try:

@@ -21,8 +21,8 @@ def sample_threads(
 ) -> dict[ProcessKey, ThreadLook]:
     """Thread states of the multi-threaded processes in ``busy`` (most bytes first), at most ``MOST_PROCESSES``.
 
-    Of each process the ``MOST_THREADS`` lowest thread IDs, so that two samples see the same threads. The monitor itself
-    is left out.
+    Samples the ``MOST_THREADS`` lowest thread IDs of each process, so that two samples see the same threads. Leaves out
+    the monitor itself.
     """
     own = root.own_pid
     several = [key for key in busy if key.pid != own and (record := stat.get(key)) and record.threads > 1]

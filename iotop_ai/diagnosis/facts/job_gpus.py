@@ -1,4 +1,4 @@
-"""How busy the GPUs of a job are for it over a window, where others may compute on them as well."""
+"""How busy a job itself keeps its GPUs over a window, also where others compute on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
 
 OTHERS_WORK = 0.1
-"""Utilisation of a job's GPUs by others from which it shares them; below, another notebook is only open there."""
+"""From this utilisation by others, a job shares its GPUs; below it, another notebook merely has them open."""
 _DEEPEST = 32
 _UNREAD: Reading[GpuState] = Reading()
 

@@ -19,7 +19,7 @@ def window_shares(look: Window, key: ProcessKey) -> TimeShares | None:
 def file_waits(look: Window, key: ProcessKey, place: JobPlace) -> float:
     """Share of the window's time at files of the network mount that a job reads from; 0 where it reads from none.
 
-    Where files and sockets were not counted apart, all of the wait for the network.
+    Where files and sockets were not counted apart, it is the whole wait for the network.
     """
     if place.remote_mount is None:
         return 0.0

@@ -15,7 +15,7 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 _ROOM = 1.05
 """A copy needs slightly more space than the bytes in use."""
 _CACHE_ROOM = 1.25
-"""Free memory over the bytes in use, from which on the page cache keeps all of them."""
+"""Ratio of free memory to the bytes in use from which the page cache keeps all of them."""
 _READ_AGAIN = 2.0
 """A job that has read this many times the data's size reads it from the disk in each pass: no cache keeps it."""
 _NO_TARGET = frozenset({"boot", "efi"})

@@ -1,4 +1,4 @@
-"""How sure a difference of two means over time is: circular block bootstrap.
+"""The confidence interval of a difference of two means over time, by circular block bootstrap.
 
 Readings a second apart resemble each other, so that their plain standard error is far too small. Blocks of neighbouring
 points are drawn instead of points. Source of the block length: Politis and White (2004), Automatic block-length
@@ -96,7 +96,7 @@ def _block(points: Points) -> int:
 
 
 class _Resampler:
-    """Draws means of a run, each of as many known points as the run has, in blocks that go round at its end."""
+    """Draws means of a run, each of as many known points as the run has, in blocks that wrap around at its end."""
 
     def __init__(self, points: Points, rng: random.Random) -> None:
         points = points.known  # unknown points say nothing of the spread, however many they are
@@ -124,7 +124,7 @@ class _Resampler:
         total = weight = 0.0
         draw, bits, n = self._draw, self._bits, self.n
         for sums, weights in self._sizes:
-            # As randrange draws, which takes three times as long; a comparison draws a million times.
+            # This is randrange inlined: a call takes three times as long, and a comparison draws a million times.
             while (begin := draw(bits)) >= n:
                 pass
             total += sums[begin]

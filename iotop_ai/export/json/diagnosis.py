@@ -60,8 +60,8 @@ class Diagnosis(VerdictTotalsBuilder):
     def findings(self) -> tuple[Finding, ...]:
         """The findings, sorted by time lost as the verdict, by time lost, by duration; () when nothing was judged.
 
-        A state without a loss that was shorter than a window only led over to another verdict: it is left out, unless
-        there is nothing else.
+        A state without a loss that was shorter than a window was a transition to another verdict: it is left out,
+        unless there is nothing else.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:
@@ -85,7 +85,7 @@ class Diagnosis(VerdictTotalsBuilder):
     def data_stall_ratio(self) -> float | None:
         """The share of time without data, 0..1; None when never known.
 
-        Of the job that the verdict was about; where its time was not recorded, the mean of the verdicts' own figures.
+        It is that of the verdict's job; where its time was not recorded, the mean of the verdicts' own figures.
         """
         shares = shares_of(self.led)
         if shares is not None:

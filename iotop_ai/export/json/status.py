@@ -19,8 +19,8 @@ Object = dict[str, Any]
 def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> Object:
     """The verdict on the job of this process (of the machine, before it is recognised) and that job's time so far.
 
-    verdict, job, time, time_s: null where they are not known yet. steps: of the last 10 s. measured: its wait for data
-    as it measures it itself and as it is seen from outside, over all the time in which both are known.
+    verdict, job, time, time_s: null where they are not known yet. steps: of the last 10 s. measured: the wait for data
+    that the process measures, and the wait seen from outside, over all the time in which both are known.
     """
     if frame is None:
         return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))

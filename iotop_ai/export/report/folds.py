@@ -20,7 +20,7 @@ MOST_PIDS = 10_000
 FULL, IDLE = 0.9, 0.1
 _FOLDED_KINDS = ("partition", "nvme-path")
 _ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
-"""Many of these exist unused."""
+"""Kinds of devices of which most machines have many unused ones."""
 _MOST_UNUSED = MOST_DEVICES // 2
 """Number of followed devices from which an unused one is not followed, so that disks have room."""
 
@@ -84,7 +84,7 @@ def known_curves(tracks: Mapping[str, Track], grid: Grid) -> dict[str, Curve]:
 
 
 class DeviceFold:
-    """Whole devices, of some kinds those that were used; at most MOST_DEVICES."""
+    """Whole devices, and of some kinds only those that were used; at most MOST_DEVICES."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid

@@ -133,7 +133,7 @@ def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
 
 
 def share_table(job: JobStory, price: Price | None) -> ReportTable:
-    """A row a share of a job's time."""
+    """One row per share of a job's time."""
     rows, worst = [], -1
     for i, part in enumerate(table_of(job.counts)):
         milliseconds = getattr(job.counts, part.share)
@@ -163,7 +163,7 @@ def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
 
 
 def device_table(story: Story) -> ReportTable:
-    """A row a disk: what moved, how fast, how steady."""
+    """One row per disk: what moved, how fast, how steady."""
     columns = (
         *("disk", "what", "read", "written", "rMB/s", "CV", "peak", "wMB/s", "CV", "peak"),
         *("r_await", "CV", "peak", "w_await", "%util", "full for"),
@@ -224,7 +224,7 @@ def _gpu_row(one: GpuStory) -> tuple[str, ...]:
 
 
 def process_table(story: Story) -> ReportTable:
-    """A row a program and user: those that moved most."""
+    """One row per program and user: those that moved most."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
     found = [one for one in story.processes if one.moved_bytes + one.cpu_s > 0][:MOST_PROGRAMS]
     rows = tuple(
@@ -241,7 +241,7 @@ def process_table(story: Story) -> ReportTable:
 
 
 def link_table(story: Story) -> ReportTable:
-    """A row a network link that moved anything."""
+    """One row per network link that moved anything."""
     columns = ("link", "kind", "speed", "received MB/s", "CV", "peak", "sent MB/s", "CV", "peak")
     rows = tuple(
         (one.name, one.kind, link_speed(one.bits_per_s), *_stat(one.received, mib), *_stat(one.sent, mib))
@@ -251,7 +251,7 @@ def link_table(story: Story) -> ReportTable:
 
 
 def health_table(story: Story) -> ReportTable:
-    """A row a disk with a SMART reading."""
+    """One row per disk with a SMART reading."""
     whole: Reading[object] = Reading()
     rows, bad = [], set()
     for i, one in enumerate(story.health):

@@ -56,7 +56,7 @@ def how_it_ended(code: int | None) -> str:
 def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
     """The trainers and workers of the jobs in ``before`` that have ended since, trainers first.
 
-    A zombie counts as ended, and not again when it is reaped. Of weakly recognised jobs only crashes and kills for
+    A zombie counts as ended, and not again when it is reaped. For weakly recognised jobs, only crashes and kills for
     memory count, as such a program may not be a job. {} where processes or jobs are unknown.
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value

@@ -1,8 +1,8 @@
 """Looks at one training process and at the makers of its data, and their counts.
 
-A look takes the place of the main thread and of every maker of data: each other thread of the trainer that moves, and
-each of its processes (loader workers, readers, actors) with its threads taken as one. A look is not yet a share of the
-time: whether a moment was lost is known only with the GPU's utilisation (model/job/time_account.py).
+A look records where the main thread and the makers of data run or wait: each other thread of the trainer that moves,
+and each of its processes (loader workers, readers, actors) with its threads taken as one. A look is not yet a share of
+the time: whether a moment was lost is known only with the GPU's utilisation (model/job/time_account.py).
 """
 
 from __future__ import annotations

@@ -66,14 +66,14 @@ class CandidateTree:
         return out
 
     def _is_server(self, key: ProcessKey) -> bool:
-        """A fork server itself: what it forks has the same command line."""
+        """Whether it is the fork server itself: what it forks has the same command line."""
         if key in self.trackers:
             return False
         up = self.parent(key)
         return up is None or up not in self._traits or not self._traits[up].fork_server
 
     def _is_child(self, key: ProcessKey) -> bool:
-        """Started by multiprocessing, or forked without exec: the same command line as its parent."""
+        """Whether multiprocessing started it, or it was forked without exec: it has its parent's command line."""
         if key in self.trackers or key in self.servers or key in self.ray or key.pid in self.on_gpu:
             return False
         up = self.parent(key)

@@ -114,7 +114,7 @@ class JobPlace(NamedTuple):
 
     limits: of its cgroup and of those above. cpu_cores: CPU quota in cores, None without one. throttled_periods:
     periods in which the quota ran out; grows. memory_limit_bytes, memory_used_bytes, memory_failures: of its cgroup
-    (failures: the limit was hit; grows). memory_room_bytes: what the limit leaves, cache that gives way taken as free.
+    (failures: the limit was hit; grows). memory_room_bytes: what the limit leaves, counting reclaimable cache as free.
     shm_*: /dev/shm of its own mount namespace.
     allowed_cores: CPUs that its ranks may run on. mounts: most often seen first. listening, connections: TCP sockets of
     its training processes on which they wait for clients, and open connections to them; looked at only without workers.

@@ -178,7 +178,7 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
 
 
 def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    # Only an ancestor reaps, which is older. With all of them known, a growth that fits elsewhere is another process's
+    # Only an ancestor reaps, and it is older. With all of them known, a growth that fits elsewhere is another process's
     # own: the debt's parent ignores SIGCHLD. Where they are not known, the only one that fits may still be wrong.
     if _reaches_the_first(debt, parents):
         return None

@@ -232,7 +232,7 @@ class ProcessRates(NamedTuple):
     incl_children: bool = False
     """The io may hold a reaped child's bytes that could not be taken off."""
     main_thread_only: bool = False
-    """io_delay_ratio, state and wchan are the main thread's of a process with several."""
+    """The process has several threads: io_delay_ratio, state and wchan are its main thread's."""
     threads_looked: int | None = None
     """io_delay_ratio covers this many threads, those with the lowest ids; None: all of them."""
     io_s: float | None = None
@@ -252,7 +252,7 @@ class Debt(NamedTuple):
     ppid: int
     io: ProcessIo
     faults: int
-    """minflt + cminflt at its last reading: the witness in its reaper's cminflt."""
+    """minflt + cminflt at its last reading: the cminflt of the process that reaps it grows by this much."""
 
 
 class ProcessSample(NamedTuple):

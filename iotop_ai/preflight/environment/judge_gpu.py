@@ -19,7 +19,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.text.units import plural
 
 DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
-"""The oldest driver of Linux for programs built with a CUDA of this major version."""
+"""The oldest Linux driver for programs built with a CUDA of this major version."""
 INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
 _INDEX = "https://download.pytorch.org/whl"

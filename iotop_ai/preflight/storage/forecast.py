@@ -41,7 +41,7 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     if dataset is not None:
         cached = dataset.resident_ratio or 0.0
         fits = dataset.fits(report.room_bytes)
-    # A file's decoding says nothing about a part of one.
+    # The decoding of a whole file says nothing about that of a part.
     decode_s = 0.0 if sample_bytes else report.decoding.file_s or 0.0
     return report._replace(forecast=forecast(demand, Supply(rates[0], rates[-1], decode_s, cached), fits))
 

@@ -25,7 +25,7 @@ ROOM_SHARE = 0.25
 LEAST_BYTES = 8 * MIB
 """A smaller file shows nothing: a disk's own cache holds it."""
 MOST_ENTRIES, MOST_SCAN_S = 20_000, 2.0
-"""Entries and seconds of the search for a file to read."""
+"""Limits of the search for a file to read: entries, and seconds."""
 _NOT_WRITABLE = {
     errno.EROFS: "mounted read-only",
     errno.EACCES: "no right to write there",

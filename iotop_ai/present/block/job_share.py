@@ -15,8 +15,8 @@ from iotop_ai.present.text.units import UNDEFINED, percent
 _LATE = 0.75
 """Part of a cgroup's interval that the disk's samples must cover: the two are read one after the other."""
 _FEW, _ELSEWHERE = 0.02, 1.3
-"""Part of a disk's bytes that is next to nothing; a job that reads more than this many times the disk's bytes has most
-of them from elsewhere."""
+"""Share of a disk's bytes that is negligible; a job that reads more than this many times the disk's bytes gets most of
+them from elsewhere."""
 
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:

@@ -203,7 +203,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
 
 
 def _tabs(active: str) -> list[Span]:
-    """Their names, the active one in brackets, so that it reads without colour."""
+    """The tabs' names, the active one in brackets, so that it reads without colour."""
     names = [Span(f"[{tab}]", "strong") if tab == active else Span(f" {tab} ", "dim") for tab in TABS]
     return [Span("Tab ", "key"), *names]
 

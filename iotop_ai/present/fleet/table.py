@@ -59,7 +59,7 @@ def machine_row(one: FleetMachine, width: int, *, marked: bool) -> Line:
 
 @lru_cache(maxsize=1024)
 def _row(one: FleetMachine, width: int, marked: bool) -> Line:
-    """Cached: most machines are unchanged since the previous refresh, or only in another place."""
+    """One row, cached: most machines have not changed since the previous refresh, or have only moved."""
     at = places(width)
     loud = one.troubled
     hue = HUE.get(State(one.state)) if one.state in HUE else None

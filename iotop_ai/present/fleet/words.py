@@ -20,12 +20,12 @@ _WORST_FIRST = (
     *(State.STARTING, State.OK, State.CALM),
 )
 _SILENT_RANK = 4.5
-"""A silent machine stands behind those that lose time: the five worst states."""
+"""A silent machine is sorted after the machines in the five worst states, which lose time."""
 _UNKNOWN_RANK = 6.5
 
 
 def finding_words(finding: FleetFinding) -> str:
-    """ "slow disk"; with the disk where the finding names finding: "failing disk nvme1n1"."""
+    """ "slow disk"; with the disk where the finding names one: "failing disk nvme1n1"."""
     spec = CLASS_SPECS.get(finding.class_id)
     name = CLASS_NAMES.get(finding.class_id, finding.class_id)
     # A slow disk of a job has the job's pid as its subject.

@@ -163,7 +163,7 @@ def _title(every: tuple[Gpu, ...]) -> str:
 
 
 def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several: bool) -> Line:
-    """several: whether there is more than one model, so that each row names its own."""
+    """The row of a group. several: whether there is more than one model, so that each row names its own."""
     first, key = group[0], group_key(group, view)
     background = "sel" if view.focus == "gpu" and view.cursor == key else ""
     if first.state is None:

@@ -83,7 +83,7 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
 
 
 def _of_others(now: Snapshot, target: ProcessTarget) -> bool:
-    """Whether this user may certainly not change any of the processes."""
+    """Whether this user certainly may not change any of the processes."""
     table, euid = now.processes.value, now.host.euid
     if table is None or not euid:
         return False

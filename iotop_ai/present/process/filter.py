@@ -89,10 +89,10 @@ _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _LOOKS_LIKE = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
 _TAGGED = "tagged"
 _ASKS_TAGS = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
-"""The word where a query may have it; a name that merely contains it is searched for as any other."""
+"""Matches the word ``tagged`` where a query may have it, not within a longer name."""
 _DEEPEST = 16
 _LONGEST = 200
-"""Characters of an expression."""
+"""Most characters of an expression."""
 _SEARCHED = (1 << 15, 2048, 512)
 """Characters of a command line that are searched, by the number of endless repeats of the expression."""
 _PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+][?+]?|\{\d*,?\d*\}|.", re.DOTALL)
@@ -159,7 +159,7 @@ def _line(info: ProcessInfo) -> str:
 
 
 def _matching(wanted: Callable[[str], bool]) -> Answer:
-    """A condition that name, user or command line matches a pattern."""
+    """The condition that the name, user or command line matches."""
 
     def answer(one: Subject) -> bool:
         info = one.info

@@ -35,8 +35,7 @@ HOUR_NS = 60 * MINUTE_NS
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The banner: state, because, and, do in 4 rows; in 6 rows also ``not`` and ``hour``.
 
-    Of 4 rows, the one for a second finding shows the classes ruled out or the states of the last hour where there is
-    none.
+    Without a second finding, its row of the 4 shows the classes ruled out or the states of the last hour.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]
@@ -123,7 +122,7 @@ def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
 
 
 def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
-    """When a finding became the verdict: what is found while it still measures is shown from later on.
+    """When a finding was first shown: later than it was found, if the verdict was still measuring then.
 
     changes: of the last hour, which the screen shows too.
     """

@@ -18,12 +18,12 @@ _SEPARABLE = ("torch",)
 
 
 def _events(base: Any) -> Any:
-    """The callback with this base class: tf.keras, keras and tf_keras each check for their own."""
+    """The callback class for this base: tf.keras, keras and tf_keras each accept only their own Callback."""
 
     class KerasEvents(base):  # type: ignore[misc]
         """Records a fit, writes its verdict into the log when it changes, and gives metrics to loggers.
 
-        At the end of an epoch they are in its logs: the History has them, and so has each callback after this one, such
+        At the end of an epoch it adds them to the epoch's logs: the History and each later callback have them too, such
         as TensorBoard. session: arguments of ``TrainingSession``.
         """
 
@@ -54,7 +54,7 @@ def _events(base: Any) -> Any:
             self.session.waiting()
 
         def on_test_begin(self, logs: Any = None) -> None:
-            """The time from now on is not a wait."""
+            """Validation begins: the time from now on is not a wait."""
             self.session.not_waiting()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -92,6 +92,6 @@ KerasCallback = _events(_base())
 
 
 def tf_keras_callback(*arguments: Any, **options: Any) -> Any:
-    """The same for ``tf.keras``, whatever Keras TensorFlow takes for it (Keras 3, or tf_keras as Keras 2)."""
+    """The callback for ``tf.keras``, which is Keras 3, or tf_keras as Keras 2."""
     base = import_module("tensorflow").keras.callbacks.Callback
     return _events(base)(*arguments, **options)

@@ -40,7 +40,7 @@ class CheckScreen(DialogScreen):
         return check_body(self.check._replace(typed=self.text), width)
 
     def special(self, key: str) -> bool:
-        """Nothing can be typed once it runs."""
+        """Ignore every character once the check runs; returns whether it does."""
         return self._thread is not None
 
     def changed(self) -> None:
@@ -80,7 +80,7 @@ class CheckScreen(DialogScreen):
             event.prevent_default()
 
     def _replace_proposed(self, replaced: bool) -> None:
-        """The first character replaces a proposed path; any other key leaves it to be changed."""
+        """The first character replaces a proposed path; any other key keeps it for editing."""
         if self._proposed and replaced:
             self.text = ""
         self._proposed = False

@@ -21,7 +21,7 @@ TakeAction = Callable[[Action], Awaitable[None]]
 
 
 class PaletteScreen(PanelScreen):
-    """Takes every key. take: is called with the chosen entry's Action when the screen below is in front again."""
+    """Takes every key. take: called with the chosen entry's Action when the screen below is in front again."""
 
     def __init__(
         self,

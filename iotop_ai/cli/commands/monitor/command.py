@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 NO_TERMINAL = 2
 EXIT_S, LEAST_STATE_S = 0.8, 0.1
-"""Limit of the whole exit, and the least of it for writing the state folder."""
+"""Seconds that the whole exit may take, and the part of them that is kept for writing the state folder."""
 IN_BROWSER = Terminal("dark", 2**24, False)
 
 

@@ -45,7 +45,7 @@ class RdmaCollector:
             return None
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file stays open."""
 
 
 def _folder(name: str) -> str:

@@ -70,7 +70,7 @@ class FleetScreen(LiveScreen, RootScreen):
         self.state.change(text)
 
     def on_key(self, event: Key) -> None:
-        """Give the filter every key while it is typed; one that opens it does so at once, for keys of one burst."""
+        """Give the filter every key while it is typed; open it at once, so that the next key of a burst is text."""
         view = self.state.shown.view
         if not view.typing:
             active = self.active_bindings.get(event.key)
