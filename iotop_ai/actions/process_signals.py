@@ -1,4 +1,4 @@
-"""Signal, renice or ionice a process, never another one that has since got its pid.
+"""Signals, renices or ionices a process, and never another process that has got its pid since.
 
 An open pidfd pins the process (pidfd_open(2)); its start time, read after the open, proves that it is the one on the
 screen. No call for niceness or I/O priority takes a pidfd: there the pidfd is polled before each thread, and a race

@@ -1,4 +1,4 @@
-"""Every number that a rule compares with, in one place, with where it comes from."""
+"""Every number that a rule compares with, in one place, with its source."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Thresholds(NamedTuple):
     decider: float = 0.5
     """Part of the busy workers that decides the cause."""
     decider_sure: float = 0.7
-    """From this part on surely."""
+    """From this part on it is certain."""
     phase_share: float = 0.5
     """Share of time that a job compiles, is stopped or hangs."""
     main_share: float = 0.3

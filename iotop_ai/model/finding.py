@@ -31,7 +31,7 @@ class Evidence(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """A cure as (template id, arguments); present/verdict/advice.py makes the sentence."""
+    """A cure as (template id, arguments); present/verdict/cures.py has the sentence."""
 
     template: str
     args: tuple[tuple[str, str | float | None], ...] = ()

@@ -66,7 +66,7 @@ class MemoryRecording:
         """Ignored."""
 
     def pending(self, seq: int) -> tuple[Event, ...]:
-        """None: every event is in its Snapshot."""
+        """Return (): every event is in its Snapshot."""
         return ()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The recorder of a training process: ``iotop-ai record`` as a child, which the interpreter's lock cannot starve.
 
-It is asked through pipes, and ends when this process ends, however that happens.
+The training process asks it through pipes. It ends with the training process, however that ends.
 """
 
 from __future__ import annotations

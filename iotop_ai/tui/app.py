@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STOP_WAIT_S = 0.4
 """Longest wait for actions and readings, together, when the app ends."""
 LEAVE_S = 0.8
-"""Longest wait when the app ends, with the end of a recording, which gets the rest and at least RECORDING_END_S."""
+"""Longest wait in all when the app ends; the end of a recording gets the rest of it, at least RECORDING_END_S."""
 RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
 """The least wait for deliveries of alerts when the app ends."""

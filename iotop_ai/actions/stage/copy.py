@@ -84,7 +84,7 @@ def _follow(child: subprocess.Popen[bytes], on_bytes: OnBytes) -> None:
 
 
 def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
-    """The same with the standard library alone. Raises UnknownError, InputError or OSError."""
+    """Copy with the standard library alone. Raises UnknownError, InputError or OSError."""
     done, place = 0, ""
     tree = Tree(ends.pinned)
     with Target(ends, change=True) as target:
@@ -110,7 +110,7 @@ def _add_bytes(on_bytes: OnBytes, before: int, copied: int) -> None:
 
 
 def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
-    """Bytes written for one entry."""
+    """Copy one entry; returns the bytes written."""
     if entry.is_folder:
         target.enter(entry.path, entry.stat)
         return 0
@@ -141,7 +141,7 @@ def part_of(name: str) -> str:
 
 
 def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> int:
-    """Bytes written. Continues the partial file of an interrupted run; the verification covers its content."""
+    """Copy one file; returns the bytes written. Continues a partial file, whose content the verification covers."""
     part = part_of(name)
     source = entry.open()
     try:

@@ -59,7 +59,7 @@ class EndingSignals:
             signal.setitimer(signal.ITIMER_REAL, FORCE_S)
 
     def _end_by_force(self, _alarm: int, _frame: FrameType | None) -> None:
-        """A step of the start does not end. The kernel closes what the source holds."""
+        """End the process: a step of the start does not end. The kernel closes what the source holds."""
         assert self._number is not None
         self._give_back()
         os._exit(128 + self._number)

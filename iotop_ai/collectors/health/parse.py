@@ -30,7 +30,7 @@ NVME_UNIT_BYTES = 512_000
 _NO_DATA = 0b11
 _DENIED = pattern(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
 _LEAST_TRIP_CELSIUS = 45
-"""A SCSI disk that reports a lower critical temperature has no sensible one."""
+"""A lower critical temperature of a SCSI disk is not plausible and is ignored."""
 _MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
 _UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
 _VOLUME = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")

@@ -35,8 +35,8 @@ class KeptFile:
     def read(self) -> bytes:
         """The whole file as it is now.
 
-        The kernel returns less than fits, also of a short file, where the next record (a mount of mountstats) is larger
-        than the rest of its own buffer of one page: only an empty read is the end.
+        The kernel returns less than fits, even from a short file, where the next record (a mount of mountstats) is
+        larger than the rest of its own buffer of one page: only an empty read is the end.
         """
         return self._rest(os.pread(self.fd, self._size, 0))
 

@@ -1,6 +1,6 @@
 """Training jobs in each tick: their processes (detected when processes start and exit) and their tasks' counts.
 
-Only candidates are inspected: Python programs, launchers and Ray's processes; those on a GPU count without it. The
+Only candidates are inspected: Python programs, launchers, Ray's processes. One on a GPU counts without inspection. The
 libraries that a process maps are read when it is first seen and a few times later, since a program imports its
 framework after its start.
 """

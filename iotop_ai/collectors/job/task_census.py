@@ -43,7 +43,7 @@ class Census(NamedTuple):
 
     threads: ids of the threads that moved lately, the latest first. pin: the pin-memory thread, 0 without one.
 
-    autograd: of ``threads``, those of a backward pass.
+    autograd: the ids in ``threads`` that run a backward pass.
     """
 
     threads: tuple[int, ...] = ()

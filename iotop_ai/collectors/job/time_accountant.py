@@ -290,7 +290,7 @@ class TimeAccountant:
             state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
         state.stepped = state.stepped or bool(job.workers)
         if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
-            # A notebook or a server without a request stands as still.
+            # A notebook, or a server without a request, also stands still.
             holds = bool(job.gpus or job.workers)
             if holds and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
                 return Phase.HUNG

@@ -73,7 +73,7 @@ class _StatvfsCall:
         return FilesystemUsage(s.f_blocks * block, s.f_bfree * block, s.f_bavail * block, s.f_files, s.f_ffree)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file stays open."""
 
 
 class _MountState(NamedTuple):

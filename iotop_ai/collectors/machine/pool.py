@@ -41,7 +41,7 @@ def parse_kstat(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_pool_io(raw: bytes) -> Moved | None:
-    """``io`` of a pool, of its disks: titles (``nread nwritten reads writes ...``) in the second line."""
+    """A pool's file ``io``, about its disks: titles (``nread nwritten reads writes ...``) in the second line."""
     lines = [line.split() for line in raw.splitlines()[1:3]]
     if len(lines) < 2 or b"nread" not in lines[0]:
         return None
@@ -126,7 +126,7 @@ class PoolCollector:
         )
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file stays open."""
 
     def _raw(self, relative: str) -> bytes:
         try:
@@ -143,7 +143,7 @@ class PoolCollector:
         if len(names) > MOST_SETS:
             return Moved()
         if not names:
-            # Of the pool's own disks, before OpenZFS 0.8.
+            # Before OpenZFS 0.8 only the pool's disks have counts, not its datasets.
             return parse_pool_io(self._raw(f"{SPL}/{pool}/io")) or Moved()
         return self._sums.setdefault(pool, DatasetSum()).add(
             {name: parse_kstat(self._raw(f"{SPL}/{pool}/{name}")) for name in names}

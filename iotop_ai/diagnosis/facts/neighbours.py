@@ -26,9 +26,9 @@ class Neighbour(NamedTuple):
     kind: str
     """RESYNC of an md array, PROCESS, or UNSEEN (another user's or container's, whose I/O cannot be read)."""
     name: str
-    """Of the process, or of the array."""
+    """Name of the process or of the array."""
     pid: int
-    """Of one of the processes; 0 without one."""
+    """Pid of one of the processes; 0 without one."""
     many: int
     """Number of processes of that name."""
     where: str
@@ -97,12 +97,12 @@ def _resync(facts: Facts, job: JobFacts, device: DeviceFacts, own: float) -> Nei
 
 
 class CoreUse(NamedTuple):
-    """Who uses the machine's cores. All in cores."""
+    """The use of the machine's cores; every figure in cores."""
 
     cores: int
     used: float
     own: float
-    """By the job."""
+    """Use by the job."""
 
     @property
     def others(self) -> float:
@@ -111,7 +111,7 @@ class CoreUse(NamedTuple):
 
 
 def core_use(facts: Facts, job: JobFacts) -> CoreUse | None:
-    """Who uses the cores; None when unknown."""
+    """The use of the cores; None when unknown."""
     cpu = facts.snapshot.cpu.value
     if cpu is None or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
         return None

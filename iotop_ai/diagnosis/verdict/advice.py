@@ -37,7 +37,7 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
 
 
 _IDLE = 0.95
-"""Idle cores from which another worker has one: what is printed as 1."""
+"""Idle cores from which there is one for another worker: the figure is then printed as 1."""
 
 
 class Cores(NamedTuple):

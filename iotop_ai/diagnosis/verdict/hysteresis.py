@@ -83,7 +83,7 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
         if metrics and _silent(facts.snapshot, key[1]):
             return True
         if f"smart.{key[1]}.critical" in metrics:
-            # The disk's own report is not measured and does not hover: an answer that is not critical ends it.
+            # The disk's own report is not a measurement that hovers around a threshold: one good answer ends it.
             return False
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
         # A GPU that the driver no longer lists is not repaired; nor is any while the driver does not answer.

@@ -1,4 +1,4 @@
-"""What a process may learn about its own jobs from a monitor of the whole machine, and no more."""
+"""The part of the whole machine's verdicts that a process may see: those on its own jobs."""
 
 from __future__ import annotations
 

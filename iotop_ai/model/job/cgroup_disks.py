@@ -23,7 +23,7 @@ class _Stack(NamedTuple):
 
 
 class DiskStacks(NamedTuple):
-    """By number each device's stack; None for one whose bytes also pass a disk, or are in memory (a loop, zram)."""
+    """Each device's stack, by number; None for one whose bytes also pass a disk, or are in memory (a loop, zram)."""
 
     stacks: Mapping[str, _Stack | None]
 

@@ -12,7 +12,7 @@ from iotop_ai.model.metric import Metric
 class CpuTicks(NamedTuple):
     """One cpu line of /proc/stat in ticks; guest time is inside user and nice.
 
-    idle None: not kept for this core, as it is the rest of the time and would be most of an idle machine's recording.
+    idle None: not kept for this core, as it is the rest of the time and would fill an idle machine's recording.
     """
 
     user: int

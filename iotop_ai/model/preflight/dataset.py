@@ -151,7 +151,7 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 
 
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
-    """The larger number of workers that keeps the GPU busy; None where the storage or the cores do not give it."""
+    """The larger number of workers that keeps the GPU busy; None where the storage or the cores cannot."""
     scales = supply.together >= NEAR * demand.workers * supply.alone
     enough = -int(-demand.samples_per_s * alone_s // 1)
     cores = demand.samples_per_s * supply.decode_s

@@ -1,8 +1,8 @@
 """Our own reader: processes that each repeat one operation, one at a time, and the time of each operation.
 
-Processes, as a loader's workers are: threads of one interpreter would wait for each other, at 4 readers for 10 ms. They
-are forked, so the caller may have one thread only. A process that waits in the kernel cannot be ended: when no
-operation ends for HANG_S the run is ``HangError``, and they stay until the storage answers.
+They are processes, as a loader's workers are: threads of one interpreter would wait for each other (10 ms with 4 of
+them). They are forked, so the caller may have one thread only. A process that waits in the kernel cannot be ended: when
+no operation ends for HANG_S, HangError is raised, and the processes stay until the storage answers.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
     """Percentiles of the reads and the writes, with their numbers where there is room.
 
-    The kernel adds times up and times no single request: the mean of its interval stands for each.
+    The kernel sums up the times of all requests: the mean of an interval stands for each of its requests.
     """
     parts = []
     for kind, bins in (("read", histogram.reads), ("write", histogram.writes)):

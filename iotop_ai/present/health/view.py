@@ -36,7 +36,7 @@ class HealthView(NamedTuple):
     """First body row in view."""
     dialog: Dialog | None = None
     may_test: bool = False
-    """Whether self-tests can be started: live, on this machine, not read-only."""
+    """Whether self-tests can be started: only live, on this machine, and without --readonly."""
     may_ask: bool = False
     """Whether disks can be queried on demand."""
 

@@ -73,7 +73,7 @@ def process_order(frame: Frame, view: View) -> tuple[ProcessKey, ...]:
 
 
 def next_process(frame: Frame, view: View, key: ProcessKey, step: int) -> ProcessKey | None:
-    """The process after (+1) or before (-1) this one in the list, round the end; None without any."""
+    """The process after (+1) or before (-1) this one in the list, from end to start too; None without any."""
     return next_in_order(process_order(frame, view), key, step)
 
 

@@ -23,7 +23,7 @@ from iotop_ai.present.text.units import percent
 from iotop_ai.present.verdict.culprit import culprit_of
 
 FIRST, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
-"""The graphs of a low panel; those of one that has two rows for each; a graph's rows before another one joins."""
+"""Number of graphs in a low panel; number where each has two rows; most rows of each before another one is added."""
 
 
 class _PanelSeries:

@@ -147,7 +147,7 @@ def _key(action: Action, hint: Hint, actions: Mapping[str, Action], keymap: Mapp
 
 
 def _separator(labels: Sequence[str]) -> str:
-    """Between two keys: "1-7", "[ ]", "b/n"."""
+    """The text between two keys: "1-7", "[ ]", "b/n"."""
     if any(len(label) > 1 or label.isalpha() for label in labels):
         return "/"
     return "-" if labels[0].isdigit() else " "

@@ -60,7 +60,7 @@ class DateOrderFinder:
         return DateOrder(False, "nothing in it shows the order")
 
     def _is_of(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
-        """Whether the last date, read in this order, is about the file's date."""
+        """Whether the last date, read in this order, is close to the file's date."""
         assert self._last is not None  # the caller has checked
         try:
             day_ns = moment_ns(self._last._replace(seconds=0), day_first, zone)

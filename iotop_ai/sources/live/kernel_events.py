@@ -52,7 +52,7 @@ class KernelEvents:
             if entry.kind == XID and entry.number is not None:
                 uuid = self._uuids.get(bus(entry.subject), "")
                 if uuid:
-                    # Also of one that NVML had first: the log alone says which recovery the driver asks for.
+                    # Also for an Xid that NVML reported first: the log alone says which recovery the driver asks for.
                     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent  # only a GPU error needs it
 
                     self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns, entry.recovery))

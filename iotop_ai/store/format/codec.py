@@ -43,7 +43,8 @@ from iotop_ai.store.format.size_limits import LONGEST_LINE, LineTooLong, ReaderB
 FORMAT = 1
 KEYFRAME_EVERY = 60
 CLOCK_STEP_NS = 1_000_000_000
-"""A wall clock that moved by more than this beside the monotonic one was set: the two are not read at one instant."""
+"""A wall clock that moved by this much more or less than the monotonic one was set. A smaller difference means nothing:
+the two are not read at one instant."""
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(FoldState)
 _LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
@@ -86,8 +87,8 @@ def record_fields() -> dict[str, list[str]]:
 class Header(NamedTuple):
     """A decoded hdr line.
 
-    redact: the level of command lines. stamp: of the rules that made the cached verdicts. continues: the session goes
-    on from another file. origin: the imported log's program, "" for this one. after: the name of the previous file, if
+    redact: the level of command lines. stamp: of the rules that made the cached verdicts. continues: the session
+    began in another file. origin: the imported log's program, "" for this one. after: the name of the previous file, if
     that one could not be written any more, else "".
     """
 
@@ -181,7 +182,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the wall clock moved by another time than the monotonic one; also after a sleep of the machine."""
+    """Whether the wall clock moved by another amount than the monotonic one; also after a sleep of the machine."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 

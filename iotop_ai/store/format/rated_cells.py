@@ -1,4 +1,4 @@
-"""How much memory the rates of a Snapshot take: a small line may renew a large table, whose rates are a new table."""
+"""Counts the figures in a Snapshot's rates, for their memory: a small line may renew a large table and all its rates."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class GzipBlocks:
             )
 
     def refresh(self) -> bool:
-        """Nothing: a packed file does not grow."""
+        """Return False: a packed file does not grow."""
         return False
 
     def data(self, block: Block) -> bytes:

@@ -166,21 +166,21 @@ class PipeSink:
         self.size += len(data)
 
     def sync(self) -> None:
-        """Nothing to sync."""
+        """Do nothing: a pipe cannot be synced."""
 
     def free_bytes(self) -> int | None:
-        """None: a pipe has no limit."""
+        """Return None: a pipe has no limit."""
         return None
 
     def beside(self) -> None:
-        """A pipe has no sibling file."""
+        """Return None: a pipe has no sibling file."""
 
     def is_named(self) -> bool:
-        """Always: a pipe has no name."""
+        """Return True: a pipe has no name that could change."""
         return True
 
     def close(self) -> None:
-        """Nothing: the caller closes the descriptor."""
+        """Do nothing: the caller closes the descriptor."""
 
 
 class TextSink:

@@ -52,7 +52,7 @@ class KeyOrder:
                 return
 
     async def _settled(self, key: Key) -> None:
-        """The key has been handled everywhere: its screens are open or closed."""
+        """Go on once the key has been handled everywhere: its screens are open or closed."""
         if key is not self._on_its_way:
             return
         self._on_its_way = None

@@ -136,7 +136,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
 
 
 def wanted_rate(args: argparse.Namespace) -> float:
-    """Samples per second of the training, 0 when they are not given. Raises UsageError for half of them."""
+    """Samples per second of the training, 0 without the flags. Raises UsageError where one is missing or too many."""
     if args.samples_per_s and (args.step_time or args.batch):
         raise UsageError("--samples-per-s and --step-time with --batch mean the same; give one of them")
     if bool(args.step_time) != bool(args.batch):

@@ -239,7 +239,7 @@ class Session:
     def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
         """The source's Snapshots up to the last one that ``_finish`` requests.
 
-        One that is being taken at that time has read some processes before their end.
+        A Snapshot that is being taken at that time is not the last: it has read some processes before their end.
         """
         for snapshot in source:
             if self._stopping.is_set() and snapshot.at_ns >= self._stopped_ns:
