@@ -89,7 +89,7 @@ class FoldState(NamedTuple):
     acked: Mapping[str, str] = {}
     """Severity and figures of each acknowledged finding at that time, by its identity."""
     gpus: Mapping[str, GpuMemory] = {}
-    """By UUID."""
+    """Each GPU's use, by UUID."""
     ended: tuple[Event, ...] = ()
     """Ends of processes since the last decision."""
     hung: Mapping[str, int] = {}

@@ -44,9 +44,9 @@ class Event(NamedTuple):
     """device_added, device_removed, mark, action, ..."""
     text: str
     role: str = ""
-    """Of kind process_ended, as in model.job.exits.Ended; also pid, code and job_pid."""
+    """Set for kind process_ended, as in model.job.exits.Ended; so are pid, code and job_pid."""
     pid: int | None = None
-    """Also of oom_kill and hung_task, where the kernel log names it."""
+    """Also set for oom_kill and hung_task, where the kernel log names the process."""
     code: int | None = None
     """The exit code; None when it is unknown how the process ended."""
     job_pid: int | None = None

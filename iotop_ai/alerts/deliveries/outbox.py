@@ -49,7 +49,7 @@ class Delivery(Protocol):
         ...
 
     def describe(self) -> str:
-        """Where to, in a few words, without secrets."""
+        """The destination, in a few words, without secrets."""
         ...
 
 

@@ -181,7 +181,7 @@ def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
 
 
 def _unknown_backing(root: Root, base: str, info: BlockInfo) -> BlockInfo:
-    """Backed by a program or a folder of files that the kernel does not show (drivers/block/ublk_drv.c)."""
+    """The device, whose backing program or files the kernel does not show (drivers/block/ublk_drv.c)."""
     return info._replace(detail=f"{info.kind}, backing unknown")
 
 

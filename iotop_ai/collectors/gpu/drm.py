@@ -84,7 +84,7 @@ def with_use(
     found = {one.pid: one for one in (use.processes if use is not None else ())}
     for pid, held in (rocm or {}).items():
         client = found.get(pid, GpuProcess(pid, 0, "compute"))
-        # Its compute time is unknown: 0 % would be wrong.
+        # The compute time is unknown: 0 % would be wrong.
         found[pid] = client._replace(kind="compute", memory_bytes=max(held, client.memory_bytes or 0), sm_percent=None)
     # Where other users' processes cannot be seen, an empty list proves nothing.
     state = state._replace(processes=tuple(found[pid] for pid in sorted(found)) if found or all_ else None)

@@ -36,7 +36,7 @@ class Deadline:
             raise TimeoutError
 
     def cut(self) -> None:
-        """Shut it down now."""
+        """Shut the connection down now."""
         self.late = True
         if self._watched is not None:
             with contextlib.suppress(OSError):

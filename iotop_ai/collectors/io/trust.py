@@ -37,7 +37,7 @@ _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
 
 
 def why_untrusted(path: str, owner: int = 0) -> str:
-    """Why a file must not be trusted: not only root and ``owner`` may change it and the folders above it; else ""."""
+    """Why a file must not be trusted: another user than root and ``owner`` may change it or a folder above; else ""."""
     try:
         for one in _on_the_way(path):
             found = os.lstat(one)

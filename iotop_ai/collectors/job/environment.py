@@ -95,7 +95,7 @@ class EnvironmentReader:
             return b""
 
     def _shm(self, job: ProcessKey, key: ProcessKey) -> tuple[int | None, int | None]:
-        """Size and use of its /dev/shm. Its path crosses the job's mounts, whose server may be dead."""
+        """Size and use of a job's /dev/shm. The path crosses the job's mounts, whose server may be dead."""
         out: list[tuple[int, int]] = []
         path = self._root.join(f"proc/{key.pid}/root/dev/shm")
 

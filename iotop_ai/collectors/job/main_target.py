@@ -64,7 +64,7 @@ class MainTargets:
         blocked = [watch for watch in watches if watch.end > watch.start and places[watch.start] == DISK]
         pids = {watch.rank.key.pid for watch in blocked}
         self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
-        # Those that were not asked yet come first, and then those asked the longest ago.
+        # Threads that were not looked at yet come first, then those looked at the longest ago.
         for pid in [*(pids - self._writes.keys()), *self._writes][:MOST_TARGETS]:
             self._writes.pop(pid, None)
             self._writes[pid] = writes(self._root, pid)

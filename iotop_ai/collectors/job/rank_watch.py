@@ -176,7 +176,7 @@ class RankWatch:
         return self.tally.add(look, self.loading, times)
 
     def close(self) -> None:
-        """Close the files that are its own."""
+        """Close the files that this watch opened itself."""
         for census in self._threads.values():
             census.close()
         for task in self._extra.values():

@@ -81,7 +81,7 @@ class MemoryCollector:
         self._vmstat: KeptFile | None = None
 
     def read(self) -> MemoryState:
-        """Both files; without /proc/vmstat its fields are None. Raises OSError without /proc/meminfo."""
+        """Read both files; without /proc/vmstat its fields are None. Raises OSError without /proc/meminfo."""
         if self._meminfo is None:
             self._meminfo = self._root.keep("proc/meminfo")
         meminfo = parse_meminfo(self._meminfo.read_record())

@@ -86,7 +86,7 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
             # The disk's own report is not a measurement that hovers around a threshold: one good answer ends it.
             return False
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
-        # A GPU that the driver no longer lists is not repaired; nor is any while the driver does not answer.
+        # A GPU that the driver no longer lists is not repaired, nor is a GPU of a driver that does not answer.
         return True
     if key[0] == "job_died":
         if _restarted(facts, old):

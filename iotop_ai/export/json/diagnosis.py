@@ -85,7 +85,7 @@ class Diagnosis(VerdictTotalsBuilder):
     def data_stall_ratio(self) -> float | None:
         """The share of time without data, 0..1; None when never known.
 
-        It is that of the verdict's job; where its time was not recorded, the mean of the verdicts' own figures.
+        It is about the verdict's job; where its time was not recorded, the mean of the verdicts' own figures.
         """
         shares = shares_of(self.led)
         if shares is not None:

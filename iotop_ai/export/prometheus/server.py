@@ -113,7 +113,7 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def client(self, request: Any, address: Any) -> Hashable:
-        """Another machine by its address (IPv6: by its network); programs of this machine are not told apart."""
+        """Another machine by its address (IPv6: by its network); all programs of this machine are one client."""
         found = ipaddress.ip_address(address[0].partition("%")[0])
         found = getattr(found, "ipv4_mapped", None) or found
         if found.is_loopback:

@@ -102,7 +102,7 @@ class SqliteOut:
 
 
 def _is_path_of(stream: BinaryIO, path: str) -> bool:
-    """Whether the path is that of this open file."""
+    """Whether the path leads to this open file."""
     try:
         return bool(path) and os.path.samestat(os.lstat(path), os.fstat(stream.fileno()))
     except FileNotFoundError:

@@ -70,7 +70,7 @@ def judged(state: SmartState) -> SmartState:
     found.sort(key=lambda one: -_ORDER.index(one.severity))
     kept: list[Judgement] = []
     for one in found:
-        # Of several rules about one figure only the worst counts.
+        # Among several rules about one figure, only the worst counts.
         subject = _SUBJECTS.get(one.rule)
         if subject is None or all(_SUBJECTS.get(other.rule) != subject for other in kept):
             kept.append(one)

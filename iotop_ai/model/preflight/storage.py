@@ -100,7 +100,7 @@ _SHARES = (
 
 
 DATASET_SHARES = (0.12, 0.15, 0.25)
-"""Shares of the time for its scan, its files by one reader, and its files by the loader's readers."""
+"""Shares of the time for a dataset's scan, its files by one reader, and its files by the loader's readers."""
 
 
 def plan(seconds: float, workers: int, file_bytes: int = FILE_BYTES, dataset: bool = False) -> tuple[Phase, ...]:

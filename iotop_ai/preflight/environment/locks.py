@@ -39,7 +39,7 @@ def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 
 def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
-    """Those of the files (path, inode) on which a process holds a lock.
+    """The locks that a process holds on these files (path, inode).
 
     The inode number alone does not identify a file, as another disk may use it too: a descriptor must show the path.
     """

@@ -37,7 +37,7 @@ def failure_of(found: Outcome) -> Failure:
         if failure is not None:
             return failure
     where = user_frame(found.trace + found.text)
-    # What torch passes on from a worker names its type itself.
+    # An error that torch passes on from a worker already names its type.
     what = "" if "Original Traceback" in found.text else clean(found.error)
     text = ": ".join(filter(None, (what, last_line(found.text))))
     return Failure("error", f"{text} ({where})" if where else text)

@@ -73,8 +73,8 @@ def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
 
 
 def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float | None:
-    """What the job's processes read of the disk of its files. Their writes reach a disk later, so that the share is
-    unknown where it writes.
+    """The share by the reads of the job's processes, for the disk of its files. Writes reach a disk later, so that
+    the share is unknown where the job writes.
     """
     mount, table = job_mount(frame, job), frame.sample.processes.value
     source = None if mount is None else mount_device(frame, view, mount)

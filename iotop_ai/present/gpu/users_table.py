@@ -30,7 +30,7 @@ class _Use(NamedTuple):
 
 
 def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The users, the one with most memory first, then their processes likewise; [] without room."""
+    """The users, then the processes, each time the one with most memory first; [] without room."""
     if height < 2:
         return []
     uses: list[_Use] = []

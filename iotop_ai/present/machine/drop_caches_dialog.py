@@ -13,7 +13,7 @@ from iotop_ai.present.text.units import amount
 
 TITLE = "DROP CACHES"
 EVICT = 4
-"""The choice after the kernel's three levels."""
+"""The choice below the kernel's three levels: evict one dataset."""
 _SHORT = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one dataset only"}
 
 

@@ -59,7 +59,7 @@ def blocks_or_totals(
 
     Call it only where ``same_rules``. Items may reach beyond both times; the last result is always Items. depth: how
     much of a summed block is read. each: at depth KEYFRAME, one block of this many has its keyframe, the others only
-    events; the first and last block between two gaps always have it, and so have blocks with a job that is new. times:
+    events; the first and last block between two gaps always have it, as do blocks with a job that is new. times:
     of the parts.
     """
     reader = _Reader(parts, times)

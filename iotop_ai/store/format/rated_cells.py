@@ -1,4 +1,4 @@
-"""Counts the figures in a Snapshot's rates, for their memory: a small line may renew a large table and all its rates."""
+"""Counts the figures in a Snapshot's rates, for their memory: a small line may renew all rates of a large table."""
 
 from __future__ import annotations
 

@@ -32,4 +32,4 @@ class NoticeScreen(DialogScreen):
             self.leave()
 
     def enter(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there is nothing to confirm."""
