@@ -167,7 +167,7 @@ def _ranked(
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     place = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
-        place = PRECEDENCE.index("gpu_bound")  # after the causes of lost time: no job is seen to read from it
+        place = PRECEDENCE.index("gpu_bound")  # after the causes of lost time: no job is seen reading from it
     return (is_aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 
 
@@ -180,6 +180,6 @@ def is_aside(finding: Finding) -> bool:
 def _with_change(changes: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:
     """The changes of the last hour, with the newest word at their end."""
     recent = sum(now - at <= _CHANGES_NS for at, _ in changes)
-    # One more than the hour holds: the state in which the hour begins.
+    # Keep one change from before the hour: it has the state with which the hour begins.
     changes = changes[-min(recent + 1, _MOST_CHANGES) :]
     return changes if changes and changes[-1][1] == word else (*changes, (now, word))

@@ -106,7 +106,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     for number, one in enumerate(findings):
         yield from _finding(one, findings[number + 1 :], last)
     stall = diagnosis.data_stall_ratio
-    # The headline's figure is of the last window, this one of all that was seen.
+    # The headline's figure is about the last window, this one about the whole time that was watched.
     seen = length(diagnosis.data_stall_seen_s)
     yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {seen} without data")
     for job in diagnosis.job_times(pid):

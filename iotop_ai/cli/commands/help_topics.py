@@ -1,4 +1,4 @@
-"""``iotop-ai help TOPIC``: a command's options, or one of the topics that no command has."""
+"""``iotop-ai help TOPIC``: a command's options, or one of the topics that are not about a single command."""
 
 from __future__ import annotations
 

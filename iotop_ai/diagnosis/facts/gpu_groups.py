@@ -54,7 +54,7 @@ class OneGpu:
 
 
 class GpuGroup(NamedTuple):
-    """The GPUs of one job; with job None those in use by no known job."""
+    """The GPUs of one job. job None: the GPUs in use by no known job."""
 
     job: JobFacts | None
     gpus: tuple[OneGpu, ...]
@@ -62,7 +62,7 @@ class GpuGroup(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """Names the group in a finding: its job's pid."""
+        """The group's name in a finding: its job's pid."""
         return "" if self.job is None else self.job.subject
 
     @property
@@ -122,7 +122,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 
 
 def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
-    """ "GPU 3", "GPUs 3, 5", or "8 GPUs": all ``of`` them, or more than four."""
+    """ "GPU 3", "GPUs 3, 5", or "8 GPUs" for all, or for more than four. of: the number of all GPUs; 0 unknown."""
     numbers = sorted(gpu.state.number for gpu in gpus)
     if len(numbers) == 1:
         return f"GPU {numbers[0]}"
@@ -147,12 +147,12 @@ def group_args(facts: Facts, group: GpuGroup, affected: Sequence[OneGpu]) -> Arg
 
 
 def metric(gpu: OneGpu, field: str) -> str:
-    """The name of one of its figures as evidence."""
+    """The name that one of a GPU's figures has as evidence."""
     return f"gpus.{gpu.state.number}.{field}"
 
 
 def most_of(values: Iterable[float | None]) -> float | None:
-    """The largest; None where one is unknown, or there is none."""
+    """The largest value; None where one is unknown, or there is none."""
     known = list(values)
     numbers = [value for value in known if value is not None]
     return max(numbers) if numbers and len(numbers) == len(known) else None

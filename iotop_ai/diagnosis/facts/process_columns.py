@@ -1,6 +1,6 @@
 """The totals of each process over a window, summed column by column for speed.
 
-A sample is in ten windows or more, so its columns are made once.
+A sample is in ten windows or more, so its columns are made only once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class WindowTotals:
     """The sums of a window.
 
     keys: the processes that did or waited for something, in the order of their first sample. known: number of samples.
-    no_io, no_cpu: the number of samples in which a process's figures are unknown; without the processes that have none.
+    no_io, no_cpu: the number of samples in which a process's figures are unknown; only processes with such a sample.
     """
 
     def __init__(self, parts: tuple[SampleColumns, ...]) -> None:

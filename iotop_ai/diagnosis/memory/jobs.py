@@ -18,8 +18,8 @@ _WAITING = 0.5
 _AT_LEAST_S = 2.0
 """New workers are followed for at least this long: the batches of the old ones may last until then."""
 _TURN_S = 3.0
-"""Time without workers that belongs to a restart. A job that is longer without any did something else before, such as
-an evaluation that loads by itself."""
+"""Time without workers that belongs to a restart. A job without workers for longer did something else meanwhile, such
+as an evaluation that loads by itself."""
 NOTHING = JobMemory()
 
 Memory = Mapping[ProcessKey, JobMemory]
@@ -57,7 +57,7 @@ def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
 
 
 def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
-    """The memory with the begin of a time without workers. since_ns: the newest moment at which they may have left."""
+    """The memory with the start of a time without workers. since_ns: the newest moment at which they may have left."""
     if job.ranks[0].workers or not old.newest_ticks or old.left_ns is not None:
         return old
     return old._replace(left_ns=since_ns)

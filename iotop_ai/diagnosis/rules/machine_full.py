@@ -9,7 +9,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 MEMORY_BASE = 0.9
 SURE = 0.95
 _TIGHT = 0.1
-"""Part of a memory limit: less room than this is hardly any."""
+"""Part of a memory limit below which the room left counts as hardly any."""
 _BOOT = ("/boot", "/efi")
 _MEMORY_FILESYSTEMS = ("tmpfs", "ramfs", "squashfs", "iso9660", "erofs")
 

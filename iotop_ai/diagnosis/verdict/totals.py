@@ -10,7 +10,7 @@ from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, VerdictTotals
 
 _HOLE_NS = 2_000_000_000
-"""Intervals follow each other at once; what begins later is behind a gap or a restart, and a span of its own."""
+"""Intervals follow each other at once: one that begins later follows a gap or a restart, and begins a new span."""
 _STALLED = (State.STARVED,)
 """The states whose loss is time without data; a job that waits for a checkpoint or a rank is BLOCKED."""
 
@@ -28,7 +28,7 @@ class VerdictTotalsBuilder:
     def __init__(self) -> None:
         self.stretches: list[VerdictSpan] = []
         self._stood_until_ns = 0
-        """The wall time at which the newest stretch ends."""
+        """The wall time at which the newest span ends."""
         self.measuring_ns = self.stall_ns = self.known_ns = 0
         self.needed_s = 0.0
         self.shares: dict[Key, FindingTotal] = {}
@@ -125,7 +125,7 @@ def _sum(one: TimeCounts, other: TimeCounts) -> TimeCounts:
 
 
 def stall_ratio(finding: Finding) -> float | None:
-    """The share of time without data by a finding; None where it has none."""
+    """The share of time without data that a finding reports; None where it reports none."""
     stall = dict(finding.args).get("stall")
     if isinstance(stall, float | int):
         return float(stall)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from iotop_ai.tui.fleet_app import FleetApp
 
 SIGNALLED = 128
-"""Exit codes above it: a signal has ended the screen."""
+"""An exit code above this: a signal has ended the screen."""
 _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
-"""The labels of Prometheus that ssh may get: a name or an address, neither an option nor a user."""
+"""Labels of Prometheus that may be passed to ssh: a name or an address, neither an option nor a user."""
 
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
-    """Show the fleet until the user leaves it; returns the exit code. first: the answer that is on its way."""
+    """Show the fleet until the user leaves it; returns the exit code. first: the answer to a refresh that has begun."""
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
         print(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"), file=sys.stderr)
         return NO_TERMINAL

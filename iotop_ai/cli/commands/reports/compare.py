@@ -1,4 +1,4 @@
-"""``iotop-ai compare``: two recorded runs beside each other, and in one sentence what changed and why."""
+"""``iotop-ai compare``: shows two recorded runs beside each other, and says in one sentence what changed and why."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read both, compare, print; 0, or what --fail-if answers about AFTER and the changes."""
+    """Read both, compare, print. Returns 0, or the answer of --fail-if about AFTER and the changes."""
     changes = _change_figures(args.fail_if)
     conditions = conditions_of(args, {**_OWN, **changes})
     if args.before == STDOUT or args.after == STDOUT:

@@ -27,7 +27,7 @@ def _work(facts: Facts, job: JobFacts) -> float:
 
 
 def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
-    """Per sample whether some GPU was certainly free, and which GPUs are now; ((), ()) when unknown."""
+    """For each sample whether some GPU was certainly free, and the GPUs that are free now; ((), ()) when unknown."""
     limits, readings = facts.limits, facts.snapshot.gpu.value or {}
     look = facts.window(limits.unused_window_s, ("gpu",))
     free = {}
