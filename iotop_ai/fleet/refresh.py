@@ -1,4 +1,4 @@
-"""One refresh: every question, and the machines of the answers."""
+"""One refresh: sends every query, and joins the answers to machines."""
 
 from __future__ import annotations
 

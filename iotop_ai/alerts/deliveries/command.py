@@ -75,9 +75,9 @@ def _end(child: subprocess.Popen[bytes]) -> str:
     try:
         os.killpg(child.pid, signal.SIGKILL)  # not yet waited for, so the group is its own
         child.wait(_END_S)
-    except PermissionError:  # sudo made it root's
+    except PermissionError:  # it became root by sudo
         return "cannot be ended, as it runs as another user"
-    except subprocess.TimeoutExpired:  # the kernel holds it, as beside a disk that does not answer
+    except subprocess.TimeoutExpired:  # it waits in the kernel, for example for a disk that does not answer
         return "does not end"
     return "was ended"
 
@@ -87,5 +87,5 @@ def _write(child: subprocess.Popen[bytes], data: bytes) -> None:
     try:
         child.stdin.write(data)
         child.stdin.close()
-    except OSError:  # it does not read
+    except OSError:  # the program does not read its input
         return

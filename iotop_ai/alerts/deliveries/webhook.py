@@ -73,7 +73,7 @@ class WebhookDelivery:
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
         except http.client.HTTPException:  # its text may hold the address, which is a secret
             raise NotDelivered("the server's answer is not HTTP", again=True) from None
-        except ValueError:  # so may this one
+        except ValueError:  # its text may hold the address too
             raise NotDelivered("the address cannot be used") from None
         except OSError as error:
             why = getattr(error, "reason", error)

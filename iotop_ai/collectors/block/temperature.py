@@ -60,7 +60,7 @@ class Temperatures:
             except RuntimeError:  # this user has too many threads; the next round may start
                 self._busy.release()
         else:
-            # A sensor hangs: what was read before is not the present temperature.
+            # A sensor hangs: the earlier value is not the present temperature.
             self.celsius = {}
 
     def _round(self, names: list[str]) -> None:

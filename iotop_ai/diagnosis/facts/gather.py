@@ -23,7 +23,7 @@ Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
 NO_CARRY = FoldState()
 UNACCOUNTED = 0.3
-"""Unexplained share of a job's time from which the rules about single processes look as well."""
+"""From this unexplained share of a job's time, the rules about single processes apply as well."""
 
 
 class Lazy:
@@ -75,7 +75,7 @@ class Facts(NamedTuple):
 
     @property
     def family(self) -> Family:
-        """The processes by descent."""
+        """The processes by parent and child."""
         return self.lazy.once("family", lambda: family(self.snapshot.processes.value))
 
     def _tasks(self, only: frozenset[int] | None) -> Tasks:
@@ -132,7 +132,7 @@ class Claim(NamedTuple):
     """Part of the samples in which the condition held, 0..1."""
     samples: int
     needed: int
-    """Samples without which it does not enter."""
+    """Fewest samples with which the claim may enter."""
     level: float = 1.0
     """The main signal over its threshold: 1 enters, below the class's ``leave`` it leaves."""
     at_once: bool = False

@@ -57,7 +57,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of the progress bar that has most, as others are of evaluations; [] where the log has wall times."""
+    """The points of the progress bar with most of them, as the other bars show evaluations; [] where the log has wall times."""
     bars = [point for point in points if point.elapsed_s is not None]
     if not bars or any(point.wall_ns is not None for point in points):
         return []
@@ -88,7 +88,7 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
 
 
 def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
-    """(all steps, [(from, to, steps in between)]). Steps of one time stamp, as of whole seconds, join the next span."""
+    """(all steps, [(from, to, steps in between)]). Steps with the same time stamp join the next span."""
     growths = _growths([step for step, _ in timed])
     spans, at_ns, joined = [], timed[0][1], 0
     for (step, _), (next_step, next_ns), grown in zip(timed, timed[1:], growths, strict=False):
@@ -105,7 +105,7 @@ def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, 
 def _growths(steps: Sequence[int]) -> list[int]:
     """The steps done between each two counts.
 
-    A fall to about 0 begins anew, as each epoch does; one to a higher count is a checkpoint that a run resumes from.
+    A fall to about 0 is a new start, as at each epoch; a fall to a higher count is a resume from a checkpoint.
     """
     strides = sorted(b - a for a, b in pairwise(steps) if b > a)
     usual = strides[len(strides) // 2] if strides else 0

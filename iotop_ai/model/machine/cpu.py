@@ -26,7 +26,7 @@ class CpuTicks(NamedTuple):
 
 
 class CpuTable(NamedTuple):
-    """All cores.
+    """The ticks of all cores.
 
     cores: core number to ticks. allowed: number of cores that this process may run on. physical: number of physical
     cores, None if unknown. total: the sum over ``cores`` with idle time, set when the cores' own idle time is not kept.

@@ -198,7 +198,7 @@ def samples_in(batch: Any, most: int) -> int:
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:
     """Epoch after epoch, to the end of a loader that can be read only once. Raises EmptyError without a batch.
 
-    once: only one, since the next reads from memory.
+    once: only one epoch, since the next reads from memory.
     """
     came = True
     some = False

@@ -1,4 +1,4 @@
-"""A sweep: one configuration after the other, then what to use."""
+"""Sweeps a loader: runs one configuration after the other, then recommends one."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _runs(
     threads = False
     seen: set[Configuration] = set()
     for at, one in enumerate(wanted, 1):
-        # A pipeline of tf.data runs in threads, which no start method starts.
+        # A tf.data pipeline runs in threads, so the start method has no effect.
         if threads and one._replace(start="") in seen:
             continue
         seen.add(one._replace(start=""))

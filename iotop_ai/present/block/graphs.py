@@ -76,7 +76,7 @@ def _field(name: str) -> Value:
 def _await_of(kind: str) -> Value:
     def value(rates: BlockRates) -> float | None:
         await_ms: float | None = getattr(rates, f"{kind}_await_ms")
-        # Without requests the await is undefined: draw nothing, where an unknown one is drawn as a gap.
+        # Without requests the await is undefined: draw nothing, while an unknown await is drawn as a gap.
         return 0.0 if await_ms is None and getattr(rates, f"{kind}s_per_s") == 0 else await_ms
 
     return value

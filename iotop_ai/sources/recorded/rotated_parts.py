@@ -50,7 +50,7 @@ def _owner(path: str) -> int | None:
 
 
 def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
-    """A recording after the older parts that it continues; alone when it begins a session.
+    """The files of a recording: the older parts that it continues, then itself; only itself when it begins a session.
 
     allow_root: as in ``open_blocks``, for all of them. Raises InputError.
     """

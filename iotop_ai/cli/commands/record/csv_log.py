@@ -1,4 +1,4 @@
-"""The CSV log of ``record``: a disk that is full, or a reader that is gone, ends the log and nothing else."""
+"""The CSV log of ``record``: a full disk or a closed pipe ends the log and nothing else."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Nvml:
             # Checked first, so that a machine without a driver does not import pynvml.
             ctypes.CDLL(LIBRARY)
         except OSError as error:
-            # Without our name before the colon, a library that it needs is missing.
+            # If the error names another library before the colon, that one is missing.
             if f"{LIBRARY}: " in str(error) and "No such file" in str(error):
                 raise Unavailable(Status.ABSENT, "no NVIDIA driver") from error
             raise Unavailable(Status.FAILED, clean(f"NVIDIA driver: {error}")) from error

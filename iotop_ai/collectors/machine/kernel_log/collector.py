@@ -40,7 +40,7 @@ _MOST_DEVICES = 256
 _INCIDENT_NS = 2_000_000_000
 """A line this soon after an error may describe it."""
 _CAUSE_NS = 600_000_000_000
-"""For this long after a device's last error a vaguer kind of error does not replace its known cause."""
+"""For this long after a device's last error, an error without a cause does not replace the known cause."""
 _CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
 """Kinds of errors that name their cause, the gravest with the largest number."""
 
@@ -134,7 +134,7 @@ class KernelLogCollector:
     def _count(self, one: LogEvent, now: int) -> None:
         """Count an error, or let the line describe the error before it.
 
-        For one failed command libata writes several lines; the block layer follows with one that knows less.
+        For one failed command libata writes several lines; then the block layer writes one with fewer details.
         """
         earlier = self._errors.get(one.subject)
         again = one.kind == IO_ERROR and now - self._ata_ns.get(one.subject, now - _INCIDENT_NS) < _INCIDENT_NS
