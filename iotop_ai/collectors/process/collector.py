@@ -372,7 +372,7 @@ class ProcessCollector:
         moved: dict[ProcessEntry, int] = {}
         done = self._store_io(self._sweep.run(selected), before, stale, moved)
         if adaptive is not None and selected is not None:
-            # A parent read in its turn may hold the bytes of a child that exited just before: treat the child as ended too.
+            # A parent read in its turn may hold the bytes of a child that exited before: treat the child as ended too.
             self._known_exits.take()
             reported = {entry for pid in self._known_exits.codes if (entry := self._entries.get(pid)) is not None}
             if late := [entry for entry in reported.difference(selected) if not entry.denied]:

@@ -57,7 +57,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of the progress bar with most of them, as the other bars show evaluations; [] where the log has wall times."""
+    """The points of the longest progress bar, as others show evaluations; [] where the log has wall times."""
     bars = [point for point in points if point.elapsed_s is not None]
     if not bars or any(point.wall_ns is not None for point in points):
         return []

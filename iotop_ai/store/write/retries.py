@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses before each further try of a file. A path or controller is back within seconds of a reset, and the kernel itself has
-retried before it returns EIO (SCSI: 5 tries of 30 s)."""
+"""Pauses before each further try of a file. A path or controller is back within seconds of a reset, and the kernel
+itself has retried before it returns EIO (SCSI: 5 tries of 30 s)."""
 LONGEST_S = 60.0
 """The longest pause between tries to begin a new file."""
 
