@@ -22,59 +22,66 @@ HEAD = """\
 Every verdict, its evidence, and the source of each number; figures without a source are ours, chosen on labelled runs.
 Written by `python -m tests.rules_doc` from `iotop_ai/diagnosis/`; change the rule, not the page.
 
-A rule reads a window of {window_s:g} s, or three periods of the slowest reading where that is longer: only samples
-with new readings, and no gap. A finding enters when its condition holds in {enter} % of the samples, at least
-{least_samples}. It leaves below {leave} %, or when its main signal falls below {level} % of its threshold, and stays
-at least {dwell_s:g} s, and {keep_s:g} s after its condition last held. Another cause of the same job's wait replaces
-the first after {confirm_s:g} s. With its job a finding leaves at once, but for `job_died`. An unknown value
-never counts as true. The monitor's own processes are left out. Without any finding the verdict is UNSURE and
-lists what was checked; OK needs evidence.
+A rule reads a window of {window_s:g} s, or three periods of the slowest reading where that is longer. It reads only
+samples with new readings, and no gap. A finding enters when its condition holds in {enter} % of the samples, at least
+{least_samples}. It leaves below {leave} %, or when its main signal falls below {level} % of its threshold. It stays at
+least {dwell_s:g} s, and {keep_s:g} s after its condition last held. Another cause of the same job's wait replaces the
+first after {confirm_s:g} s. A finding about a job leaves at once when the job ends, except `job_died`. An unknown value
+never counts as true. The rules leave out the monitor's own processes. Without any finding the verdict is UNSURE and
+lists what was checked. OK needs evidence.
 
-A device's normal read time is the lower of two: the value for its kind, and a tenth of its own last 27 hours, counted
-per serial number and request size. That history applies from {baseline_minutes:g} minutes on, and pauses during a
-finding about storage.
+A device's normal read time is the lower of two values: the value for its kind, and its own history. The history is the
+read time below which a tenth of the device's minutes of the last 27 hours lie. It is kept per serial number and request
+size, and never counts as less than {floor} % of the value for the kind. It applies from {baseline_minutes:g} minutes
+on, and pauses during a finding about storage.
 
-Confidence starts at the rule's own base. One family of signals (task states, device, pressure, GPU) caps it at 50 %,
-two at 75 %; a missing GPU at 60 %, an unknown mapping of processes to GPUs at 75 % (CPU rules: 50 %), unreadable I/O
-at 55 %. From 85 % it is called high, from 60 % medium.
+Confidence starts at the rule's own base. Each of these caps it: one family of signals (task states, device, pressure,
+GPU) at 50 %, two at 75 %; a missing GPU at 60 % (most rules about a job's loading: 75 %); an unknown mapping of
+processes to GPUs at 75 % (CPU rules: 50 %); unreadable I/O at 55 %. From 85 % it is called high, from 60 % medium.
 
 In the rules, *time lost* is >= {gate} % of {window_s:g} s or {long_gate} % of {long_window_s:g} s; *samples* of tasks
 are taken 20 times a second, at random moments; *normal* is the device's normal read time; *D* is the share of time in
-uninterruptible sleep; *shown beside the verdict* means that it does not name the state.
+uninterruptible sleep; *shown beside the verdict* means that the finding does not name the state.
 
 ## Where a job's time goes
 
 Each moment that a job is watched belongs to exactly one share: compute, collective, transfer, data (disk, network,
-CPU, other), host, checkpoint, startup, compile, stopped, hung, unexplained. The verdict explains the largest lost one;
-where `unexplained` is larger, it is UNSURE. A sample takes the main thread of the trainer, its other threads that moved
-in the last 5 s, and all processes below it. Once a tick the samples are given to the shares:
+CPU, other), host, checkpoint, startup, compile, stopped, hung, unexplained. The verdict explains the largest lost
+share. Where `unexplained` is larger, the verdict is UNSURE. A sample takes the main thread of the trainer, its other
+threads that moved in the last 5 s, and all processes below it. The *loaders* are the processes and threads that make
+the data. At each tick its samples are assigned to the shares:
 
-- With a GPU, the lost time is what the GPU idles in that tick. It goes first to samples that show a wait by themselves
-  (the main thread at its result queue, in state D, or at a socket, while its makers work), then to the main thread in a
-  futex while makers work (a loader of threads), then to its own running: `host`, or `data: CPU` where it has no loaders
-  and reads >= 1 MB/s. What is left is unexplained.
-- Without a GPU, a moment is lost only where a sample shows a wait; threads of the trainer on a CPU are compute. There a
-  main thread in poll or read waits for data only at a descriptor that a loader holds, where that may be read.
-- A wait is split over the makers that work at that moment: state D and waits for io_uring or aio are disk (a mount of a
-  network filesystem: network), else on a CPU is CPU, else asleep at a TCP socket, or with bytes received in the last
-  0.4 s, is network. A wait in D for a lock, reclaim or a driver is not disk.
-- What a thread of the trainer computes while main is in a futex is a checkpoint where the trainer writes >= 1 MB/s over
-  10 s and reads less than a tenth of that; else data with a loader of threads, `host` beside loader processes.
-- A wait for a device while >= 1 MB/s are written and less than a tenth of that is read is a checkpoint.
-- Of several ranks the one that loses most decides, since the others wait for it.
-- Busy GPUs are collective instead of compute where all of a job's, two or more, are >= 90 % busy and draw < 25 % of
-  their power limit (40 % with idle tensor cores) while its loaders rest. A GPU that idles for other reasons than data
-  while its PCIe link is >= 80 % full is transfer.
+- With a GPU, the lost time is the time that the GPU idles in that tick. It goes first to samples that show a wait by
+  themselves: the main thread is in state D, at a socket, or at its result queue while its loaders work. It goes next to
+  samples with the main thread in a futex while loader threads work. It goes last to samples in which the main thread
+  runs: they are `host`; `data: CPU` where the job has no loaders and reads >= 1 MB/s, or is blocked by a device or a
+  socket in >= 5 % of the samples; a checkpoint where the job writes >= 20 MB/s and reads less than a tenth of that. The
+  rest is unexplained.
+- Without a GPU, a moment is lost where a sample shows a wait, or where the main thread of a job without loader
+  processes runs and reads as above, while the trainer uses at most 1.3 cores. Other threads of the trainer on a CPU are
+  compute. A main thread in poll or read waits for data only at a descriptor that a loader holds, where the descriptors
+  are readable.
+- A wait is split over the loaders that work at that moment. A loader in state D, or in a wait for io_uring or aio, is
+  disk (on a mount of a network filesystem: network). Else a loader on a CPU is CPU. Else a loader that sleeps at a TCP
+  socket, or received bytes in the last 0.4 s, is network. A wait in D for a lock, reclaim or a driver is not disk.
+- With a GPU, a thread of the trainer may compute while the main thread is in a futex. This is a checkpoint where the
+  trainer writes >= 1 MB/s over 10 s and reads less than a tenth of that. Else it is `host` beside PyTorch's loader
+  workers, and data with other loaders.
+- A wait for a device is a checkpoint while the job writes >= 1 MB/s and reads less than a tenth of that.
+- Of several ranks, the rank that loses most decides, since the others wait for it.
+- Busy GPUs are collective instead of compute where the job has two or more, all are >= 90 % busy and draw < 25 % of
+  their power limit (40 % with idle tensor cores), and its loaders rest. A GPU is transfer where its PCIe link is
+  >= 80 % full and it idles for other reasons than data.
 
-A GPU that idles within one tick is split by its mean utilisation.
+Where a GPU idles for a part of a tick, its mean utilisation splits the tick.
 """
 
 CLASSES = """
 ## How classes enter and leave
 
-confirm_s: how long a condition must have held before its finding enters, beyond the window. leave: the part of its
-threshold below which it leaves. keep_s: how long it stays after its condition last held. All have confirm_s 0, leave
-{leave_level:g} and keep_s {keep_s:g}, but for:
+confirm_s: the time that a condition must hold, beyond the window, before its finding enters. leave: the finding leaves
+below this part of its threshold. keep_s: the time that the finding stays after its condition last held. All classes
+have confirm_s 0, leave {leave_level:g} and keep_s {keep_s:g}, except:
 
 """
 NUMBERS = """
@@ -111,19 +118,17 @@ def rule_section(rule: Rule) -> str:
 
 
 def sourced_numbers() -> str:
-    """A line each number that has a source, with those that share its meaning."""
-    meaning, out = field_docs(Thresholds), list[tuple[str, str]]()
+    """A line for each number that has a source, with the numbers whose text refers to it."""
+    meaning, out = field_docs(Thresholds), dict[str, list[str]]()
     for name, value in LIMITS._asdict().items():
-        doc, text = meaning[name], f"`{name}` {value:g}"
-        if doc == "As above.":
-            first, doc = out.pop()
-            text = f"{first}, {text}"
-        out.append((text, doc))
-    return "".join(f"- {text}: {doc}\n" for text, doc in out if "Source: " in doc)
+        first = meaning[name].removeprefix("See ").removesuffix(".")
+        out.setdefault(first if first in meaning else name, []).append(f"`{name}` {value:g}")
+    sourced = {name: texts for name, texts in out.items() if "Source: " in meaning[name]}
+    return "".join(f"- {', '.join(texts)}: {meaning[name]}\n" for name, texts in sourced.items())
 
 
 def own_values() -> str:
-    """Of each class the values that differ from those of most."""
+    """For each class, the values that differ from those of most."""
     out = []
     for name, spec in CLASS_SPECS.items():
         own = {"confirm_s": spec.confirm_s or None, "leave": spec.leave, "keep_s": spec.keep_s}
@@ -134,9 +139,10 @@ def own_values() -> str:
 
 def page() -> str:
     """The whole page."""
-    percents = ("enter_share", "leave_share", "leave_level", "gate", "long_gate")
+    percents = ("enter_share", "leave_share", "leave_level", "gate", "long_gate", "learned_floor")
     shares = {
-        name.removesuffix("_share").removeprefix("leave_"): round(getattr(LIMITS, name) * 100) for name in percents
+        name.removesuffix("_share").removeprefix("leave_").removeprefix("learned_"): round(getattr(LIMITS, name) * 100)
+        for name in percents
     }
     out = [HEAD.format(**LIMITS._asdict() | shares)]
     order = ", ".join(f"`{name}` ({spec.state.value})" for name, spec in CLASS_SPECS.items())

@@ -28,9 +28,9 @@ class Thresholds(NamedTuple):
     enter_share: float = 0.7
     """Part of a window's samples in which a condition must hold to enter."""
     leave_share: float = 0.3
-    """Below this part it leaves."""
+    """A finding leaves when its condition holds in a smaller part of the samples."""
     leave_level: float = 0.7
-    """It also leaves when its main signal is below this part of its threshold."""
+    """A finding also leaves when its main signal is below this part of its threshold."""
     least_samples: int = 3
     """Samples that a window needs."""
     dwell_s: float = 10.0
@@ -45,44 +45,44 @@ class Thresholds(NamedTuple):
     """A window is at least this many periods of its slowest reading."""
 
     gpu_starved: float = 0.3
-    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, also of thread_*, disk_*."""
+    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, as thread_* and disk_*."""
     thread_busy: float = 0.9
-    """From this CPU on one thread is busy."""
+    """CPU from which one thread is busy, in cores."""
     thread_most: float = 1.3
-    """Up to this CPU it is one thread."""
+    """CPU up to which it is one thread, in cores."""
     disk_busy: float = 0.8
     """%util of a saturated serial disk; iostat(1): it does not show saturation of parallel devices."""
     disk_await_ms: float = 20.0
     """Await of a saturated serial disk."""
     disk_busy_bad: float = 0.99
-    """%util of the second level."""
+    """%util from which a saturated serial disk is critical."""
     disk_await_bad_ms: float = 50.0
-    """Await of the second level."""
+    """Await from which a saturated disk is critical."""
 
     inflation_some: float = 1.5
-    """Await over normal of a device that serves in parallel: raised."""
+    """Await over normal from which a device that serves in parallel is above normal."""
     inflation_slow: float = 3.0
-    """Slow."""
+    """Await over normal from which it is slow."""
     inflation_severe: float = 8.0
-    """Saturated."""
+    """Await over normal from which it is saturated."""
     network_prior_ms: float = 5.0
     """Normal await of n bytes: *_prior_ms + n / *_prior_bytes_per_s, by transport. Source: typical figures."""
     network_prior_bytes_per_s: float = 250e6
-    """As above."""
+    """See network_prior_ms."""
     nvme_prior_ms: float = 0.3
-    """As above."""
+    """See network_prior_ms."""
     nvme_prior_bytes_per_s: float = 3000e6
-    """As above."""
+    """See network_prior_ms."""
     learned_floor: float = 0.5
-    """Part of its kind's normal await below which a device's history does not count."""
+    """Part of its kind's normal await; below it the device's own history does not count."""
     hdd_prior_ms: float = 12.0
     """A 4 KiB random read of a 7,200 rpm disk. Source: Linux commit 2b8bd423614c (12.1 ms)."""
     hdd_prior_bytes_per_s: float = 150e6
-    """As above."""
+    """See hdd_prior_ms."""
     ssd_prior_ms: float = 1.0
-    """As network_prior_ms. Source: typical figures."""
+    """See network_prior_ms."""
     ssd_prior_bytes_per_s: float = 500e6
-    """As above."""
+    """See network_prior_ms."""
 
     blocked: float = 0.5
     """Mean share of time in state D of a blocked process."""
@@ -100,9 +100,10 @@ class Thresholds(NamedTuple):
     gate: float = 0.08
     """Share of time lost below which no rule claims a loss."""
     long_gate: float = 0.05
-    """The same over the long window."""
+    """The same share over the long window."""
     lost_high: float = 0.20
-    """A high loss. Source: TensorFlow's profiler (op_stats_to_input_pipeline_analysis.cc)."""
+    """Share of time lost from which a loss is critical. Source: TensorFlow's profiler
+    (op_stats_to_input_pipeline_analysis.cc)."""
     pressure: float = 0.1
     """Pressure that agrees with a stall; the system's is diluted over busy CPUs and only supports."""
 
@@ -116,19 +117,19 @@ class Thresholds(NamedTuple):
     """Memory from which a GPU without visible process is in use (a container hides processes)."""
 
     idle_gpu: float = 0.05
-    """Idle: below all five."""
+    """Utilisation below which a GPU is idle; a machine is idle below all five idle_* numbers."""
     idle_cpu: float = 0.05
-    """As above."""
+    """CPU of all cores below which a machine is idle."""
     idle_thread: float = 0.5
-    """As above."""
+    """CPU of each process below which a machine is idle, in cores."""
     idle_bytes_per_s: float = 1e6
-    """As above."""
+    """Bytes of all disks below which a machine is idle."""
     idle_disk_busy: float = 0.05
-    """As above."""
+    """%util of each disk below which a machine is idle."""
     busy_cpu: float = 0.9
     """Without a training job: the share of all CPUs in use that is their limit."""
     busy_memory: float = 0.95
-    """The same of memory: not available any more."""
+    """The same for memory: the share that is no longer available."""
     busy_memory_leave: float = 0.9
     """Below this share memory is no longer at its limit."""
     core_share: float = 0.8
@@ -137,7 +138,7 @@ class Thresholds(NamedTuple):
     decider: float = 0.5
     """Part of the busy workers that decides the cause."""
     decider_sure: float = 0.7
-    """From this part on it is certain."""
+    """From this part on the cause is certain."""
     phase_share: float = 0.5
     """Share of time that a job compiles, is stopped or hangs."""
     main_share: float = 0.3
@@ -167,11 +168,11 @@ class Thresholds(NamedTuple):
     shm_full: float = 0.9
     """Used part of a full /dev/shm."""
     shm_leave: float = 0.8
-    """As above, to leave."""
+    """Below this used part the finding leaves."""
     full_ratio: float = 0.99
     """Used part of a full filesystem, of bytes or inodes."""
     full_bytes: float = 1 << 30
-    """And less free than this."""
+    """A full filesystem also has less free than this."""
     settle_s: float = 15.0
     """Age below which a job is not judged."""
     starting_s: float = 1200.0
@@ -183,7 +184,7 @@ class Thresholds(NamedTuple):
     hung_s: float = 10.0
     """A device that completes no request for this long does not answer."""
     hung_bad_s: float = 30.0
-    """When the kernel gives up a request. Source: nvme_core.io_timeout."""
+    """Time after which the kernel gives up a request. Source: nvme_core.io_timeout."""
 
     gpu_window_s: float = 30.0
     """Window of most GPU rules."""
@@ -196,27 +197,27 @@ class Thresholds(NamedTuple):
     throttled: float = 0.05
     """Share of time in which heat or the power brake lowers the clock, by the driver's counters."""
     throttled_leave: float = 0.01
-    """As above, to leave."""
+    """Below this share the finding leaves."""
     throttled_mask: float = 0.3
     """Share of readings where a GPU has only the mask of reasons."""
     throttled_mask_leave: float = 0.1
-    """As above, to leave."""
+    """Below this share the finding leaves."""
     gpu_hot_celsius: float = 85.0
-    """A classic limit."""
+    """Temperature from which a GPU is hot, whatever its own limit; a classic limit."""
     hot_margin: float = 3.0
-    """Degrees below its own slowdown at which a GPU is hot."""
+    """A GPU is also hot this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85
     """Part of its highest clock that a loaded GPU keeps."""
     capped: float = 0.3
     """Share of time at a lowered power limit."""
     capped_leave: float = 0.15
-    """As above, to leave."""
+    """Below this share the finding leaves."""
     limit_lowered: float = 0.9
     """A power limit below this part of the board's own is lowered."""
     link_full: float = moment.LINK_FULL
     """Part of a PCIe link's rate at which it is full."""
     link_full_leave: float = 0.65
-    """As above, to leave."""
+    """Below this part the finding leaves."""
     link_felt: float = 0.5
     """Part of its rate at which a degraded link costs time."""
     link_bytes_per_s: float = moment.LINK_BYTES_PER_S
@@ -228,7 +229,7 @@ class Thresholds(NamedTuple):
     gpu_memory: float = 0.95
     """Used part of a full GPU memory."""
     gpu_memory_leave: float = 0.92
-    """As above, to leave."""
+    """Below this part the finding leaves."""
     gpu_memory_end_s: float = 600.0
     """Full within this time is an alarm."""
     xid_program_s: float = 600.0
@@ -238,19 +239,19 @@ class Thresholds(NamedTuple):
     spin_power_sure: float = moment.SPIN_POWER_SURE
     """The same where the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
-    """Factor on both to leave."""
+    """Factor on both numbers above which the finding leaves."""
     spin_fallen: float = 0.4
-    """Power over the highest power of the same processes."""
+    """Power over the highest power of the same processes, below which they only spin."""
     spin_fallen_leave: float = 0.6
-    """As above, to leave."""
+    """Above this ratio the finding leaves."""
     gpu_held_s: float = 600.0
     """Idle time after which held memory is shown."""
     tensor_none: float = moment.TENSOR_NONE
     """Activity of idle tensor cores."""
     sm_busy: float = 0.8
-    """SM activity of effective use. Source: DCGM user guide, profiling metrics."""
+    """SM activity from which a GPU is used effectively. Source: DCGM user guide, profiling metrics."""
     sm_idle: float = moment.SM_IDLE
-    """SM activity of ineffective use. Source: as above."""
+    """SM activity below which a GPU is used ineffectively. Source: DCGM user guide, profiling metrics."""
     workers_rest: float = 0.8
     """Share of time asleep of idle workers."""
     batch_writes: float = 0.2
@@ -260,11 +261,11 @@ class Thresholds(NamedTuple):
     spread: float = 0.25
     """Difference of utilisation between GPUs of one job."""
     spread_leave: float = 0.15
-    """As above, to leave."""
+    """Below this difference the finding leaves."""
     peer_power: float = 0.6
     """Part of the late GPU's power below which the others only wait."""
     peer_power_leave: float = 0.75
-    """As above, to leave."""
+    """Above this part the finding leaves."""
     unused_window_s: float = 30.0
     """Window of no_gpu."""
     trains: float = 0.1
@@ -287,7 +288,7 @@ class Thresholds(NamedTuple):
     other_share: float = 0.4
     """Part of a device's bytes, or of the CPU, that others have when they are the cause."""
     own_share: float = 0.5
-    """The job has less than this part of them."""
+    """The job has less than this part of the device's bytes; others use at least this part of the busy cores."""
     crowded: float = 1.5
     """A worker waits for a core this many times as long as it has one."""
     respawn_s: float = 1.0

@@ -124,12 +124,12 @@ def _finding(facts: Facts, stall: _Stall, evidence: tuple[Evidence, ...], severe
 def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
     """Processes wait for a device that is slower than is normal for its kind.
 
-    Claim: storage_read: the processes that feed the GPUs (without a GPU: some process) wait for reads.
+    Claim: storage_read: the processes that feed the GPUs (without a GPU: any process) wait for reads.
     Evidence: their share of time in state D; await of the device that carries their reads; GPU; I/O pressure.
-    Threshold: D >= 50 %; await >= 3 times normal (1.5 where the rate is flat at 100 % busy; a rotating disk: %util >=
-        80 and await >= 20 ms, the classic rule); GPU < 70 %. Only without a sampled job.
-    Blind spot: waits in poll for a worker's answer; a limit on the process (io.max) leaves the device idle; a read from
-        a network filesystem has no device.
+    Threshold: D >= 50 %; await >= 3 times normal (1.5 where the read rate is flat at >= 95 % busy; for a rotating disk
+        %util >= 80 and await >= 20 ms, the classic rule); GPU < 70 %. Only without a sampled job.
+    Blind spot: it does not see waits in poll for a worker's answer. A limit on the process (io.max) leaves the device
+        idle. A read from a network filesystem has no device.
     """
     limits = facts.limits
     if facts.judged:
@@ -163,12 +163,12 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
 def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     """The GPUs idle while a disk is saturated and the CPU side waits or spins on one thread.
 
-    Claim: storage_read: the job is limited by loading data.
-    Evidence: GPU utilisation; workers in state D or one busy CPU thread; %util and await of a device.
-    Threshold: GPU < 30 %; thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical at 99 and 50 ms. A device
-        that serves in parallel needs await >= 8 times normal instead, a rotating disk workers in D as well, since 20 ms
-        is normal for it under load. Only without a sampled job.
-    Blind spot: without workers in D the disk may be busy for another program: low confidence.
+    Claim: storage_read: data loading limits the job.
+    Evidence: GPU utilisation; workers in state D, or one busy CPU thread; %util and await of a device.
+    Threshold: GPU < 30 %; workers in state D, or a thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical
+        at 99 and 50 ms. A device that serves in parallel needs await >= 8 times normal instead. A rotating disk needs
+        workers in state D, since 20 ms is normal for it under load. Only without a sampled job.
+    Blind spot: without workers in state D the disk may be busy for another program: low confidence.
     """
     limits = facts.limits
     if not facts.gpu.used or facts.judged:
@@ -204,8 +204,8 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the disk's own health report is critical.
     Evidence: SMART (overall status, pre-fail attributes, critical warning bits).
-    Threshold: severity critical (docs/health.md); at once. One that is only too hot is to be cooled, not replaced.
-    Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016); without permission SMART is unknown.
+    Threshold: severity critical (docs/health.md); at once. A disk that is only too hot needs cooling, not replacement.
+    Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016). Without permission SMART is unknown.
     """
     out = []
     for name, reading in (facts.snapshot.smart.value or {}).items():

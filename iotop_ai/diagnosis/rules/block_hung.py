@@ -20,10 +20,11 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
     """A device has requests in flight and completes none.
 
     Claim: failing_disk: the device, its server or the path to it hangs.
-    Evidence: in flight > 0 and no request completed for N s; processes in state D.
-    Threshold: 10 s, longer than a disk takes to spin up; with a process in state D critical from 30 s on, when the
-        kernel's drivers give up a request (nvme_core.io_timeout, sd's timeout). Of a stack the lowest device is named.
-    Blind spot: some kernels miscount requests in flight: one stuck since the monitor started counts only beside a
+    Evidence: requests in flight, and the time since the device last completed one; processes in state D.
+    Threshold: 10 s, longer than a disk takes to spin up. With a process in state D it is critical from 30 s on: then
+        the kernel's drivers give up a request (nvme_core.io_timeout, sd's timeout). If several devices of a stack hang,
+        the rule names the lowest.
+    Blind spot: some kernels miscount requests in flight: a count that is stuck since the monitor started needs a
         process in state D. A throttled cgroup holds its requests before they are in flight.
     """
     if not facts.carry.hung or facts.snapshot.block.value is None:

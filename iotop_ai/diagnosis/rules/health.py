@@ -27,11 +27,11 @@ CURES: tuple[tuple[str, str, str], ...] = (
 def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
     """A disk is slow while its own error counts grow.
 
-    Claim: failing_disk: the disk, its cable or its cooling is why it is slow.
-    Evidence: await; growth of CRC errors, media errors or minutes above its temperature limit.
-    Threshold: await >= 3 times normal, or a rotating disk's %util >= 80 and await >= 20 ms; growth as in docs/health.md
-        (crc-grows, media-grows, throttles), read every few minutes.
-    Blind spot: growth is known from the second reading on; a cable that drops commands without counting them.
+    Claim: failing_disk: the disk, its cable or its cooling makes it slow.
+    Evidence: await; growth of CRC errors, media errors or the minutes above the disk's temperature limit.
+    Threshold: await >= 3 times normal, or for a rotating disk %util >= 80 and await >= 20 ms; growth as in
+        docs/health.md (crc-grows, media-grows, throttles), read every few minutes.
+    Blind spot: growth is known from the second reading on. It misses a cable that drops commands without counting them.
     """
     out = []
     table = facts.snapshot.smart.value or {}
@@ -68,9 +68,9 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
     """The kernel reports failed requests of a disk.
 
     Claim: failing_disk: the disk, its cable or its controller failed a request.
-    Evidence: the kernel's log lines about failed requests of the disk since the monitor began.
-    Threshold: one in the last 10 minutes; at once. The kernel logs an error only after its last retry.
-    Blind spot: the kernel rate-limits its log; without permission to read it errors are unknown.
+    Evidence: lines of the kernel's log since the monitor started about failed requests of the disk.
+    Threshold: one error in the last 10 minutes; at once. The kernel logs an error only after its last retry.
+    Blind spot: the kernel rate-limits its log. Without permission to read the log, errors are unknown.
     """
     log, infos = facts.snapshot.kernel.value, facts.snapshot.disks.value or {}
     out = []

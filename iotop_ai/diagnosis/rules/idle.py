@@ -23,9 +23,9 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     """Nothing uses GPU, CPU or disks.
 
     Claim: idle: no training job is at work.
-    Evidence: GPUs, where there are any; CPU of all cores and of each process; disks; waits.
-    Threshold: GPU < 5 %, CPU < 5 %, no process above half a core, disks < 1 MB/s and < 5 % busy, no process in state D;
-        for 30 s, or since the monitor started.
+    Evidence: GPUs, if there are any; CPU of all cores and of each process; disks; waits.
+    Threshold: GPU < 5 %, CPU < 5 %, no process at half a core or more, disks < 1 MB/s and < 5 % busy, no process in
+        state D; for 30 s, or since the monitor started.
     Blind spot: a job that sleeps (between epochs, in a barrier without spinning, stopped) looks the same.
     """
     snapshot, limits = facts.snapshot, facts.limits

@@ -18,10 +18,10 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     """Programs wait for memory.
 
     Claim: mem_pressure: reclaiming or swapping slows the machine.
-    Evidence: memory pressure (PSI), swapping, allocations that had to reclaim first.
-    Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in.
-    Blind spot: without PSI only swapping is visible; file pages that are read again raise PSI too: without swapping it
-        must be twice as high.
+    Evidence: memory pressure (PSI), swapping, file pages that are read again.
+    Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in. Where more than 1 MB/s of file pages
+        are read again and less than 1 MB/s is swapped in, the tasks must wait twice as long.
+    Blind spot: without PSI it sees swapping only. File pages that are read again raise PSI too.
     """
     limits, look = facts.limits, facts.look
     swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in look.samples]
@@ -85,10 +85,10 @@ def _largest(facts: Facts) -> tuple[str, float | None]:
 def shared_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
     """A job's /dev/shm is full.
 
-    Claim: shm_full: loaders cannot hand over their batches, and fail or are killed by SIGBUS.
-    Evidence: statvfs of /dev/shm in the job's own mount namespace.
+    Claim: shm_full: loaders cannot hand over their batches. They fail, or SIGBUS kills them.
+    Evidence: used bytes of /dev/shm in the job's own mount namespace (statvfs).
     Threshold: >= 90 % used, until < 80 %; at once.
-    Blind spot: the batch that does not fit is not visible.
+    Blind spot: it does not see the batch that does not fit.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -117,10 +117,11 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
     """A filesystem is full.
 
     Claim: fs_full: the next checkpoint or log line cannot be written.
-    Evidence: statvfs of the mounted filesystems: bytes and inodes.
-    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. It stands
-        behind what a job loses now where no job is seen reading from it, and beside the verdict for /boot and /efi.
-    Blind spot: quotas, and the blocks that a filesystem reserves for root. Where a job will write is not visible.
+    Evidence: used bytes and inodes of the mounted filesystems (statvfs).
+    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Where jobs
+        are seen to read, but none from this filesystem, the finding ranks below the causes of lost time. A full /boot
+        or /efi is shown beside the verdict.
+    Blind spot: quotas, and the blocks that a filesystem reserves for root. It cannot know where a job will write.
     """
     limits, out = facts.limits, []
     kinds = {m.path: m for info in (facts.snapshot.disks.value or {}).values() for m in info.mounts}

@@ -54,12 +54,13 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     """Loader workers compute all the time while the GPUs wait.
 
     Claim: cpu_prep: decoding and transforming on the CPU is slower than the GPUs.
-    Evidence: CPU of the workers (children of a process on a GPU, or named as DataLoader workers) against their D; GPU;
-        without a GPU, a parent that uses little CPU.
-    Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Where processes on the GPUs
-        are not visible (a container): DataLoader's names, or several of one name at >= 90 % beside a GPU < 30 %, the
-        classic rule, with low confidence. Only without a sampled job.
-    Blind spot: a starved worker that spins looks busy; in a container another program may be taken for a worker.
+    Evidence: CPU of the workers (children of a process on a GPU, or processes with the name of a DataLoader worker)
+        against their D; GPU; without a GPU, a parent that uses little CPU.
+    Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Where the processes on the
+        GPUs are not visible (a container), workers are recognised by DataLoader's names. There, several processes of
+        one name at >= 90 % of a core beside a GPU < 30 %, the classic rule, count with low confidence. Only without a
+        sampled job.
+    Blind spot: a starved worker that spins looks busy. In a container the rule may take another program for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
     if not facts.look.samples or table is None or facts.judged:
@@ -117,12 +118,12 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     """One thread prepares all data while the GPUs idle.
 
     Claim: single_thread: the training process loads its data itself, on one core.
-    Evidence: a process on an idle GPU with a core's worth of CPU and no busy or waiting child; where processes on the
-        GPUs are not visible, the only process that keeps a core busy.
+    Evidence: a process on an idle GPU that uses about one core and has no busy or waiting child; where the processes on
+        the GPUs are not visible, the only process that keeps a core busy.
     Threshold: CPU 90 to 130 % of a core; GPU < 30 % (both classic); no child above 10 % CPU or 35 % in D. Only without
         a sampled job.
-    Blind spot: other single-threaded work of the job (start-up, validation) looks the same; a thread that spins in
-        cudaStreamSynchronize too, hence only beside an idle GPU.
+    Blind spot: other single-threaded work of the job (start-up, validation) looks the same. So does a thread that spins
+        in cudaStreamSynchronize; for that reason the GPU must be idle.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
     busy = facts.gpu.busy_ratio

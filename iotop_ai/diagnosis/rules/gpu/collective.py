@@ -122,15 +122,17 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
 
 
 def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
-    """All GPUs of a job are never idle and draw little: they spin in a collective.
+    """All GPUs of a job are never idle and draw little power.
 
-    Claim: comm_wait: the ranks wait for a late one, elsewhere or hung, or for the network between them.
+    Claim: comm_wait: they spin in a collective. The ranks wait for a late rank (on another machine, or hung), or for
+        the network between them.
     Evidence: utilisation, power, tensor and SM activity (GPM) of each GPU; NVLink and network traffic; the loaders'
-        write calls (the step rate).
-    Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit; below 40 % where the
-        tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over; or below 40 % of the highest power
-        of the same processes (until > 60 %). Not with SM activity >= 50 %, nor on low power alone while busy loaders
-        hand batches over. A network link >= 80 % full is named as the cause. An H100 that spins draws about 14 %.
+        write calls, which count the batches.
+    Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit. 40 % of the limit is
+        enough where the tensor cores rest (< 2 %), or where the loaders rest >= 80 % and hand no batch over. Below 40 %
+        of the highest power of the same processes counts too (until > 60 %). GPUs with SM activity >= 50 % do not
+        count, nor does low power alone while busy loaders hand batches over. A network link >= 80 % full is named as
+        the cause. An H100 that spins draws about 14 %.
     Blind spot: tiny kernels look the same without GPM, without loaders and where the job was never seen computing: then
         at most 65 % sure.
     """
@@ -259,12 +261,12 @@ def _less_busy(
 def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     """One GPU of a job differs from the others, which wait for it.
 
-    Claim: imbalance: every step lasts as long as that rank's.
-    Evidence: utilisation and power of the job's GPUs; that rank's loaders, clock and link against the others'.
-    Threshold: over 60 s a difference of >= 25 points of utilisation (until < 15), the others at >= 90 %; or all alike
-        busy while the others draw < 60 % of that one's power (until > 75 %): they spin in a collective. Where the
-        others idle as well, or compute all the time, it is shown beside the verdict.
-    Blind spot: ranks on other machines; GPUs without a known job; stages of a pipeline are unequal by design.
+    Claim: imbalance: every step lasts as long as the step of that GPU's rank.
+    Evidence: utilisation and power of the job's GPUs; loaders and clock of that rank against the others'.
+    Threshold: over 60 s one GPU is >= 25 points less utilised than the busiest (until < 15), which is >= 90 % busy. Or
+        all are equally busy while the others draw < 60 % of that one's power (until > 75 %): they spin in a collective.
+        Where the others idle as well, or compute all the time, it is shown beside the verdict.
+    Blind spot: ranks on other machines; GPUs without a known job. Stages of a pipeline are unequal by design.
     """
     return tuple(
         group_claim(group, _imbalance(facts, group, late), late.level)

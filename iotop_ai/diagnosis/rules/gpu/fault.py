@@ -26,13 +26,15 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
     """A GPU is gone, reports a fault, or waits for its recovery.
 
     Claim: gpu_fault: training on it stops, or its results cannot be trusted.
-    Evidence: whether it answers; Xid events; hangs, resets and PCIe errors in the kernel's log (AMD, Intel);
-        uncorrected memory errors, failed row remaps, too many SRAM errors; a recovery that the driver asks for,
-        by NVML or by Xid 154 in the kernel's log.
-    Threshold: any, at once. A fault of the board stays until it is acknowledged or the monitor restarts; one that the
-        program caused (Xid 13, 31, 43, 45, 94) and any other Xid 10 minutes; a repaired error (63, 92) shows on the
-        GPU's own page only, a fault of an unused GPU beside the verdict. Source: NVIDIA's catalogue of Xids.
-    Blind spot: events and GPUs lost before the monitor started.
+    Evidence: whether the GPU answers; Xid events; hangs, resets and PCIe errors in the kernel's log (AMD, Intel);
+        uncorrected memory errors, failed row remaps, too many SRAM errors; a recovery that the driver asks for, through
+        NVML or by Xid 154 in the kernel's log.
+    Threshold: any of these, at once. A fault of the board stays until it is acknowledged or the monitor restarts. A
+        hang, reset or PCIe error in the kernel's log, an Xid that the program caused (13, 31, 43, 45, 94) and any other
+        Xid count for 10 minutes. A repaired error (Xid 63, 92) shows on the GPU's own page only. While a job runs
+        without it, a GPU that answers and has no process is shown beside the verdict. Source: NVIDIA's catalogue of
+        Xids.
+    Blind spot: it misses events, and GPUs that were lost, before the monitor started.
     """
     out = []
     details = facts.snapshot.gpu_slow.value or {}

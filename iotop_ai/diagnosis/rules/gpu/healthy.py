@@ -71,16 +71,16 @@ def _sm(facts: Facts, gpus: Sequence[OneGpu]) -> float | None:
 
 
 def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
-    """The GPUs are busy, and their power or SM activity confirms it: they are the limit.
+    """The GPUs are busy, and their power or SM activity confirms it.
 
-    Claim: gpu_bound: the GPUs have all the data that they can take.
-    Evidence: utilisation of the job's GPUs (of all in use, where no job's are known), their power against its limit,
-        their SM activity (GPM).
-    Threshold: >= 90 % busy, and power >= 40 % of the limit or SM activity >= 50 %. SM activity >= 80 % makes it sure;
-        below 50 % the verdict says that the kernels are too small to fill the GPU (DCGM user guide). A main thread that
-        is always busy spins for the GPU.
-    Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure. Of a GPU on
-        which two jobs work nothing is claimed.
+    Claim: gpu_bound: the GPUs are the limit. They have all the data that they can take.
+    Evidence: utilisation of the job's GPUs (of all GPUs in use where no job's GPUs are known); their power against its
+        limit; their SM activity (GPM).
+    Threshold: >= 90 % busy, and power >= 40 % of the limit or SM activity >= 50 %. SM activity >= 80 % raises the
+        confidence. Below 50 % the verdict says that the kernels are too small to fill the GPU (DCGM user guide). A main
+        thread that is always busy spins for the GPU.
+    Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure. The rule
+        claims nothing about a GPU on which two jobs work.
     """
     if not facts.gpu.used:
         return ()
@@ -117,9 +117,9 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
     """The GPUs are mostly busy and no process that feeds them waits.
 
     Claim: healthy: no process of the job waits for a device while the GPUs work.
-    Evidence: utilisation of the GPUs in use; the processes' time in state D.
+    Evidence: utilisation of the GPUs in use; the time that the processes spend in state D.
     Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Only without a sampled job.
-    Blind spot: short stalls between samples, and waits that are not in state D.
+    Blind spot: short stalls between samples, and waits outside state D.
     """
     limits = facts.limits
     power = facts.gpu.power_ratio

@@ -82,13 +82,14 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
     """A GPU's PCIe link is full, or slower than it should be.
 
     Claim: pcie: data reaches the GPU more slowly than it could.
-    Evidence: bytes over the link against its generation and width; these under load against what board and slot can do;
-        retransmitted packets.
-    Threshold: over 30 s: >= 80 % of the link's practical rate (until < 65 %; x16 carries about 12, 25, 50 GB/s in
-        generations 3, 4, 5); width or generation below the possible in >= 70 % of the readings with the GPU >= 20 %
-        busy, or >= 1 packet retransmitted a second. A degraded link that carries < 50 % of its rate and retransmits <
-        1,000 packets a second is shown beside the verdict.
-    Blind spot: a slot with fewer lanes by design counts as full; a virtual machine may report a fictitious link.
+    Evidence: bytes over the link against what its generation and width can carry; generation and width under load
+        against what board and slot can do; retransmitted packets.
+    Threshold: over 30 s the link carries >= 80 % of its practical rate (until < 65 %; x16 carries about 12, 25, 50 GB/s
+        in generations 3, 4, 5); its width or generation is below the possible in >= 70 % of the readings with the GPU
+        >= 20 % busy; or it retransmits >= 1 packet a second. A degraded link that carries < 50 % of its rate and
+        retransmits < 1,000 packets a second is shown beside the verdict.
+    Blind spot: a slot with fewer lanes by design counts as full width. A virtual machine may report a link that does
+        not exist.
     """
     limits, out = facts.limits, []
     for group in gpu_groups(facts, limits.gpu_window_s):
@@ -150,9 +151,9 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
     """A GPU's memory is nearly full.
 
     Claim: gpu_memory: the next allocation may fail.
-    Evidence: memory in use, its growth over 30 s, and how many programs share it.
-    Threshold: >= 95 % used (until < 92 %), and either full within 10 minutes at this growth, or in part held by a
-        program beside the job. Full and steady is shown beside the verdict: PyTorch keeps what it has freed.
+    Evidence: memory in use, its growth over 30 s, and the number of programs that share it.
+    Threshold: >= 95 % used (until < 92 %), and at this growth full within 10 minutes, or shared with a program outside
+        the job. Memory that is full but does not grow is shown beside the verdict: PyTorch keeps what it has freed.
     Blind spot: the memory that the allocator holds in reserve, and its fragmentation.
     """
     limits, out = facts.limits, []

@@ -67,13 +67,13 @@ def _hot(gpu: OneGpu, limits: Thresholds) -> float:
 def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """A busy GPU runs below its clock, for heat or for power.
 
-    Claim: gpu_throttle: the GPU slows itself down, and every rank that waits for it.
-    Evidence: the driver's counters of time held back (thermal slowdown, power brake), else its mask of reasons; clock,
-        temperature and power against their limits.
-    Threshold: over 30 s held back >= 5 % of the time (until < 1 %), or in >= 30 % of the readings (until < 10 %), GPU
-        >= 50 % busy. Reaching the board's own power limit is normal at full load: >= 30 % of the time at a limit counts
-        only where that is <= 90 % of the board's. A GPU at 85 C or within 3 C of its slowdown is shown beside the
-        verdict.
+    Claim: gpu_throttle: the GPU slows itself down, and with it every rank that waits for it.
+    Evidence: the driver's counters of the time in which it lowers the clock (thermal slowdown, power brake), else its
+        mask of reasons; clock, temperature and power against their limits.
+    Threshold: over 30 s the clock is lowered >= 5 % of the time (until < 1 %), or without counters in >= 30 % of the
+        readings (until < 10 %), while the GPU is >= 50 % busy. At full load a GPU normally reaches the board's own
+        power limit. So >= 30 % of the time at a limit counts only where the limit is <= 90 % of the board's own. A GPU
+        at 85 C, or within 3 C of the temperature at which it slows down, is shown beside the verdict.
     Blind spot: a GPU that warms up slowly; a card that reports neither counters nor reasons.
     """
     limits, out = facts.limits, []

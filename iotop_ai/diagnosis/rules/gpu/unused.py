@@ -53,11 +53,11 @@ def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
 def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     """A job trains on the CPU while a GPU of this machine is free.
 
-    Claim: no_gpu: the training runs without the GPU that is there.
-    Evidence: each GPU's processes (NVML), none of them the job's; the job's CPU, framework and loaders.
-    Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.1 cores and older than 15 s.
-    Blind spot: silent where NVML lists processes that are not visible here; a job meant for the CPU looks the same; 1
-        used of 8 GPUs is taken as intended.
+    Claim: no_gpu: the training does not use the GPU that is there.
+    Evidence: the processes on each GPU (NVML), none of them the job's; the job's CPU, framework and loaders.
+    Threshold: for 30 s a GPU has no process and is < 5 % busy, while the job uses >= 0.1 cores and is older than 15 s.
+    Blind spot: it is silent where NVML lists processes that are not visible here. A job meant for the CPU looks the
+        same. A job that uses 1 of 8 GPUs counts as intended.
     """
     limits = facts.limits
     if not facts.gpu.seen or facts.gpu.none:
@@ -106,11 +106,11 @@ def _total(facts: Facts, number: int) -> float | None:
 def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
     """A program holds a GPU's memory and has not used the GPU for a long time.
 
-    Claim: no_gpu: a job that hangs, is forgotten, or sits in a notebook keeps others from using the GPU.
-    Evidence: memory in use, the processes that hold it, how long its utilisation has been 0.
-    Threshold: >= 512 MiB held by a compute process, < 5 % busy for 10 observed minutes. Shown beside the verdict: only
-        its owner knows if it is wanted.
-    Blind spot: idleness from before the monitor started; a GPU that computes for a moment every few minutes.
+    Claim: no_gpu: a job that hangs, is forgotten or sits in a notebook keeps others from the GPU.
+    Evidence: memory in use, the processes that hold it, and how long the GPU has been idle.
+    Threshold: a compute process holds >= 512 MiB, and the GPU is < 5 % busy for 10 observed minutes. It is shown beside
+        the verdict: only the owner knows whether the process is wanted.
+    Blind spot: idle time before the monitor started; a GPU that computes for a moment every few minutes.
     """
     limits, out = facts.limits, []
     for uuid, reading in (facts.snapshot.gpu.value or {}).items():

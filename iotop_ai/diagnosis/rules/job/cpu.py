@@ -21,9 +21,10 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders compute while the trainer waits for them.
 
     Claim: cpu_prep: decoding and transforming on the CPU is slower than the training.
-    Evidence: samples of trainer and workers; the workers' time on a core and in the queue for one.
-    Threshold: time lost; >= 50 % of the busy workers running. Workers runnable without a core >= 30 % of the time: too
-        few cores, else too few workers.
+    Evidence: samples of trainer and workers; the time that the workers have a core, and the time that they wait for
+        one.
+    Threshold: time lost; >= 50 % of the busy workers running. If the workers wait for a core >= 30 % of the time, there
+        are too few cores, else too few workers.
     Blind spot: a worker that spins looks busy.
     """
     out, limits = [], facts.limits
@@ -58,9 +59,9 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: single_thread: one thread loads, prepares and trains in turn.
     Evidence: samples of the trainer; the GPU is idle meanwhile.
-    Threshold: no workers for 20 s; the trainer runs >= 30 % of the time and more than it is blocked; GPU < 70 %, or
-        none.
-    Blind spot: training on the CPU itself looks the same: without a GPU at most 55 % sure; a thread that spins for a
+    Threshold: no workers for 20 s; the trainer runs >= 30 % of the time (where the job's time is counted: >= 50 % of
+        the time lost) and more than it is blocked; it uses at most 1.3 cores; GPU < 70 %, or none.
+    Blind spot: training on the CPU itself looks the same: without a GPU at most 55 % sure. A thread that spins for a
         busy GPU does not count.
     """
     out, limits = [], facts.limits
@@ -110,13 +111,14 @@ def _computing(
 def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders wait for a server while the trainer waits.
 
-    Claim: object_stream: the data comes over the network, and too slowly.
-    Evidence: samples of trainer and workers; bytes received by the network links.
-    Threshold: time lost; >= 50 % of the busy workers asleep in a socket, or asleep while >= 10 kB/s arrive on their own
-        TCP connections. One between processes of the job, or of Ray's processes with their machine, does not count
-        (measured: Ray Data that decodes too slowly had 16 % network and 7 % CPU by those; without them 0 and 39 %).
-    Blind spot: a server on this machine (a cache, a proxy) counts like a far one; a container's sockets are not seen,
-        nor data that others send to a port at which the job listens.
+    Claim: object_stream: the data comes over the network, too slowly.
+    Evidence: samples of trainer and workers; bytes that the network links receive.
+    Threshold: time lost; >= 50 % of the busy workers sleep in a socket, or sleep while >= 10 kB/s arrive on their own
+        TCP connections. Connections between processes of the job do not count, nor do connections of Ray's processes
+        within their machine (measured: with these, Ray Data that decodes too slowly had 16 % network and 7 % CPU;
+        without them 0 and 39 %).
+    Blind spot: a server on this machine (a cache, a proxy) counts like a remote one. It sees neither a container's
+        sockets nor data that others send to a port on which the job listens.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:

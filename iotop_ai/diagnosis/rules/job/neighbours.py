@@ -38,11 +38,12 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are blocked by a device that mostly serves other programs.
 
     Claim: noisy_neighbour: another program, container or a RAID check takes the device's time.
-    Evidence: as storage_read; the job's bytes against the device's; the owners of the rest.
-    Threshold: as storage_read; others have >= 40 % of the device's bytes and the job < 50 %, the device is slow or busy
-        or its queue does not hold the job's readers; one program's bytes explain the others'.
-    Blind spot: bytes and not requests are compared; unreadable I/O of others is inferred (at most 50 % sure); a
-        program's writes count when they enter the page cache.
+    Evidence: as storage_read; the job's bytes against the device's; the programs that make the rest.
+    Threshold: as storage_read without its await. Others have >= 40 % of the device's bytes and the job < 50 %. The
+        device is slow or busy, or its queue does not hold the job's readers. One program's bytes explain those of the
+        others.
+    Blind spot: it compares bytes, not requests. Where the I/O of others is unreadable, it infers them (at most 50 %
+        sure). A program's writes count when they enter the page cache.
     """
     out = []
     for wait in waits_of(facts, "noisy_neighbour"):
@@ -71,10 +72,10 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: noisy_neighbour: other programs take the CPU time that the loaders need.
     Evidence: as cpu_prep; CPU by program.
-    Threshold: as cpu_prep; the workers wait for a core >= 30 % of the time and 1.5 times as long as they have one, or,
-        with a core for each, long enough to explain half of the loss; others use >= half of the busy cores, one program
-        >= 40 %.
-    Blind spot: programs in other containers or guests on the host.
+    Threshold: as cpu_prep. The workers wait for a core >= 30 % of the time, and 1.5 times as long as they have one;
+        where the machine has a core for each worker, a wait that explains half of the loss is enough instead. Others
+        use >= half of the busy cores, and one program >= 40 %.
+    Blind spot: programs in other containers, or in other guests of the same host.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:

@@ -39,11 +39,12 @@ def _calm(facts: Facts, job: JobFacts) -> bool:
 def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     """The trainer finds its data ready.
 
-    Claim: healthy: loading does not limit the job.
+    Claim: healthy: data loading does not limit the job.
     Evidence: samples of trainer and workers; GPU utilisation where there is one.
-    Threshold: time lost below 8 % of 10 s and 5 % of 60 s, the trainer in state D < 30 %; GPU >= 70 %. Without a GPU
-        there must be workers, and it is at most 60 % sure. Of counted time >= 50 % trains and <= 25 % is unexplained.
-    Blind spot: without a GPU the speed of the training itself is unknown.
+    Threshold: time lost below 8 % of 10 s and 5 % of 60 s; the trainer < 30 % in state D; GPU >= 70 %, power >= 40 % of
+        the limit where known. A job without a GPU must have workers, and the rule is at most 60 % sure. Where the job's
+        time is counted, >= 50 % is compute, every other lost share is < 8 %, and <= 25 % is unexplained.
+    Blind spot: without a GPU the rule does not know how fast the training itself is.
     """
     out = []
     limits = facts.limits
@@ -106,9 +107,10 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     """A young job without loaders still imports, loads its weights or compiles.
 
     Claim: starting: it has not begun to train.
-    Evidence: age, loaders, GPU, compilers below it, memory growth.
-    Threshold: younger than 20 minutes, no loader, none of its GPUs (of all, where its own are not visible) above 5 % in
-        the last minute and since its start, and a compiler below it or memory growing by 5 MB/s.
+    Evidence: the job's age, loaders and GPUs; compilers below it; growth of its memory.
+    Threshold: the job is younger than 20 minutes and has no loader. None of its GPUs (where these are not visible: no
+        GPU) was at 5 % or more in the last minute, counted from its start. A compiler runs below it, or its memory
+        grows by 5 MB/s.
     Blind spot: a job without loaders that keeps its data in memory grows as well.
     """
     limits, out = facts.limits, []
@@ -196,10 +198,11 @@ def _written(facts: Facts, job: JobFacts) -> str:
 def job_saves(facts: Facts) -> tuple[Claim, ...]:
     """The trainer is blocked while a disk is being written.
 
-    Claim: checkpoint_write: it waits until its checkpoint is on the disk.
-    Evidence: samples of the trainer; bytes that disk and job write, and the job reads.
-    Threshold: the trainer in state D in >= 50 % of the samples in 3 ticks of 10 s, in which the job reads less than 10
-        % of what the disk writes; the job wrote >= 20 % of that in the window.
+    Claim: checkpoint_write: the trainer waits until its checkpoint is on the disk.
+    Evidence: samples of the trainer; bytes that the disk and the job write, and bytes that the job reads.
+    Threshold: the share `checkpoint` is >= 8 % of 10 s. Else the trainer is in state D in >= 50 % of the samples in 3
+        ticks of 10 s, in which the job reads less than 10 % of what the disk writes; and the job wrote >= 20 % of that
+        in the window.
     Blind spot: a checkpoint that a separate process writes, and writes below 1 MB/s.
     """
     limits, out = facts.limits, []

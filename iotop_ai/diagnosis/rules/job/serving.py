@@ -16,11 +16,12 @@ WITHOUT_GPU = 0.5
 def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     """A program with a framework listens for clients, and sleeps.
 
-    Claim: serving: an inference server without requests; nothing starves.
-    Evidence: its listening TCP sockets; its main thread's state; CPU, reads and GPU.
-    Threshold: it has neither loaders nor launcher; its main thread sleeps in a queue or socket >= 60 % of up to 60 s; <
-        half a core, < 1 MB/s read, GPU < 70 %.
-    Blind spot: a busy server is judged as any job; one behind a Unix socket or a message queue.
+    Claim: serving: it is an inference server without requests. Nothing starves.
+    Evidence: its listening TCP sockets; the state of its main thread; CPU, reads and GPU.
+    Threshold: it has one main process, no loaders and no launcher. Its main thread sleeps in a queue or socket >= 60 %
+        of up to 60 s. It uses < half a core, reads < 1 MB/s, and its GPU is < 70 % busy.
+    Blind spot: it judges a busy server as any job. It does not recognise a server behind a Unix socket or a message
+        queue.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:

@@ -227,12 +227,12 @@ def families(facts: Facts, wait: Wait) -> int:
 def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are blocked by a device that answers slowly.
 
-    Claim: storage_read: the trainer waits, and meanwhile its loaders are blocked in reads of a slow device.
+    Claim: storage_read: while the trainer waits, its loaders are blocked in reads of a slow device.
     Evidence: samples of trainer and workers; await of the device behind the job's files.
-    Threshold: time lost; >= 50 % of the busy workers in state D (no workers: the trainer itself >= 30 %); await >= 3
-        times normal, or a busy rotating disk.
-    Blind spot: an await of 1.5 to 3 times normal may be depth or speed: at most 60 % sure; 50 % without a device behind
-        the files.
+    Threshold: time lost; >= 50 % of the busy workers in state D (without workers: the trainer itself >= 30 %); await >=
+        3 times normal, or a busy rotating disk.
+    Blind spot: an await of 1.5 to 3 times normal may come from queue depth or from a slow device: at most 60 % sure.
+        Without a known device behind the files: at most 50 %.
     """
     out = []
     for wait in waits_of(facts, "storage_read"):
@@ -253,7 +253,8 @@ def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: small_random: latency, not bandwidth, limits them.
     Evidence: as storage_read; mean size of the device's reads.
-    Threshold: as storage_read, and reads below 48 KiB. The device need not be slow: small reads starve a fast one.
+    Threshold: as storage_read without its await; reads are below 48 KiB. The device need not be slow: small reads
+        starve a fast one.
     Blind spot: metadata that the server caches, and requests that the kernel merges.
     """
     out = []
@@ -268,9 +269,9 @@ def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
 def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are blocked in a network or FUSE filesystem.
 
-    Claim: network_fs: the filesystem's server or the way to it is slow.
-    Evidence: as storage_read; the filesystem of the job's open files; no local device delivers what it reads.
-    Threshold: as storage_read; no local device with 20 % of the bytes.
+    Claim: network_fs: the filesystem's server, or the network path to it, is slow.
+    Evidence: as storage_read; the filesystem of the job's open files; no local device delivers what the job reads.
+    Threshold: as storage_read without its await; no local device has 20 % of the bytes.
     Blind spot: a file that is closed again between two samples; a FUSE server with a local cache.
     """
     out = []
@@ -296,10 +297,11 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """A limit set on the job holds its reads back, not the device.
 
     Claim: io_limit: the loaders are blocked before their requests reach the device.
-    Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue (of a stacked device that
-        the kernel does not time: its members').
-    Threshold: read rate within 15 % of a limit (io.max, blkio.throttle) on its device, or fewer than 0.3 queued per
-        blocked task (measured: 0.005 under a limit, 0.9 and above else) while the await is below 3 times normal.
+    Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue (for a stacked device that
+        the kernel does not time, the queues of its members).
+    Threshold: as storage_read without its await, and the read rate is within 15 % of a limit (io.max, blkio.throttle)
+        on its device. Or fewer than 0.3 requests are queued per blocked task while the await is below 3 times normal
+        (measured: 0.005 under a limit, 0.9 and above without one).
     Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.
     """
     out = []
@@ -328,11 +330,11 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
 def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     """A job reads again what the page cache just dropped.
 
-    Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next one needs.
+    Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next epoch needs.
     Evidence: as storage_read; refaults of file pages against the job's reads.
-    Threshold: refaults >= 30 % of the bytes read, over 30 s, less what others read in the same second; the job makes
-        at least 80 % of all disks' reads.
-    Blind spot: refaults are the whole machine's, so the rule is silent beside another reader.
+    Threshold: over 30 s, refaults are >= 30 % of the bytes read, after the bytes that others read in the same second
+        are subtracted. The job makes at least 80 % of all disks' reads.
+    Blind spot: the kernel counts refaults for the whole machine, so the rule is silent beside another reader.
     """
     out = []
     for wait in waits_of(facts, "cache_thrash"):
@@ -353,10 +355,10 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
 def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders wait for a device that is not slow.
 
-    Claim: loader_serial: too few reads are under way at once; the device has headroom.
-    Evidence: as storage_read; await; about as many requests queued as loaders blocked.
-    Threshold: as storage_read, await < 1.5 times normal and reads >= 48 KiB.
-    Blind spot: "normal" is that of the device's kind: a slow one with constant latency looks the same.
+    Claim: loader_serial: too few reads are in flight at once. The device has headroom.
+    Evidence: as storage_read; await; about as many requests are queued as loaders are blocked.
+    Threshold: as storage_read, but await < 1.5 times normal; reads >= 48 KiB; not a rotating disk.
+    Blind spot: "normal" is the value for the device's kind: a slow device with constant latency looks the same.
     """
     out = []
     for wait in waits_of(facts, "loader_serial"):

@@ -29,9 +29,9 @@ def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple
 def main_thread_holds_gpu(facts: Facts) -> tuple[Claim, ...]:
     """The GPU idles while the job's main thread runs and nothing is loaded.
 
-    Claim: host_bound: Python, launches of small kernels or synchronisations hold the GPU up, not the data.
-    Evidence: samples of the trainer at the GPU's idle time; no reads, no worker that is waited for.
-    Threshold: share "host" >= 8 % of 10 s or 5 % of 60 s, the largest lost one; a GPU must be visible.
+    Claim: host_bound: Python, launches of small kernels or synchronisations delay the GPU, not the data.
+    Evidence: samples of the trainer while the GPU idles; no reads; no worker for which the trainer waits.
+    Threshold: the share `host` is >= 8 % of 10 s or 5 % of 60 s, and the largest lost share; a GPU must be visible.
     Blind spot: a main thread that decodes data already in memory looks the same.
     """
     limits, out = facts.limits, []
@@ -68,9 +68,10 @@ def main_thread_holds_gpu(facts: Facts) -> tuple[Claim, ...]:
 def job_compiles(facts: Facts) -> tuple[Claim, ...]:
     """A compiler works below the job while it does not train.
 
-    Claim: compiling: kernels are made; the training goes on afterwards.
+    Claim: compiling: the compiler makes kernels. The training goes on afterwards.
     Evidence: compilers among the processes that the job started.
-    Threshold: share "compile", or before its first step "startup", >= 50 % of 10 s, at any age of the job.
+    Threshold: the share `compile` is >= 50 % of 10 s; before the job's first step, the share `startup` while a compiler
+        runs. The job may have any age.
     Blind spot: compilers inside the process (XLA, Triton's own).
     """
     limits, out = facts.limits, []
@@ -108,13 +109,16 @@ def _has_trained(facts: Facts, job: JobFacts) -> bool:
 def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
     """Nothing of the job has moved for a minute, or it is stopped.
 
-    Claim: hung: a deadlocked loader, a lost rank, a lock never released; or a signal, debugger or frozen cgroup.
-    Evidence: CPU time, reads, writes and GPU of its processes; its main thread's state; that it has trained before.
-    Threshold: 60 s in which all its processes use < 0.01 cores and move < 32 KiB/s together, in each 10 s, while it
-        holds GPUs or has loaders; stopped >= 50 % of 10 s. Not of a notebook, nor of a job without launcher and loaders
-        that listens for clients. It must have loaders, or have used a GPU or reported steps while watched.
-    Blind spot: a rank that spins in a collective for a lost peer moves; a job without loaders that stood still before
-        it was watched; a server whose GPU process does not listen itself looks like a job.
+    Claim: hung: its loader is deadlocked, a rank is lost or a lock is never released; or a signal, a debugger or a
+        frozen cgroup stopped it.
+    Evidence: CPU time, reads, writes and GPU of its processes; the state of its main thread; a sign that it has trained
+        before.
+    Threshold: for 60 s, and in each 10 s of them, all its processes together use < 0.01 cores and move < 32 KiB/s,
+        while the job holds GPUs or has loaders; or it is stopped >= 50 % of 10 s. A job that is not stopped must have
+        loaders, or have used a GPU or reported steps while watched. Notebooks do not count, nor do jobs without
+        launcher and loaders that listen for clients.
+    Blind spot: a rank that spins in a collective for a lost peer moves. It misses a job without loaders that stood
+        still before it was watched. A server whose GPU process does not listen itself looks like a job.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:

@@ -15,11 +15,12 @@ _QUIET = 3.0
 def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
     """A job ends all of its loader workers after each epoch and starts new ones.
 
-    Claim: worker_respawn: training waits while they start, import and fill their queues again.
+    Claim: worker_respawn: the training waits while the new workers start, import and fill their queues.
     Evidence: start times of the workers; samples of trainer and workers right after.
-    Threshold: all workers of the first rank replaced twice, each time with >= 1 s lost; that is >= 5 % of the time
-        since the first, and at least half of all that was lost. Of a time without workers its last 3 s count.
-    Blind spot: a validation with a loader of its own replaces them as well; epochs of more than ten minutes.
+    Threshold: all workers of the first rank are replaced twice, and each time >= 1 s is lost. The sum is >= 5 % of the
+        time since the first restart, and at least half of all lost time. Of a period without workers only the last 3 s
+        count.
+    Blind spot: a validation with a loader of its own replaces them as well. It misses epochs of more than ten minutes.
     """
     out, limits = [], facts.limits
     now = facts.snapshot.at_ns
