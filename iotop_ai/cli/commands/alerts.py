@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=("list", "test"),
-        help="list the rules (default); send one message to each delivery",
+        help="list: print the rules (default); test: send one message to each delivery",
     )
     parser.add_argument("names", nargs="*", metavar="DELIVERY", help="only these deliveries")
     add_alerts_flag(parser)

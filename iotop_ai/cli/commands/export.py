@@ -42,7 +42,7 @@ class Target(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``export``."""
     add_replay_flags(parser)
-    parser.add_argument("--format", choices=FORMATS, help="default: by the suffix of OUT, else csv")
+    parser.add_argument("--format", choices=FORMATS, help="file format (default: by the suffix of OUT, else csv)")
     parser.add_argument(
         "--table",
         metavar="NAMES",

@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--iostat", metavar="FILE", help="a log of iostat -x, as text or JSON")
     which.add_argument("--nvidia-smi", metavar="FILE", help="a log of nvidia-smi --query-gpu=... --format=csv -l 1")
-    parser.add_argument("-o", "--output", metavar="OUT", help="default: ./FILE.iotop.jsonl; - is stdout")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="the recording to write (default ./FILE.iotop.jsonl; - is stdout)"
+    )
     parser.add_argument("--start", metavar="T", help="time of the log's first report: 2026-11-21T14:32:05Z")
     parser.add_argument("--interval", metavar="SEC", type=interval, help="seconds between two reports")
     parser.add_argument(

@@ -21,7 +21,9 @@ GROWS_S = 15.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``replay``."""
-    parser.add_argument("file", metavar="FILE", help="a recording, with its rotated parts; - is a live stream on stdin")
+    parser.add_argument(
+        "file", metavar="FILE", help="a recording (with its rotated parts), or - for a live stream on stdin"
+    )
     when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%%"
     parser.add_argument("--at", metavar="T", help=f"start at: {when}")
     parser.add_argument("--speed", metavar="X", type=speed, help="start playing at this speed: 0.25 to 64")

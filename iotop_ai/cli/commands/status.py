@@ -32,13 +32,15 @@ from iotop_ai.store.source import stop
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``status``."""
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", help="a recording that is being written: its newest state, with its verdict"
+        "file", metavar="FILE", nargs="?", help="a recording in progress: print its newest state and verdict"
     )
     parser.add_argument("--format", metavar="TEXT", help=f"fields: {', '.join(f'{{{name}}}' for name in MEANINGS)}")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--follow", action="store_true", help="a line each interval, without end: tmux shows the newest")
     how.add_argument(
-        "--duration", metavar="SEC", type=duration, help="watch first, for this long; the verdict needs 10 s"
+        "--follow", action="store_true", help="print a line per interval, without end; tmux shows the newest"
+    )
+    how.add_argument(
+        "--duration", metavar="SEC", type=duration, help="watch this long before printing; the verdict needs 10 s"
     )
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
     add_job_flag(parser)

@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``why``."""
     add_watch_flags(parser)
     parser.add_argument(
-        "--stack", action="store_true", help="look at the trainer's Python stack for 5 s more, by py-spy (extra: stack)"
+        "--stack",
+        action="store_true",
+        help="sample the trainer's Python stack for 5 s more, with py-spy (extra: stack)",
     )
     parser.add_argument("--md", action="store_true", help="print a fenced block for Markdown")
     add_source_flags(parser, sub=True)

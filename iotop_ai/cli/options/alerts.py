@@ -29,7 +29,7 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
         "--alerts",
         metavar="FILE",
         default=SUPPRESS if sub else None,
-        help="rules and deliveries; 'none' for none (default alerts.toml beside the settings)",
+        help="file with the alert rules and deliveries; 'none': no alerts (default: alerts.toml beside the settings)",
     )
 
 

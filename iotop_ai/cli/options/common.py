@@ -95,9 +95,11 @@ def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = N
         "--procfs",
         metavar="DIR",
         default=absent,
-        help="the /proc to read, for a container that watches its host",
+        help="read this /proc, in a container that watches its host",
     )
-    parser.add_argument("--sysfs", metavar="DIR", default=absent, help="the /sys to read, for the same")
+    parser.add_argument(
+        "--sysfs", metavar="DIR", default=absent, help="read this /sys, in a container that watches its host"
+    )
     parser.add_argument("--smart", action=smart, default=absent, help="run smartctl (default yes)")
     parser.add_argument(
         "--smartctl", metavar="PATH", default=absent, help="the smartctl to run (default: the system's)"

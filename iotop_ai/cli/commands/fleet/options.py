@@ -43,12 +43,14 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prometheus", metavar="URL", required=True, help="address of the server: http://prometheus:9090"
     )
-    parser.add_argument("--window", metavar="T", default="5m", help="shares and rates are over this time (default 5m)")
+    parser.add_argument("--window", metavar="T", default="5m", help="time that shares and rates cover (default 5m)")
     parser.add_argument("--once", action="store_true", default=absent, help="print the machines as text, and end")
-    parser.add_argument("--json", action="store_true", default=absent, help="the same as one JSON object")
+    parser.add_argument(
+        "--json", action="store_true", default=absent, help="print the machines as one JSON object, and end"
+    )
     parser.add_argument("--sort", choices=tuple(SORTS), default="lost", help="order of the rows (default lost)")
     parser.add_argument(
-        "--find", metavar="WORDS", default="", help="only machines with these words, as / on the screen"
+        "--find", metavar="WORDS", default="", help="only machines that match these words, like the key / on the screen"
     )
     parser.add_argument(
         "-d",
@@ -61,7 +63,7 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="T", default="10s", help="longest wait for one answer (default 10s)")
     parser.add_argument("--token-file", metavar="FILE", help="send the bearer token in this file")
     parser.add_argument("--user-file", metavar="FILE", help="log in with the name:password in this file")
-    parser.add_argument("--ca-file", metavar="FILE", help="trust the authority in this file, in PEM, for https")
+    parser.add_argument("--ca-file", metavar="FILE", help="CA certificate to trust for https, in PEM")
     parser.add_argument("--theme", metavar="NAME", choices=THEMES, default=absent, help="one of " + ", ".join(THEMES))
 
 

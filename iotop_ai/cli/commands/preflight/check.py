@@ -48,45 +48,48 @@ _GONE = (2, 20)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``check``."""
     parser.add_argument("path", metavar="PATH", help="a folder, a file, or a block device, which is only read")
-    parser.add_argument("--seconds", metavar="SEC", type=_seconds, default=10.0, help="2 to 600 (default 10)")
-    parser.add_argument("--min-read", metavar="RATE", type=_rate, help="exit 1 below this sequential rate: 500MB/s")
     parser.add_argument(
-        "--min-files", metavar="COUNT", type=_per_s, help="exit 1 below this rate of small files: 2000/s"
+        "--seconds", metavar="SEC", type=_seconds, default=10.0, help="seconds to measure, 2 to 600 (default 10)"
+    )
+    parser.add_argument("--min-read", metavar="RATE", type=_rate, help="exit 1 if sequential reads are slower: 500MB/s")
+    parser.add_argument(
+        "--min-files", metavar="COUNT", type=_per_s, help="exit 1 if small files are read more slowly: 2000/s"
     )
     parser.add_argument(
-        "--max-await", metavar="TIME", type=_await, help="exit 1 above this mean time of a random 4 KB read: 20ms"
+        "--max-await", metavar="TIME", type=_await, help="exit 1 if a random 4 KB read takes longer on average: 20ms"
     )
     parser.add_argument(
         "--engine",
         choices=("auto", "fio", "own"),
         default="auto",
-        help="the reader: fio where it is installed (auto), or our own",
+        help="reader: fio, our own, or auto (default): fio where it is installed, else our own",
     )
-    parser.add_argument(
-        "--no-write", action="store_true", help="write no file: read the largest one of the folder instead"
-    )
-    _add_forecast_flags(parser.add_argument_group("the dataset, and what it leaves of a GPU"))
+    parser.add_argument("--no-write", action="store_true", help="write no file: read the largest file of the folder")
+    _add_forecast_flags(parser.add_argument_group("forecast of how busy the dataset keeps a GPU"))
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
 
 
 def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--dataset", action="store_true", help="read a sample of PATH's own files as a loader does")
+    group.add_argument("--dataset", action="store_true", help="read a sample of the files in PATH, as a loader does")
     group.add_argument(
-        "--workers", metavar="COUNT", type=_workers, default=4, help="the loader's workers, 0 to 256 (default 4)"
+        "--workers", metavar="COUNT", type=_workers, default=4, help="number of loader workers, 0 to 256 (default 4)"
     )
     group.add_argument(
-        "--samples-per-s", metavar="RATE", type=_per_s, help="samples a second that the training can take"
+        "--samples-per-s", metavar="RATE", type=_per_s, help="samples per second that the training needs"
     )
     group.add_argument(
-        "--step-time", metavar="TIME", type=_step, help="instead: the time of one step (50ms), with --batch"
+        "--step-time",
+        metavar="TIME",
+        type=_step,
+        help="time of one training step: 50ms; with --batch, instead of --samples-per-s",
     )
-    group.add_argument("--batch", metavar="COUNT", type=count, help="samples in a step")
-    group.add_argument("--sample-size", metavar="SIZE", type=_size, help="size of one sample (default: of a file)")
-    group.add_argument("--min-gpu", metavar="PERCENT", type=_share, help="exit 1 below this forecast: 90%%")
+    group.add_argument("--batch", metavar="COUNT", type=count, help="samples per step; with --step-time")
+    group.add_argument("--sample-size", metavar="SIZE", type=_size, help="size of one sample (default: that of a file)")
     group.add_argument(
-        "--python", metavar="PATH", help="the Python with your decoder (default: the active environment's)"
+        "--min-gpu", metavar="PERCENT", type=_share, help="exit 1 if the forecast for the GPU is lower: 90%%"
     )
+    group.add_argument("--python", metavar="PATH", help="the Python that decodes (default: the active environment's)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--script", metavar="FILE", help="a training script or notebook: start method, main guard, CUDA in workers"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print only what is not ok")
-    parser.add_argument("--json", action="store_true", help="print a JSON object, which --diff compares")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print problems only")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, for --diff")
     add_machine_flags(parser)
     parser.add_argument(
         "--export", metavar="FILE", help="write the Python's packages as requirements.txt or environment.yml, and end"

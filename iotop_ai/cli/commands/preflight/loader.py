@@ -38,14 +38,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE:FACTORY",
         help="a function or class that returns a Dataset, a DataLoader or other batches",
     )
-    parser.add_argument("--workers", metavar="LIST", type=_workers, default=[0, 2, 4, 8], help="default 0,2,4,8")
-    parser.add_argument("--batch-size", metavar="LIST", type=_positive, default=[32], help="default 32")
-    parser.add_argument("--prefetch", metavar="LIST", type=_positive, help="batches per worker (default: the loader's)")
     parser.add_argument(
-        "--interleave", metavar="LIST", type=_positive, help="of tf.data: files read side by side, as cycle_length"
+        "--workers", metavar="LIST", type=_workers, default=[0, 2, 4, 8], help="worker counts to try (default 0,2,4,8)"
     )
-    parser.add_argument("--start", metavar="LIST", type=_starts, help="fork,spawn,forkserver (default: the Python's)")
-    parser.add_argument("--pin", action="store_true", help="with pin_memory=True")
+    parser.add_argument(
+        "--batch-size", metavar="LIST", type=_positive, default=[32], help="batch sizes to try (default 32)"
+    )
+    parser.add_argument(
+        "--prefetch",
+        metavar="LIST",
+        type=_positive,
+        help="prefetched batches per worker to try (default: the loader's)",
+    )
+    parser.add_argument(
+        "--interleave",
+        metavar="LIST",
+        type=_positive,
+        help="tf.data only: numbers of files to read at once (cycle_length)",
+    )
+    parser.add_argument(
+        "--start", metavar="LIST", type=_starts, help="start methods to try: fork,spawn,forkserver (default: Python's)"
+    )
+    parser.add_argument("--pin", action="store_true", help="set pin_memory=True")
     parser.add_argument(
         "--seconds", metavar="SEC", type=_seconds, default=5.0, help="seconds of reading per configuration (default 5)"
     )
@@ -54,13 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SEC",
         type=_seconds,
         default=30.0,
-        help="seconds without a batch that count as a hang (default 30)",
+        help="a loader hangs after this many seconds without a batch (default 30)",
     )
     parser.add_argument("--cold", metavar="PATH", help="evict this dataset from the page cache before each run")
     parser.add_argument("--python", metavar="PATH", help="the Python that trains (default: the active environment's)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print a JSON object instead of text")
-    how.add_argument("--patch", action="store_true", help="print only the recommended keyword arguments")
+    how.add_argument("--patch", action="store_true", help="print only the recommended arguments of the loader")
     parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
 
 

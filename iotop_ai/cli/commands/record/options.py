@@ -46,7 +46,9 @@ class RecordOptions(NamedTuple):
 
 def add_record_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of ``record``."""
-    parser.add_argument("-o", "--output", metavar="FILE", help="default ./HOST-TIME.iotop.jsonl; - is stdout")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the recording to write (default ./HOST-TIME.iotop.jsonl; - is stdout)"
+    )
     parser.add_argument("--append", action="store_true", help="append a session to an existing file")
     parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
     parser.add_argument(
@@ -58,13 +60,15 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to write (default names)")
     parser.add_argument("--min-free", metavar="SIZE", help="pause while the disk has less free space (default 64M)")
-    parser.add_argument("--burst", metavar="SEC", type=interval, help="interval while rates or the verdict change")
-    parser.add_argument("--csv", metavar="FILE", help="a CSV log of the disks; without -o the only output")
+    parser.add_argument(
+        "--burst", metavar="SEC", type=interval, help="shorter interval while rates or the verdict change"
+    )
+    parser.add_argument("--csv", metavar="FILE", help="write a CSV log of the disks; without -o nothing else")
     parser.add_argument(
         "--control",
         action="store_true",
-        help="for a program that starts this one: JSON requests on stdin, answers on stdout; ends when "
-        "stdin does; a new file where FILE exists",
+        help="let the program that starts this one control it: JSON requests on stdin, answers on stdout; it "
+        "ends with stdin, and writes a new file where FILE exists",
     )
     add_alerts_flag(parser)
     add_source_flags(parser, sub=True)

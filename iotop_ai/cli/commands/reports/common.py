@@ -35,7 +35,7 @@ def add_reading_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every",
         action="store_true",
-        help="read every interval of a long run, too, instead of one a minute or fewer: slower",
+        help="read every interval of a long run (slower; default: one per minute or fewer)",
     )
     parser.add_argument("--ascii", action="store_true", help="ASCII only")
     parser.add_argument("--force", action="store_true", help="replace an existing OUT")

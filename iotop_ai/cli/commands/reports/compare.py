@@ -30,21 +30,26 @@ _OWN = {STEPS: "1/s", GPU_BUSY: "ratio"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``compare``."""
-    parser.add_argument("before", metavar="BEFORE", help="a recording")
-    parser.add_argument("after", metavar="AFTER", help="another one")
+    parser.add_argument("before", metavar="BEFORE", help="the recording of the first run")
+    parser.add_argument("after", metavar="AFTER", help="the recording of the second run")
     parser.add_argument(
         "--align",
         choices=ALIGNMENTS,
-        help="between common marks, the jobs from their first step on, or the whole time (default: as possible)",
+        help="compare between common marks, the jobs from their first step, or the whole time "
+        "(default: the first of these that both runs allow)",
     )
     parser.add_argument(
-        "--before-job", metavar="PID", type=int, default=0, help="the job of BEFORE, by any of its pids"
+        "--before-job", metavar="PID", type=int, default=0, help="the job in BEFORE that has this process"
     )
-    parser.add_argument("--after-job", metavar="PID", type=int, default=0, help="the job of AFTER")
-    parser.add_argument("--before-steps", metavar="LOG", help="join a training log to BEFORE, as report --steps")
-    parser.add_argument("--after-steps", metavar="LOG", help="join one to AFTER")
-    parser.add_argument("--begin", metavar="T", help="from this time of each on: +2m, 45%%, 14:32")
-    parser.add_argument("--end", metavar="T", help="up to this time of each")
+    parser.add_argument(
+        "--after-job", metavar="PID", type=int, default=0, help="the job in AFTER that has this process"
+    )
+    parser.add_argument(
+        "--before-steps", metavar="LOG", help="training log of BEFORE; report --steps lists the formats"
+    )
+    parser.add_argument("--after-steps", metavar="LOG", help="training log of AFTER")
+    parser.add_argument("--begin", metavar="T", help="start of the compared part, in both runs: +2m, 45%%, 14:32")
+    parser.add_argument("--end", metavar="T", help="end of the compared part, in both runs")
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
     form = parser.add_mutually_exclusive_group()
     add_html_flag(form)

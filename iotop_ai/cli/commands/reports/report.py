@@ -31,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--markdown", action="store_true", help="print Markdown instead of text")
     form.add_argument("--json", action="store_true", help="print a JSON object (docs/report.md) instead of text")
     parser.add_argument(
-        "--gpu-hour-price", metavar="PRICE", help="what an hour of one GPU costs: 2.50, $2.50 or '2.50 EUR'"
+        "--gpu-hour-price", metavar="PRICE", help="price of one GPU per hour: 2.50, $2.50 or '2.50 EUR'"
     )
     parser.add_argument(
-        "--steps", metavar="LOG", help="join a training log: printed step lines, trainer_state.json, TensorBoard events"
+        "--steps", metavar="LOG", help="training log: printed step lines, trainer_state.json or TensorBoard events"
     )
     add_reading_flags(parser)
     add_job_flag(parser)

@@ -43,11 +43,15 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the metrics to FILE, named *.prom, for node_exporter; without --listen no server is started",
     )
-    parser.add_argument("--token-file", metavar="FILE", help="ask for the bearer token in this file")
+    parser.add_argument("--token-file", metavar="FILE", help="require the bearer token in this file")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate for HTTPS, in PEM; needs --tls-key")
-    parser.add_argument("--tls-key", metavar="FILE", help="its private key")
+    parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate, in PEM")
     parser.add_argument(
-        "--allow-host", metavar="NAME", action="append", default=[], help="another name of this machine (repeatable)"
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="accept requests for this host name too (repeatable)",
     )
     parser.add_argument(
         "--socket", metavar="PATH", help="a Unix socket that answers any user with the verdict on its own jobs, as JSON"

@@ -23,7 +23,7 @@ PORT = 8137
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``web``."""
-    parser.add_argument("--port", metavar="PORT", type=port, default=PORT, help=f"on 127.0.0.1 (default {PORT})")
+    parser.add_argument("--port", metavar="PORT", type=port, default=PORT, help=f"port on 127.0.0.1 (default {PORT})")
     add_source_flags(parser, sub=True)
     parser.add_argument("--theme", choices=THEMES, default=argparse.SUPPRESS, help="one of " + ", ".join(THEMES))
 
