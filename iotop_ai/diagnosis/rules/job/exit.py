@@ -22,12 +22,13 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     """A trainer or one of its workers was killed by a signal or the OOM killer, or exited with an error.
 
     Claim: job_died: the training does not go on.
-    Evidence: exit codes and signals of the job's processes (of other users' processes only as root); OOM kills.
+    Evidence: exit codes and signals of the job's processes: as root from the kernel, else from zombies that are
+        readable (such as the command that `record` runs); OOM kills.
     Threshold: a trainer ends with neither exit code 0 nor Ctrl-C; a worker is killed or crashes; or a process ends for
         an unknown cause beside an OOM kill (60 % sure). In a weakly recognised job only a crash or an OOM kill counts.
         At once. It stays for 10 minutes, or until a later job is at work.
-    Blind spot: without root it sees how other users' processes end only beside an OOM kill. It ignores a worker that
-        exits with an error of its own.
+    Blind spot: without root it misses a process whose exit code it cannot read, except beside an OOM kill. It ignores a
+        worker that exits with an error of its own.
     """
     events = facts.carry.ended
     kills = [event.pid for event in events if event.kind == OOM_KILL]
