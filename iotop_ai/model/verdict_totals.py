@@ -15,11 +15,11 @@ class FindingTotal(NamedTuple):
     finding: Finding
     """The finding when its confidence was highest; the newest of several."""
     stood_ns: int
-    """Time for which it was active."""
+    """How long it was active."""
     lost_ns: int
     """Time lost while it was active."""
     first_ns: int
-    """Time for which it was the verdict."""
+    """How long it was the first finding, which is the verdict."""
     led_ns: int
     """Time lost while it was the verdict."""
 
@@ -28,7 +28,7 @@ class VerdictSpan(NamedTuple):
     """A span of time with one verdict."""
 
     wall_ns: int
-    """When the span began."""
+    """Unix time at which the span began."""
     class_id: str
     state: State
     stood_ns: int

@@ -93,7 +93,7 @@ def _bytes(levels: Levels) -> str:
 
 
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
-    """Seconds until this user may drop again; 0.0 for now."""
+    """Seconds until this user may drop caches again; 0.0 if that is allowed at once."""
     try:
         kept = json.loads(read_file(folder or state_folder(), STAMP, STAMP_BYTES))
         boot, at_ns = str(kept["boot_id"]), int(kept["at_ns"])

@@ -51,13 +51,13 @@ class PsutilProcess:
             self._process = psutil.Process(pid)
 
     def environ(self) -> dict[str, str]:
-        """The environment that the program was started with; not clean, secrets included."""
+        """The environment that the program was started with, unfiltered, so that it may contain secrets."""
         with self._os_errors():
             found: dict[str, str] = self._process.environ()
         return found
 
     def identity(self) -> ProcessIdentity:
-        """Program, folder, start, priorities, CPUs and limits of a process; "" or None where not permitted."""
+        """Program, working folder, start, priorities, CPUs and limits of a process; "" or None where not permitted."""
         nice: int | None = None
         io_class, io_level = "", None
         cpus: list[int] = []
@@ -82,7 +82,7 @@ class PsutilProcess:
         )
 
     def sockets(self) -> tuple[Socket, ...]:
-        """The process's sockets that our network namespace's tables list; equal ones are one entry."""
+        """The process's sockets that our network namespace's tables list; equal ones are merged into one entry."""
         with self._os_errors():
             every = self._process.net_connections(kind="all")
         found = Counter(_socket(one) for one in every)

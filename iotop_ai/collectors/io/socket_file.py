@@ -1,6 +1,6 @@
 """The path of a Unix socket of our own: bound without replacing any other file, and removed only while it is ours.
 
-A path is used only if nothing has it, or a socket of our own user without a listener.
+A path is used only if it is free, or if it is a socket of our own user without a listener.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SocketFile:
             os.unlink(new, dir_fd=self._folder)
 
     def unlink(self) -> None:
-        """Remove the path if it is still our socket; once. Raises OSError, but not where it is gone already."""
+        """Remove the path if it is still our socket; call it once. Raises OSError, but not if it is already gone."""
         try:
             if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
                 os.unlink(self._name, dir_fd=self._folder)

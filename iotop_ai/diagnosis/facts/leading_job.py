@@ -70,15 +70,15 @@ def lost_so_far(
 
 
 def _costs(finding: Finding) -> bool:
-    """Whether the finding puts its job before a healthy one: time is lost, or a GPU is idle beside it."""
+    """Whether the finding puts its job ahead of a healthy one: the job loses time, or leaves a GPU idle."""
     return finding.state in LOSING or (CLASS_SPECS[finding.class_id].wastes and finding.severity is not Severity.INFO)
 
 
 def importance(job: JobFacts, *, stays: bool = False) -> Importance:
     """A sort key: the job that holds most GPUs first, then the one that computes and moves most, then the oldest.
 
-    stays: only a job that works clearly more comes before this one. The pid makes the order of jobs that started in one
-    clock tick the same everywhere.
+    stays: only a job that works clearly more comes before this one. The pid decides between jobs that started in the
+    same clock tick.
     """
     moved = (job.read_bytes_per_s or 0.0) + (job.write_bytes_per_s or 0.0)
     key = job.job.key

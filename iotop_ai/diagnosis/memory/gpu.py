@@ -1,4 +1,4 @@
-"""The fold's memory of each GPU: its power while it computed, and since when it is idle."""
+"""The fold's memory of each GPU: its power while it computed, and since when it has been idle."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, 
 
 
 def _peak(new: GpuMemory, rates: GpuRates, seconds: float, limits: Thresholds) -> GpuMemory:
-    """The memory with the highest power over its limit while busy, smoothed over 10 s."""
+    """The memory with the highest ratio of power to its limit while busy, smoothed over 10 s."""
     watts, limit = rates.power_watts, rates.power_limit_watts
     if not new.pids or watts is None or not limit or (rates.busy_ratio or 0.0) < limits.gpu_bound:
         return new._replace(power=None)

@@ -1,4 +1,4 @@
-"""The fold's memory of devices that hold requests and complete none, with the time since when they do."""
+"""The fold's memory of devices that hold requests and complete none, and of the time at which each began to."""
 
 from __future__ import annotations
 

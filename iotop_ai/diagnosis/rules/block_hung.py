@@ -13,7 +13,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 SURE, WITHOUT_WAIT = 0.96, 0.8
 _FIRST = 1.5
-"""A session's first intervals: a count that is stuck since then may have been wrong before."""
+"""Intervals after the start of the session: a count stuck since then may have been wrong before it."""
 
 
 def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:

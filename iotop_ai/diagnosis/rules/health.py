@@ -102,7 +102,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
-    """The disk of an NVMe path ("nvme0c0n1") or controller ("nvme0", its first): "nvme0n1"; other names as they are.
+    """The disk "nvme0n1" for its path "nvme0c0n1"; the first disk of a controller ("nvme0"); else the name itself.
 
     Uses the recorded links: the numbers of controller and disk may differ.
     """

@@ -1,4 +1,4 @@
-"""The disk that is very slow or saturated, even if no job waits for it: the verdict names it beside every cause."""
+"""The disk that is very slow or saturated, even if no job waits for it; every verdict names it in addition."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from iotop_ai.model.job.time_shares import LOST, SHARES
 from iotop_ai.present.job.time_words import Part
 
 _FIRST = (STEPS, "compute", DATA_WAIT, GPU_BUSY)
-"""The figures that are read first, where they are known."""
+"""The figures at the top of the page, where they are known."""
 _PLOT = 150
 _WORSE_WHEN_MORE = frozenset((*LOST, DATA_WAIT))
 
@@ -51,7 +51,7 @@ def _head(found: Comparison) -> Markup:
 
 
 def _hue(one: Change) -> str:
-    """The colour of a better or a worse figure; "" where that is unknown: a disk that is read less may be idle."""
+    """The colour for better or worse; "" where it may be either: a disk with fewer reads may be idle."""
     worse_when_more = one.name in _WORSE_WHEN_MORE or one.unit == "ms"
     if not one.clear or not (worse_when_more or one.name in _FIRST):
         return ""

@@ -17,10 +17,11 @@ Object = dict[str, Any]
 
 
 def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> Object:
-    """The verdict on the job of this process (of the machine, before it is recognised) and that job's time so far.
+    """The verdict on the job that a process belongs to, and that job's time so far.
 
-    verdict, job, time, time_s: null where they are not known yet. steps: of the last 10 s. measured: the wait for data
-    that the process measures, and the wait seen from outside, over all the time in which both are known.
+    Before the job is recognised, the verdict is that of the machine. verdict, job, time, time_s: null while unknown.
+    steps: those of the last 10 s. measured: the wait for data as the process measures it and as seen from outside, over
+    all the time in which both are known.
     """
     if frame is None:
         return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))

@@ -101,7 +101,7 @@ def exported_name(prefix: str, field: str, unit: str) -> str:
 
 @cache
 def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()) -> tuple[Column, ...]:
-    """The families of a record: its derived figures are gauges, its recorded counters counters."""
+    """The families of a record: derived figures and levels are gauges, recorded counts are counters."""
     found = [(field, one.unit, one.text, "", True) for field, one in metrics_of(record).items()]
     found += [(field, one.unit, one.text, one.name, one.level) for field, one in exported_of(record).items()]
     order = list(record._fields)  # type: ignore[attr-defined]

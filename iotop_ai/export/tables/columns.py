@@ -1,4 +1,4 @@
-"""Columns of the tables: names, kinds and units, from the Metric beside each record's field."""
+"""Columns of the tables: names, kinds and units, from the Metric that annotates each record's field."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def metric_cells(record: Any, kind: type) -> Row:
 
 
 def term_column(term: Term) -> Column:
-    """A figure under its standard name, in that name's unit."""
+    """The column of a figure under its standard name, in the unit that goes with that name."""
     unit = _IOSTAT_UNITS.get(term.metric.unit, term.metric.unit)
     return Column(term.title, "real", unit, term.metric.text, term.metric.term)
 

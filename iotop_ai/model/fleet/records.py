@@ -17,7 +17,7 @@ _LOST_AT = tuple(SHARES.index(name) for name in LOST)
 
 
 class FleetFinding(NamedTuple):
-    """An active finding. class_id, state: as model.verdict_class, not checked. subject: a disk, a GPU or a pid."""
+    """An active finding. class_id, state: as in model.verdict_class, unchecked. subject: a disk, a GPU or a pid."""
 
     class_id: str
     state: str
@@ -55,11 +55,11 @@ class FleetHealth(NamedTuple):
 
 
 class JobPart(NamedTuple):
-    """A job's part on one machine. slurm: its job id, "" without; unit: pod, container or service.
+    """A job's part on one machine. slurm: its Slurm job id, "" without one. unit: its pod, container or service.
 
-    seconds: the window's time by what it was spent on, in the order of SHARES. numbers: its ranks in the whole job,
-    "8-15", "" unknown. group: a name that ranks on several machines share, "" without. late_rank: the number of the
-    rank for which the others on this machine wait.
+    seconds: the window's time by what it was spent on, in the order of SHARES. numbers: the numbers of its ranks in the
+    whole job ("8-15"), "" when unknown. group: a name that ranks on several machines share, "" without one. late_rank:
+    the number of the rank for which the others on this machine wait.
     """
 
     machine: str
@@ -86,7 +86,7 @@ class JobPart(NamedTuple):
 
     @property
     def lost_gpu_h(self) -> float | None:
-        """The same times its GPUs, in hours; None without a GPU."""
+        """GPU-hours lost: ``lost_s`` in hours times the number of its GPUs; None without a GPU."""
         lost = self.lost_s
         return None if lost is None or not self.gpus else lost * self.gpus / 3600
 

@@ -22,7 +22,7 @@ SM_IDLE = 0.5
 LINK_FULL = 0.8
 """Share of a PCIe link's rate at which the link counts as full."""
 LINK_BYTES_PER_S = 50e9
-"""Practical rate of PCIe generation 5 x16; half of it for each generation before."""
+"""Practical rate of PCIe generation 5 x16; each earlier generation has half the rate of the next one."""
 GEN_5 = 5
 LANES = 16
 
@@ -50,6 +50,6 @@ def _spins(gpu: GpuState) -> bool:
 
 
 def copies(gpu: GpuState, received_bytes_per_s: float | None) -> bool:
-    """Whether a GPU receives as much over PCIe as its link carries; False when unknown."""
+    """Whether a GPU receives data at nearly the full rate of its PCIe link; False when unknown."""
     most = link_bytes_per_s(gpu.pcie_generation, gpu.pcie_width)
     return most is not None and (received_bytes_per_s or 0.0) >= LINK_FULL * most

@@ -106,7 +106,7 @@ def _overview(
             field_rows(facts, width),
         ]
     else:
-        # A row each: its peaks, then the usage of its filesystems and as many settings as fit.
+        # One row for its peaks, one for the usage of its filesystems and as many settings as fit.
         short = [*fullness(frame, device), *facts]
         rest = [field_rows(ceilings(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
@@ -135,7 +135,7 @@ _TOP = 3
 def _latency(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """The chart of awaits over most of the screen, their spread, the figures now."""
+    """The chart of awaits over most of the screen, then their spread and the current figures."""
     table = device_rows(frame, view, width, "now", _stack(frame, view, device)[:2])
     awaits = await_rows(frame, device.key, width, 4 if height >= TALL else 2 if height >= 24 else 0)
     left = height - len(table) - len(awaits)
@@ -165,7 +165,7 @@ def _limits(recent: DeviceWindow) -> AwaitLimits:
 
 
 def _hot_ms(recent: DeviceWindow) -> float | None:
-    """The read await above which it is slow; None while that is unknown."""
+    """The read await above which the disk is slow; None while that is unknown."""
     if recent.facts is None:
         return None
     return LIMITS.disk_await_ms if recent.facts.serial else LIMITS.inflation_slow * recent.facts.normal_ms
@@ -228,7 +228,7 @@ def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str
 
 
 def _because(device: BlockDevice, recent: DeviceWindow) -> str:
-    """Read awaits against the normal, over the window of the verdict."""
+    """The reason for the state: read awaits against the normal, over the window of the verdict."""
     facts = recent.facts
     if facts is None:
         return "nothing is known about it yet" if device.info is not None else "its identity is not known"
@@ -248,7 +248,7 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
 
 
 def _stack(frame: Frame, view: View, device: BlockDevice) -> list[tuple[BlockDevice, bool]]:
-    """(device, whether it is nested): the one above when there is one, the device, then those nested under it."""
+    """(device, whether it is nested): the row that it is nested under, if any; the device; those nested under it."""
     inner = devices.nested_devices(device.name, frame, view)
     top = devices.top_row_of(device.name, frame)
     above = [d for d in devices.all_devices(frame, view) if d.name == top and top != device.name]

@@ -42,7 +42,7 @@ class Part(NamedTuple):
 def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
     """The shares of a whole that are not 0, the largest first. values: in the order of SHARES, by any measure.
 
-    Each figure is rounded for itself, as in the verdict's sentence.
+    Each figure is rounded on its own, as in the verdict's sentence.
     """
     total = sum(values)
     shown = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
@@ -50,7 +50,7 @@ def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
 
 
 def table_of(values: Sequence[float]) -> tuple[Part, ...]:
-    """The same with one decimal, so rounded that all figures add up to 100; "<0.1" counts as 0."""
+    """The same with one decimal, rounded so that all figures add up to 100; "<0.1" counts as 0."""
     parts = parts_of(values)
     exact = [part.value * _TENTHS for part in parts]
     steps = [int(value) for value in exact]

@@ -7,7 +7,7 @@ from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import figure, percent, plural, size
 
 RETRANSMITS = 0.01
-"""At 1 % of the segments TCP's throughput falls noticeably (Mathis et al. 1997: with 1/sqrt of the loss)."""
+"""From 1 % lost segments on, TCP's throughput is noticeably lower (Mathis et al. 1997: it varies as 1/sqrt(loss))."""
 _SEGMENTS_PER_S = 100.0
 """Below this rate the ratio of retransmitted segments means nothing."""
 

@@ -21,9 +21,10 @@ _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(_HOUR * hours for hours
 
 
 class Graph(NamedTuple):
-    """One graph. scale: the size of ``unit`` in the value's unit. top: the scale's; limit: above it the graph is hot.
+    """One graph. scale: the size of ``unit`` in the value's unit. top: the value at the graph's upper edge.
 
-    strong: whether its figure is highlighted. hue: the verdict's colour, where the verdict names the graph's subject.
+    limit: values above it are hot. strong: whether its figure is highlighted. hue: the verdict's colour, where the
+    verdict names the graph's subject.
     """
 
     label: str
@@ -92,7 +93,7 @@ def graph_lines(
 def axis_and_graphs(
     frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]], tallest: int = 2
 ) -> list[Line]:
-    """The axis, then as many graphs as fit; all have the same number of rows. graphs_of: for a number of slots."""
+    """The axis, then as many graphs as fit, all of the same height. graphs_of: makes them for a number of slots."""
     where = room(width)
     if where.cells < 10 or height < 2:
         return []
@@ -110,7 +111,7 @@ def _blank(width: int) -> list[Span]:
 
 
 def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
-    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now, over their cells ("-4h")."""
+    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds (or hours, "-4h") before now."""
     return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where)
 
 

@@ -23,7 +23,8 @@ from iotop_ai.present.text.panel import panel
 class Key(NamedTuple):
     """One entry of the row and of the help: the keys as printed, its word in the row, its text in the help.
 
-    drop: a short row leaves out the largest first. actions: names of its actions, in the order of ``keys``.
+    drop: where the row is too short, the entry with the highest number is left out first. actions: names of its
+    actions, in the order of ``keys``.
     """
 
     keys: str
@@ -43,7 +44,7 @@ _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
 """Actions that a remote source does not have."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
-"""The token of an answer's first word."""
+"""The colour token for an answer's first word."""
 _TAB, _END = "Tab", "End"
 _FIXED = {
     _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
@@ -96,7 +97,8 @@ _REPLAY_ROW = (
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
 _REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING))
-"""The main screen's row in each mode, in order; of two actions that are printed together, the one with the hint."""
+"""These four tuples are the main screen's rows of keys, in order, by mode. Where two actions share an entry, the row
+names the one with the hint."""
 
 
 def keys_of(view: View) -> tuple[Key, ...]:

@@ -15,7 +15,7 @@ _MONTHS = 12
 class DateOrder(NamedTuple):
     """Whether a log writes the day or the month first.
 
-    day_first: 21/11/2026, not 11/21/2026. assumed: why, where the dates themselves leave it open, else "".
+    day_first: 21/11/2026, not 11/21/2026. assumed: the reason for an order that the dates do not show, else "".
     """
 
     day_first: bool
@@ -38,7 +38,7 @@ class DateOrderFinder:
             return
         first, second, _ = moment.numbers
         if first > _MONTHS or second > _MONTHS:
-            # A number that shows the day first counts more: the contrary one may be damage.
+            # One date that can only have the day first outweighs the others, which may be damaged.
             self._known = self._known or first > _MONTHS
         self._differs = self._differs or first != second
         last, self._last = self._last, moment

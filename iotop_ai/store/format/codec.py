@@ -3,8 +3,8 @@
 hdr      the writer and the machine: first in a file, and again after a reboot or when a session is appended
 ev       an event, before the snap that it belongs to
 snap     a Snapshot: whole in a keyframe ("key"), else the changes since the line before
-verdict  the verdict, where it changed: a cache that holds for the header's stamp
-tally    the verdicts since the last keyframe, summed, right before the next keyframe: also a cache
+verdict  the verdict, where it changed: a cache, valid while the rules have the header's stamp
+tally    the summed verdicts since the last keyframe, written right before the next one: also a cache
 end      the last line of a file that was closed properly
 """
 
@@ -43,8 +43,8 @@ from iotop_ai.store.format.size_limits import LONGEST_LINE, LineTooLong, ReaderB
 FORMAT = 1
 KEYFRAME_EVERY = 60
 CLOCK_STEP_NS = 1_000_000_000
-"""A wall clock that moved by this much more or less than the monotonic one was set. A smaller difference means nothing:
-the two are not read at one instant."""
+"""If the wall clock moved by this much more or less than the monotonic one, it was set. A smaller difference means
+nothing: the two are not read at one instant."""
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(FoldState)
 _LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
@@ -58,7 +58,7 @@ _NAMES_IN_FORMAT_1 = {
     "FindingTotal": "Share",
     "VerdictSpan": "Stretch",
 }
-"""Class names to the names of their records in a header's legend."""
+"""By class, the record's name in a header's legend, where the class has another name now."""
 
 
 def record_fields() -> dict[str, list[str]]:
@@ -87,7 +87,7 @@ def record_fields() -> dict[str, list[str]]:
 class Header(NamedTuple):
     """A decoded hdr line.
 
-    redact: the level of command lines. stamp: of the rules that made the cached verdicts. continues: the session
+    redact: the level of command lines. stamp: that of the rules that made the cached verdicts. continues: the session
     began in another file. origin: the imported log's program, "" for this one. after: the name of the previous file, if
     that one could not be written any more, else "".
     """
@@ -151,7 +151,7 @@ class Encoder:
         return "".join(self.encode(frame, gap=gap).chunks).split("\n")[:-1]
 
     def encode(self, frame: Frame, *, gap: bool = False) -> EncodedLines:
-        """Like ``lines``, but makes chunks, and raises LineTooLong, while the caller iterates; it must take all."""
+        """Like ``lines``, in chunks made while the caller iterates, which may raise LineTooLong; take them all."""
         snapshot = frame.snapshot
         before = None if gap or self._since_key >= self._keyframe_every else self._before
         if before is not None and _clock_was_set(before, snapshot):
@@ -207,7 +207,7 @@ def _limited(chunks: Iterable[str]) -> Iterator[str]:
 
 
 def tally_line(snapshot: Snapshot, tally: VerdictTotals) -> str:
-    """The tally line of a block. snapshot: its last."""
+    """The tally line of a block. snapshot: the last one in the block."""
     return to_line({"k": "tally", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _TALLY.dump(tally)})
 
 

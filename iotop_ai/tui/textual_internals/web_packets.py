@@ -20,7 +20,7 @@ _MOST_LINES_BEFORE = 10
 
 
 class MessageError(Exception):
-    """The page sent a message that textual-serve's page does not send."""
+    """A message that textual-serve's own page would never send."""
 
 
 class Packet(NamedTuple):

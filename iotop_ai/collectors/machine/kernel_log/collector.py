@@ -68,7 +68,7 @@ class KernelLogCollector:
         self._cgroups: dict[int | None, str] = {}
 
     def read(self) -> KernelLog:
-        """The counts so far. Raises Unavailable where the log cannot be read, which is tried once."""
+        """The counts so far. Raises Unavailable where the log cannot be read, and does not try again."""
         if self._lack is not None:
             # Each raise adds to the traceback of the last one.
             raise self._lack.with_traceback(None)
@@ -151,7 +151,7 @@ class KernelLogCollector:
             self._ata_ns[one.subject] = now
 
     def _with_device(self, one: LogEvent) -> LogEvent:
-        """The event with the disk of an ATA port or PCI address, or the cgroup that reached its limit."""
+        """The event with the disk at its ATA port or PCI address, or with the cgroup that reached its limit."""
         if one.kind == OOM_KILL and (cgroup := self._cgroups.pop(one.pid, "")):
             return one._replace(text=f"{one.text} ({cgroup})")
         name = ""

@@ -47,7 +47,7 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
-    """The Xid that still counts."""
+    """The last Xid while it counts; None for a repaired error, or one that is too old."""
     number, at_ns = state.last_xid, state.last_xid_at_ns
     if number is None or number in MENDED:
         return None
@@ -56,7 +56,7 @@ def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
 
 
 def _xid_cure(xid: int, recovery: int | None) -> str:
-    """The advice for an Xid. recovery: what the driver asks for; a board that it can reset may still need a reboot."""
+    """The advice for an Xid: its own cure if it has one, else, for the board, the driver's recovery action."""
     if xid in _BOARD_CURES:
         return _BOARD_CURES[xid]
     if xid in OF_THE_BOARD:
@@ -65,7 +65,7 @@ def _xid_cure(xid: int, recovery: int | None) -> str:
 
 
 def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
-    """The kernel log's recent errors of the GPU at an address (NVML's has a longer domain)."""
+    """The kernel log's recent errors of the GPU at a PCI address (NVML writes its domain with more digits)."""
     log = facts.snapshot.kernel.value
     errors = None if log is None else log.errors.get(bus_id.lower()[-len("0000:00:00.0") :])
     if errors is None or facts.snapshot.at_ns - errors.at_ns >= facts.limits.error_memory_s * 1e9:

@@ -1,7 +1,7 @@
 """The keys that change the machine: they open a dialog, which acts once the user has confirmed.
 
-Actions run only at now, on the machine itself: not in a replay, on a remote screen, while looking back, or with
---readonly.
+Actions run only in the present and on the machine itself: not in a replay, on a remote screen, while looking back, or
+with --readonly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENDED = "it has ended"
 class MachineActions:
     """The controller of the keys that change the machine.
 
-    backdrop: makes what a dialog needs of the main screen. open_dialog: shows a dialog.
+    backdrop: returns the part of the main screen that a dialog needs. open_dialog: shows a dialog.
     """
 
     def __init__(
