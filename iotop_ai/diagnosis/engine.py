@@ -1,4 +1,4 @@
-"""Runs the rules over the window, enters and leaves findings, and ranks the active ones."""
+"""Runs the rules over the window, makes findings active and inactive, and ranks the active ones."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def fold(
 ) -> tuple[FoldState, Verdict]:
     """The next state and the verdict at ``snapshot``.
 
-    history: the Frame's, oldest first, ending with the Sample of ``snapshot``; may be empty. Less than a second after
-    a decision the last verdict stands.
+    history: the Frame's Samples, oldest first, the last one that of ``snapshot``; may be empty. Less than a second
+    after a decision the last verdict stays.
     """
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
@@ -111,7 +111,7 @@ def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Ve
 
 
 def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> FoldState:
-    """The state after the newest Sample, which counts once."""
+    """The state after the newest Sample, unless that has been counted already."""
     if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
         return carry
     sample = history[-1]
@@ -180,6 +180,6 @@ def is_aside(finding: Finding) -> bool:
 def _with_change(changes: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:
     """The changes of the last hour, with the newest word at their end."""
     recent = sum(now - at <= _CHANGES_NS for at, _ in changes)
-    # Keep one change from before the hour: it has the state with which the hour begins.
+    # Keep the last change before that hour: it has the state at the beginning of the hour.
     changes = changes[-min(recent + 1, _MOST_CHANGES) :]
     return changes if changes and changes[-1][1] == word else (*changes, (now, word))

@@ -42,7 +42,7 @@ def parse_size_bytes(text: str) -> int:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """The names of a comma- or space-separated list, in order, without repeats and empty ones."""
+    """The names of a comma- or space-separated list, in order, without repeats or empty names."""
     return tuple(dict.fromkeys(part for part in re.split(r"[,\s]+", text) if part))
 
 
@@ -76,7 +76,7 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
 
 
 def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = None) -> int:
-    """Unix ns of a moment in, or outside, a recording from begin_ns to end_ns. Raises UsageError.
+    """Unix ns of a moment, which may lie outside the recording from begin_ns to end_ns. Raises UsageError.
 
     "14:32" and "14:32:05": the last such time within the recording, else the one nearest to it. "-3m": before the end.
     "+3m": after the beginning. "45%": of the whole length. Other texts: as ``parse_moment_ns``.

@@ -23,7 +23,7 @@ class TomlError(UsageError):
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text. Raises TomlError."""
-    import tomllib  # slow import; the bare start has no file
+    import tomllib  # slow import, not needed without a settings file
 
     try:
         return tomllib.loads(text)
@@ -31,7 +31,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         place = _PLACE.search(str(error))
         line = int(place[1]) if place and place[1] else text.count("\n") + 1
         raise TomlError(_PLACE.sub("", str(error)), line) from None
-    except ValueError:  # Python's limit of digits
+    except ValueError:  # Python's limit on the digits of an integer
         raise TomlError("a number is too long; write a shorter one", _line_of(_LONG_NUMBER, text)) from None
     except RecursionError:
         raise TomlError("brackets are nested too deeply; close or remove some", _line_of(_NESTED, text)) from None

@@ -1,8 +1,9 @@
 """A recorded run from its beginning to its end: every figure over time, and its verdict.
 
-Where this program's rules made the recording, its verdicts come from recorded totals, and its figures from counters:
-of every Snapshot in a short run, of one Snapshot a minute in a long one, of fewer in one of many hours. Counters lose
-nothing by that: a rate is the mean over the time between. Else everything is folded.
+If the recording was made with the same rules as this program's, its verdicts come from recorded totals and its figures
+from counters: those of every Snapshot in a short run, of one Snapshot a minute in a long run, and of fewer in a run of
+many hours. Nothing is lost by that: a rate is the mean over the time between two Snapshots. Any other recording is
+folded: every Frame is judged again.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ RunItem = Frame | Moment | JudgedSpan
 class RunReader:
     """Iterates over a recording's RunItems, in order. Use it within ``corrupt_input_as_error``.
 
-    every: decode every Snapshot; None: where there are at most MOST_SNAPSHOTS. most: keyframes that are decoded, else.
-    folded: judge every Frame anew, for conditions that need it.
+    every: decode every Snapshot; None: do so if there are at most MOST_SNAPSHOTS. most: the most keyframes to decode
+    otherwise. folded: judge every Frame again, for conditions that need it.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class RunReader:
                 for frame in frames(block):
                     begins = frame.sample.seconds is None or frame.sample.gap
                     if first and last is not None and not begins and not self._every:
-                        # The figures of the time up to here.
+                        # A Moment with the figures of the time since the last one.
                         yield from _moments(iter([frame.snapshot]), last, spaced=True)
                     first, last = False, Moment(frame.snapshot, frame.sample)
                     yield frame
@@ -115,7 +116,7 @@ class RunReader:
         for moment in _moments(keyed, last, spaced=not self._every):
             last = moment
             yield moment
-        # Every Snapshot has its own events; a keyframe alone lacks those of the Snapshots behind it.
+        # Every Snapshot has its own events; a keyframe alone lacks those of the Snapshots that follow it.
         totals = contents.totals
         yield JudgedSpan(totals.tally, () if self._every else contents.events, totals.wall_ns)
         return last
@@ -127,7 +128,7 @@ def _moments(items: Iterator[Snapshot | Keyframe], last: Moment | None, *, space
 
 
 def _number_of(played: RecordedFrames) -> float:
-    """About how many Snapshots the selected time has."""
+    """The approximate number of Snapshots in the selected time."""
     first_ns, last_ns = played.source.span()
     begin_ns, end_ns = played.begin_ns or first_ns, played.end_ns or last_ns
     return max(0, end_ns - begin_ns) / 1e9 / max(0.001, _interval_s(played))

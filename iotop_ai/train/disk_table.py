@@ -14,7 +14,7 @@ from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.train.program import program, program_environment
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util%")
-"""iostat's names, in its units: kB is 1024 B, ms."""
+"""iostat's names and units: 1 kB is 1024 B; times are in ms."""
 _NAME, _FIGURE, _CLOCK = 14, 9, slice(11, 19)
 
 
@@ -30,7 +30,7 @@ def monitor_disk(
 
     devices: only these (names or patterns). file: where to print, by default standard output. A mean over no requests
     is "-". The figures come from ``iotop-ai record --csv``, in a process of its own. Raises UnknownError when that
-    cannot be started or fails, UsageError for times that make no interval.
+    cannot be started or fails, UsageError for an interval of 0 or one longer than the duration.
     """
     if not 0 < interval <= duration:
         raise UsageError("the interval must be above 0 and at most the duration")
@@ -65,7 +65,7 @@ def monitor_disk(
 
 
 def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
-    """A table for each time: a title, then a line per disk. It is yielded once the time's last disk is known.
+    """A table for each time: a title, then a line per disk. It is yielded when the next time begins.
 
     The end may cut the last interval, which is left out if less than half of it remains.
     """

@@ -1,10 +1,10 @@
 """Earlier health readings of each disk, so that growth is known across restarts and renamed disks.
 
-A disk is known by serial number, model and world-wide name: serial numbers alone repeat, as "123456789012" behind USB
-bridges. One file per disk in ``health/`` of the state folder, mode 0600. Each write makes a new file, flushes it and
-renames it over the old one: after a power cut or a kill one complete file exists. A lock separates two monitors. An
-unreadable file is renamed and reported, not overwritten. Files of earlier versions, by serial number alone, go to the
-disk of their model.
+A disk is identified by serial number, model and world-wide name: serial numbers alone repeat, as "123456789012" behind
+USB bridges. There is one file per disk in ``health/`` of the state folder, mode 0600. Each write makes a new file,
+flushes it and renames it over the old one: after a power cut or a kill one complete file exists. A lock keeps two
+monitors from writing at once. An unreadable file is renamed and reported, not overwritten. A file of an earlier
+version, named by serial number alone, gets its new name when a disk of its model is read.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class HealthHistory:
             os.close(handle)
 
     def _adopt(self, folder: int, state: SmartState) -> None:
-        """Rename a file that names this disk less exactly to the disk's own; the caller holds the lock."""
+        """Rename this disk's file from a name with less detail to its own name; the caller holds the lock."""
         own, *earlier = _names(state)
         if own in os.listdir(folder):
             return
@@ -179,7 +179,7 @@ class HealthHistory:
 
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
-        """Yields whether it got the lock within LOCK_WAIT_S; a stopped monitor may hold it for ever."""
+        """Yields whether it got the lock within LOCK_WAIT_S; a stopped monitor may hold it forever."""
         lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
@@ -238,7 +238,7 @@ def file_name(*words: str) -> str:
 
 
 def _names(state: SmartState) -> tuple[str, ...]:
-    """The disk's file, then those that know it less exactly: without a world-wide name, and of earlier versions."""
+    """The disk's file, then the names with less detail: without a world-wide name, and as in earlier versions."""
     words = (state.serial, state.model)
     exact = [file_name(*words, state.wwn)] if state.wwn else []
     return (*exact, file_name(*words), file_name(state.serial))
@@ -301,7 +301,7 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
 
 
 def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
-    """The points by time: all of the last two days, before that one per period of THINNING."""
+    """The points to keep, by time: all of the last two days, and before that one in each period of THINNING."""
     kept: list[HealthPoint] = []
     last: tuple[int, int] | None = None
     for point in sorted(points, key=attrgetter("wall_s")):

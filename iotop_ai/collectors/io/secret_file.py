@@ -12,7 +12,7 @@ _LONGEST = 4096
 
 
 def read_secret(path: str, flag: str, what: str = "a token") -> str:
-    """The one word in a file that its owner may change and only owner and group may read. Raises InputError."""
+    """The single word in a file that only its owner can write and only owner and group can read. Raises InputError."""
     named = f"{flag} {clean(path)}"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

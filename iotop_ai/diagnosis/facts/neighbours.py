@@ -15,7 +15,7 @@ from iotop_ai.model.job.programs import is_python, script_name
 
 RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
 _BOUND = 1.3
-"""A group with more than this many times the others' traffic on the device has most of it elsewhere."""
+"""A group with more than this many times the others' traffic on the device has most of its own on other devices."""
 _BUSY = 0.8
 _COUNTS = 0.1
 
@@ -40,7 +40,7 @@ class Neighbour(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The part of the traffic, or of the CPU, that others have."""
+        """The others' part of the traffic or of the CPU time, 0..1."""
         return self.theirs / (self.theirs + self.own)
 
 
@@ -82,7 +82,7 @@ def _moved(one: TaskFacts | DeviceFacts) -> float:
 
 
 def _resync(facts: Facts, job: JobFacts, device: DeviceFacts, own: float) -> Neighbour | None:
-    """An md array below the job's files that checks or rebuilds itself: its members have more traffic than the job."""
+    """An md array below the job's files that checks or rebuilds itself, and so moves more than the job does."""
     infos = facts.snapshot.disks.value or {}
     arrays = [device.info, *(infos[name] for name in (*device.info.slaves, *device.info.holders) if name in infos)]
     array = next((info for info in arrays if info.kind == "md" and info.md_sync), None)
@@ -132,8 +132,8 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     quota = job.place.cpu_cores
     if quota is not None and use.own >= quota * limits.worker_busy:
         return None
-    # Workers that only compete with each other run for half of the time. Where there is a core for each, the neighbour
-    # is the larger cause if it explains half of the lost time.
+    # Workers that compete only with each other run half of the time. If there is a core for each of them, the neighbour
+    # is the main cause when the wait for a core explains half of the lost time.
     alone = job.workers <= use.cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
     if waits < limits.cores_short * ease or (waits < limits.crowded * runs * ease and not alone):
         return None
@@ -147,7 +147,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
 
 
 def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
-    """The name whose processes together have the most traffic, within bounds."""
+    """The processes of one name that together have the most traffic, within bounds."""
     groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
     for task, moved in tasks:
         if moved > 0:

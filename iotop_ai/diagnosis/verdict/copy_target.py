@@ -15,9 +15,9 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 _ROOM = 1.05
 """A copy needs slightly more space than the bytes in use."""
 _CACHE_ROOM = 1.25
-"""Ratio of free memory to the bytes in use from which the page cache keeps all of them."""
+"""If free memory is this many times the bytes in use, the page cache keeps all of them."""
 _READ_AGAIN = 2.0
-"""A job that has read this many times the data's size reads it from the disk in each pass: no cache keeps it."""
+"""A job that has read this many times the data's size from the disk reads it again in each pass: no cache keeps it."""
 _NO_TARGET = frozenset({"boot", "efi"})
 SHARED = frozenset({"home", "var", "usr", "opt", "srv", "tmp", "root"})
 """Top folders that hold more than one dataset."""
@@ -44,7 +44,7 @@ def top_folder(mount: str) -> str:
 def faster_disk(facts: Facts, slow: str, needed_bytes: float) -> Target | None:
     """The writable mount with most room on a fast disk other than ``slow`` (a base device's name; "" none).
 
-    Fast is a local NVMe that is not slow itself now. None when none has the room.
+    Fast is a local NVMe that is not slow itself now. None when none has enough room.
     """
     infos, usage = facts.snapshot.disks.value or {}, usage_of(facts)
     best: Target | None = None
@@ -73,7 +73,7 @@ def _is_fast(facts: Facts, base: BlockInfo, infos: Mapping[str, BlockInfo]) -> b
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     """Cache the data where it fits into memory; else copy it to a faster disk, or into /dev/shm; None without room.
 
-    The size of the dataset is not known: what its filesystem holds is the most that it can be.
+    The size of the dataset is unknown; it is at most what its filesystem holds.
     """
     infos, usage, source = facts.snapshot.disks.value or {}, usage_of(facts), facts.mount(device)
     # The root filesystem holds more than a dataset: its size is not that of the copy.

@@ -6,7 +6,7 @@ Source: drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT.
 from __future__ import annotations
 
 OTHER = 1 << 63
-"""Not a kernel bit: a reason that only the model's own tables define."""
+"""Not a bit of the kernel: it stands for a reason that only this GPU model's own tables define."""
 NOT_REPORTED = (1 << 64) - 1
 """All ones, in as many bytes as the field has: the driver does not fill it in."""
 _POWER, _HOT, _PROCHOT = 0x4, 0x20, 0x40

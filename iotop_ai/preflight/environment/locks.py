@@ -11,7 +11,7 @@ from iotop_ai.model.preflight.environment.check import Check, State
 
 LOCKS = "proc/locks"
 MOST_FILES = 4096
-"""Descriptors of a process that are read at most."""
+"""The most descriptors of one process that are read."""
 
 
 class HeldLock(NamedTuple):
@@ -41,7 +41,8 @@ def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
 def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
     """The locks that a process holds on these files (path, inode).
 
-    The inode number alone does not identify a file, as another disk may use it too: a descriptor must show the path.
+    The inode number alone does not identify a file, as one on another disk may have the same number: a descriptor of
+    the process must show the path.
     """
     paths: dict[int, list[str]] = {}
     for path, inode in files:
@@ -59,7 +60,7 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
 
 
 def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
-    """A warning for one lock of each folder, three at most. A lock may be held for a good reason, or for ever."""
+    """A warning for one lock of each folder, three at most: the process may be at work, or hang."""
     one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
     for folder, lock in list(one_each.items())[:3]:
         name = lock.path.rpartition("/")[2]

@@ -1,7 +1,7 @@
 """A dataset's own files, read as a loader reads them: whole, through the page cache, with the kernel's read-ahead.
 
-Only sampled files of which nothing is in memory are read, and they are evicted again, so that the page cache is as
-before. Where too few of them are left, those in memory are read past it.
+Of a sample of the files, only those with nothing in the page cache are read, and they are evicted again, so that the
+cache stays as it was. Where there are too few of them, the cached files are read with direct I/O.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Scanned(NamedTuple):
 
     @property
     def once(self) -> bool:
-        """Whether each file is read once only: one that may not be evicted comes from memory the second time."""
+        """Whether each file may be read only once: without eviction, a second read comes from memory."""
         return not self.dataset.past and not all(evict for _, evict in self.files)
 
     def part(self, number: int) -> tuple[tuple[str, bool], ...]:
-        """The files of one of USES uses: its own part where each file is read once, else all, its own part first."""
+        """The files for one of the USES: its own part if each is read only once, else all, its own part first."""
         begin, end = (at * len(self.files) // USES for at in (number, number + 1))
         return self.files[begin:end] if self.once else self.files[begin:] + self.files[:begin]
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
-    """Look at the files for ``seconds`` at most; the caller closes the top. Raises OSError.
+    """Scan the files for ``seconds`` at most; the caller closes ``top``. Raises OSError.
 
     show: files, bytes so far.
     """

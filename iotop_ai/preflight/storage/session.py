@@ -39,7 +39,7 @@ _SYNC_FAST_NS = 100_000_000
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
 _BLOCK = 4096
-"""The block size at which storage may find equal blocks, to store them only once."""
+"""The block size at which storage may deduplicate."""
 
 
 class Request(NamedTuple):
@@ -54,7 +54,7 @@ class Request(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """Functions that the session calls with its results. target: also gets the engine; called again for another.
+    """Functions that the session calls with its results. target: also gets the engine, and again if that changes.
 
     progress: gets phase, operations, bytes and seconds so far.
     """
@@ -67,7 +67,7 @@ class Emit(NamedTuple):
 
 
 class Session:
-    """One check. ``run`` once; then ``close``, which removes our own file and may wait for a hung storage."""
+    """One check. ``run`` once; then ``close``, which removes our own file and may block while the storage hangs."""
 
     def __init__(self, request: Request, emit: Emit, stop: Stop, clock: Clock) -> None:
         self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
@@ -291,7 +291,7 @@ class _Writing:
 
     def __init__(self, handle: int, most_bytes: int, clock: Clock) -> None:
         self._handle, self._most, self._clock = handle, most_bytes // MIB, clock
-        # Zeros would be compressed or stored as a hole; a number in each block keeps equal ones from being stored once.
+        # Zeros would be compressed or stored as a hole; a number in each block prevents deduplication.
         self._part = memoryview(bytearray(Random(2).randbytes(MIB))).cast("Q")
         self._number = clock.monotonic_ns()
         self._mebibytes = _FIRST_SYNC

@@ -32,7 +32,7 @@ class DeviceWindow(NamedTuple):
     facts: DeviceFacts | None
     """None while nothing is known."""
     learned: bool
-    """Whether the normal read time is this disk's own; else it is that of its kind."""
+    """Whether the normal read time was learned from this disk; else it is that of its kind."""
     seconds: float
     """Width of the window."""
 
@@ -76,7 +76,7 @@ class AwaitHistogram(NamedTuple):
 
 
 def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[float, ...] = BOUNDS_MS) -> AwaitHistogram:
-    """The histogram of a device's awaits over the history; the kernel does not time single requests."""
+    """The histogram of a device's awaits over the history; the kernel does not publish the time of each request."""
     reads, writes = [0.0] * (len(bounds) + 1), [0.0] * (len(bounds) + 1)
     seconds = 0.0
     for sample in history:
@@ -94,7 +94,7 @@ def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[floa
 
 
 class Percentiles(NamedTuple):
-    """Awaits in ms that 50, 90 and 99 % of the requests do not exceed, each by the mean of its interval."""
+    """Awaits in ms that 50, 90 and 99 % of the requests do not exceed; a request counts with its interval's mean."""
 
     p50: float
     p90: float

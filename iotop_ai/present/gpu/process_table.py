@@ -1,4 +1,4 @@
-"""The rows of processes on GPUs: of one GPU, and of all."""
+"""Rows of the processes on one GPU or on all GPUs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROCESS_COLUMNS = (
 
 
 def process_slots(columns: Sequence[Column], width: int) -> list[ColumnSlot]:
-    """The columns that fit behind the name."""
+    """The columns that fit after the name."""
     return place_columns(fit_columns(columns, width - NAME_CELLS - 1), NAME_CELLS, width - 1)
 
 

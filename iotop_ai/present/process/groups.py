@@ -1,4 +1,4 @@
-"""Process groups: processes of one name and user share a row, because 64 equal workers would hide the answer."""
+"""Process groups: processes of one name and user share a row, because 64 equal workers would hide the other rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Group(NamedTuple):
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates] | None, float | None]:
     """Rates of the active processes: those of the newest interval, or since the base with its seconds.
 
-    Rates since the base times its seconds are the growth of the counters, whenever each process was read.
+    A rate since the base, multiplied by these seconds, is the exact growth of the counter, however often it was read.
     """
     base, now = view.base, frame.snapshot
     if base is None:
@@ -82,7 +82,7 @@ _IO_RATES = ProcessRates._fields[:7]
 
 
 def _over(rates: ProcessRates, seconds: float) -> ProcessRates:
-    """The same growth as rates over ``seconds``, not over the process's own interval: most are not read each tick."""
+    """The same growth as rates over ``seconds``, not over a process's own interval: many are not read at every tick."""
     own = dict.fromkeys(_IO_RATES, rates.io_s) | {"major_faults_per_s": rates.stat_s}
     changes = {
         name: value * own_s / seconds
@@ -223,7 +223,7 @@ def _named(key: ProcessKey, info: ProcessInfo) -> Subject:
 
 
 def ungrouped(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Group]:
-    """These processes each as a group of its own, in the viewer's order."""
+    """Each of these processes as a group of its own, in the order that the viewer chose."""
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
         return []
@@ -250,7 +250,7 @@ def _queried(
 
 
 def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -> ProcessList:
-    """The matching processes and all their ancestors, each a row, the branch that does most first."""
+    """The matching processes and all their ancestors, a row for each; the busiest branch is first."""
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
         return ProcessList(())
@@ -417,7 +417,7 @@ def _measure(group: Group, sort: str) -> float:
 
 
 def ordered(rows: list[Group], view: View) -> list[Group]:
-    """Sorted by the viewer's column, then by rates, then by name, so that equal groups keep their order."""
+    """The groups sorted by the viewer's column, then by rates, then by name, so that equal groups keep their order."""
     rows = sorted(rows, key=lambda g: (g.name, g.user))
     if view.sort in ("name", "user"):
         by_user = view.sort == "user"

@@ -1,4 +1,4 @@
-"""A dialog over the screen, which is muted and goes on updating."""
+"""A dialog over the screen; the screen behind it is dimmed and keeps updating."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def dialog_rows(
     """The whole screen of ``size`` (width, height).
 
     below: its rows without the dialog. head: the rows about effect and cost. tail: the choices.
-    [] is a blank row; where the screen is low, blank rows are left out first, then the end of the head, then the
+    [] is a blank row; where the screen is short, blank rows are left out first, then the end of the head, then the
     beginning of the tail. A row whose first span has the token "sel" is the one under the cursor.
     """
     width, height = size

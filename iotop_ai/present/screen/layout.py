@@ -81,7 +81,7 @@ _LISTED_STEP = 4
 _TITLED_FROM = 20
 """The least height of a screen on which the title of a hidden panel stays."""
 _CLOSE = ("doctor", "keys", "banner", "time", "timeline")
-"""Panels that follow without a blank row."""
+"""Panels without a blank row above them."""
 
 
 class Slot(NamedTuple):
@@ -143,10 +143,10 @@ def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
 
 
 def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
-    """The panels that fit, top to bottom, over the whole height; a zoomed one alone below the verdict.
+    """The panels that fit, from top to bottom, over the whole height; a zoomed one is alone below the verdict.
 
-    Where the screen is low, these shrink in this order: the network table, blank rows, the second row of graphs, a row
-    for each of many equal GPUs, process rows down to two, the CPU row, doctor's row, the fullness row, graphs, GPUs
+    Where the screen is short, these shrink in this order: the network table, blank rows, the second row of graphs, a
+    row for each of many equal GPUs, process rows down to two, the CPU row, doctor's row, the fullness row, graphs, GPUs
     down to one row, disks down to one, processes, the time bar, the GPUs. Banner, path and the guilty disk stay. The
     layout depends on the machine and the window, not on load, so that nothing jumps.
     """
@@ -182,8 +182,10 @@ def _planned(
     links: int,
     listed: int,
 ) -> tuple[Slot, ...]:
-    """``plan`` by numbers: graphs, disks, partitions of the selected one, GPUs, rows of equal GPUs, links, rows of
-    the list of processes with its title and last row (0 on a low screen).
+    """``plan`` from numbers alone, so that it can be cached.
+
+    parts: partitions of the selected disk. every: GPUs; folded: rows when equal GPUs share one. listed: rows of the
+    list of processes with its title and last row (0 on a short screen).
     """
     tall = tall_enough(height)
     first_disks = min(max(disks, 1), _LEAST_DISKS)
@@ -234,7 +236,7 @@ def _planned(
 def listed_rows(frame: Frame, view: View) -> int:
     """Rows that the list of processes needs, with its title and last row.
 
-    The number grows in steps and shrinks by two or more: processes that come and go move nothing.
+    The number changes in steps, and shrinks late, so that the panels do not move when a process starts or ends.
     """
     needed = len(groups(frame, view)) + 2
     if needed <= view.listed < needed + 2 * _LISTED_STEP:

@@ -42,7 +42,7 @@ class ImportOptions(NamedTuple):
 class Moment(NamedTuple):
     """A date and time as a locale writes it. numbers: the date's numbers, in an unknown order. offset: "+0100".
 
-    by_year: the year is first. by_day: the day is first, since the separator is a point.
+    by_year: the date begins with the year. by_day: it begins with the day, as the separator "." shows.
     """
 
     numbers: tuple[int, int, int]
@@ -77,8 +77,8 @@ def read_moment(text: str) -> Moment | None:
 def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
     """The time in Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date.
 
-    before_ns: the log's previous time. At the end of summer time an hour comes twice: the second one is meant where the
-    first would lie before that time.
+    before_ns: the log's previous time. At the end of summer time an hour comes twice: the second one is taken if the
+    first would lie before the previous time.
     """
     a, b, c = moment.numbers
     year, month, day = (a, b, c) if moment.by_year else (c, b, a) if moment.by_day or day_first else (c, a, b)
@@ -90,7 +90,7 @@ def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: i
             zone = timezone(timedelta(seconds=away))
         ns = _unix_ns(when, moment.microseconds, zone)
         if before_ns is not None and ns < before_ns - _SET_BACK_NS:
-            # For a time that does not come twice, fold=1 gives the same or an earlier one.
+            # For a time that does not come twice, fold=1 gives the same or an earlier result.
             ns = max(ns, _unix_ns(when.replace(fold=1), moment.microseconds, zone))
         return ns
     except (ValueError, OverflowError):

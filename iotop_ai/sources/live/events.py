@@ -1,4 +1,4 @@
-"""Events that two Snapshots show: out-of-memory kills, dropped caches, ends of jobs' and watched processes."""
+"""Events derived from two Snapshots: out-of-memory kills, dropped caches, ends of jobs' processes and watched ones."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def derive_events(
     oom_kill: vmstat's oom_kill grew; the text names the processes that SIGKILL ended. drop_caches: vmstat's
     drop_pagecache or drop_slab grew. process_ended: a trainer or worker of a job ended, in any way, or a process
     of ``watched`` ended with a known code other than 0. child_codes: exit code, or minus the signal, by pid of our own
-    children. unlogged: takes a number of kills and returns how many of them the kernel's
-    log does not have.
+    children. unlogged: from a number of kills, returns how many are missing in the kernel's log.
     """
     if before is None or before.host.boot_id != after.host.boot_id:
         return []

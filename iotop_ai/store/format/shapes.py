@@ -29,7 +29,7 @@ SAME = object()
 
 
 class Shape:
-    """The way in which values of one type are written.
+    """The JSON form of the values of one type.
 
     table: a change is an object, and the whole may be one too; a whole value in a change is ``{"=": whole}``. partial:
     a change may hold only a part; unless it is a table, its whole is an array and its change an object. verbatim: the
@@ -45,7 +45,7 @@ class Shape:
         return value
 
     def load(self, raw: Any) -> Any:
-        """The value of JSON. Raises ShapeError."""
+        """The value from its JSON. Raises ShapeError."""
         return raw
 
     def change(self, value: Any, before: Any) -> Any:
@@ -85,7 +85,7 @@ class Choice(Shape):
         return value.value
 
     def load(self, raw: Any) -> Any:
-        """The member of a value."""
+        """The member with this value."""
         try:
             return self.kind(raw)
         except ValueError:
@@ -130,7 +130,7 @@ class Maybe(Shape):
 
 
 class Several(Shape):
-    """A union of scalars, e.g. ``str | float | None``: JSON tells them apart."""
+    """A union of scalars, e.g. ``str | float | None``, which JSON tells apart."""
 
     verbatim = True
 
@@ -147,7 +147,7 @@ class Several(Shape):
 
 
 def _most(item: Shape) -> int:
-    """The largest number of entries in a table of these, by the record inside Readings and Maybes."""
+    """The largest number of entries in a table of these items; Readings and Maybes count as what they contain."""
     while isinstance(item, Maybe) or (isinstance(item, Group) and "value" in item.fields):
         item = item.inner if isinstance(item, Maybe) else item.fields["value"]
     kind = item.kind if isinstance(item, Group | Record) else None
@@ -172,7 +172,7 @@ class Row(Shape):
         return [shape.dump(v) for shape, v in zip(self.kinds, value, strict=True)]
 
     def load(self, raw: Any) -> Any:
-        """The tuple of an array."""
+        """The tuple from an array."""
         if type(raw) is not list or (not self.endless and len(raw) != len(self.kinds)):
             raise ShapeError("an array expected")
         if self.endless:
@@ -206,7 +206,7 @@ class Table(Shape):
         return {text(k): dump(v) for k, v in value.items()}
 
     def load(self, raw: Any) -> Any:
-        """The dict of an object."""
+        """The dict from an object."""
         if type(raw) is not dict:
             raise ShapeError("an object expected")
         check_size(raw, self.most)
@@ -279,7 +279,7 @@ class Members(Shape):
         return sorted(self.key.dump(v) for v in value)
 
     def load(self, raw: Any) -> Any:
-        """The set of an array."""
+        """The set from an array."""
         if type(raw) is not list:
             raise ShapeError("an array expected")
         check_size(raw, MOST)
@@ -338,7 +338,7 @@ class Record(Shape):
         return out
 
     def load(self, raw: Any) -> Any:
-        """The record of an array; a newer writer's further fields are ignored."""
+        """The record from an array; fields that a newer writer added at its end are ignored."""
         if type(raw) is not list or len(raw) < self.least:
             raise ShapeError(f"{self.kind.__name__} expected")
         # Fast path: most values are counters.
@@ -386,7 +386,7 @@ class Elsewhere(Shape):
 
 
 class Group(Shape):
-    """A NamedTuple as an object by field name: one that holds tables, or may (a Reading).
+    """A NamedTuple as an object by field name: one that holds tables, or may hold them, such as a Reading.
 
     compared: the number of first fields that a change compares; None for all.
     """
@@ -411,7 +411,7 @@ class Group(Shape):
         return ((name, shape, v) for (name, shape), v, default in rows if v is not default and v != default)
 
     def load(self, raw: Any) -> Any:
-        """The record of an object; unknown fields are ignored."""
+        """The record from an object; unknown fields are ignored."""
         if type(raw) is not dict:
             raise ShapeError(f"{self.kind.__name__} expected")
         try:

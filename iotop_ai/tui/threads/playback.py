@@ -38,8 +38,8 @@ class PlaybackState(NamedTuple):
 
     playing: whether it plays, or waits for more at the end. speed: 0.25 to 64. ended: it is at the last Frame.
 
-    follows: more may be appended. note: an answer for the screen ("failed: ..."), "" for none. judged_anew: the verdict
-    is computed from minutes before, because other rules recorded it.
+    follows: more may be appended. note: a message for the screen ("failed: ..."), "" for none. judged_anew: the
+    recording was made with other rules, so the verdict is computed again from the minutes before.
     """
 
     playing: bool = False
@@ -86,7 +86,7 @@ class TimelineUpdate(Message):
 
 
 class _SeekRequest(NamedTuple):
-    """Go to a wall time, then by a number of Frames on or back from there."""
+    """Go to a wall time, then forward or back by a number of Frames."""
 
     wall_ns: int | None = None
     steps: int = 0
@@ -132,7 +132,7 @@ class PlaybackThread:
         self._play_start_ns = (0, 0)
         """(monotonic, wall) of the start of playing, from which the due wall time follows."""
         self._set_back_at: Frame | None = None
-        """The Frame at which playing follows a clock that was set back."""
+        """The Frame at which the recorded clock was set back and playing has followed it."""
         self._waiting = False
         """Whether it has played to the end and waits for more."""
         self._checked_ns = 0
@@ -160,7 +160,7 @@ class PlaybackThread:
         self._put(_SeekRequest(wall_ns))
 
     def skip(self, seconds: float) -> None:
-        """Go on or back by a span, which adds to a seek that has not ended yet."""
+        """Go forward or back by a span, from the current time or from the target of a pending seek."""
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
             wall_ns = max(self._cursor.begin_wall_ns, at + int(seconds * _SECOND))
@@ -169,7 +169,7 @@ class PlaybackThread:
         self._put(_SeekRequest(wall_ns))
 
     def step(self, count: int) -> None:
-        """Go on or back by Frames, and stop playing."""
+        """Go forward or back by a number of Frames, and stop playing."""
         with self._ready:
             self._state = self._state._replace(playing=False)
         self._put(_SeekRequest(steps=count))
@@ -278,7 +278,7 @@ class PlaybackThread:
         self._play_start_ns = (self._clock.monotonic_ns(), wall_ns)
 
     def _work(self) -> float | None:
-        """Do one piece of work without a request; seconds until the next, None to wait for a request."""
+        """Do one piece of work while no request is pending; returns seconds until the next, None to wait for one."""
         wait_s = self._play() if self._state.playing else None
         if self._read_past() or self._read_timeline():
             return 0.0
@@ -296,7 +296,7 @@ class PlaybackThread:
         return wait_s
 
     def _play(self) -> float | None:
-        """Show the Frames that are due; seconds until the next one, None without one."""
+        """Show the Frames that are due; returns seconds until the next one, None without one."""
         now = self._clock.monotonic_ns()
         due_ns = self._due_ns(now)
         moved = False
@@ -331,7 +331,7 @@ class PlaybackThread:
     def _follow_clock(self, after: Frame) -> bool:
         """Whether the recorded clock was set back before the next Frame, which is then due an interval after this one.
 
-        Else all Frames up to the time from which it was set back would be due at once.
+        Otherwise all Frames up to the time before the step back would be due at once.
         """
         frame = self._cursor.frame
         if frame is None or after.snapshot.wall_ns >= frame.snapshot.wall_ns or after is self._set_back_at:

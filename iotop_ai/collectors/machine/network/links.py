@@ -16,7 +16,7 @@ _EFA_SENT = ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes")
 _EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
 """AWS's adapter has its own counters, in bytes, and no port counters (drivers/infiniband/hw/efa/efa_verbs.c)."""
 _SPEED_EVERY = 30
-"""Reads between two reads of the speed: its file asks the driver, and the speed changes only with the link."""
+"""The speed is read at each 30th read: its file asks the driver, and the speed changes only with the link."""
 
 
 def parse_ib_rate(text: str) -> int | None:
@@ -72,9 +72,9 @@ class _Kept:
 class NetworkCollector:
     """Counters of the links that carry bytes to and from this machine.
 
-    Left out are lo, interfaces that repeat another's bytes by their name (veth, docker0, ...), and other virtual ones
-    that have carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/
-    sysfs-class-infiniband.
+    Left out are lo, interfaces whose name shows that their bytes also pass another one (veth, docker0, ...), and other
+    virtual ones that have carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics,
+    Documentation/ABI/stable/sysfs-class-infiniband.
     """
 
     field = "network"
@@ -171,7 +171,7 @@ class NetworkCollector:
             if not kept.changed():
                 return kept.counters
             found = kept.numbers()
-            # "4: ACTIVE": the number repeats the word.
+            # "4: ACTIVE": the number means the same as the word.
             state = kept.state().partition(":")[2].strip().lower()
         except (OSError, ValueError):
             self._drop(key)

@@ -91,7 +91,7 @@ def _in_the_first_namespace(root: Root) -> bool:
 def _in_a_container(root: Root) -> bool:
     """Whether this is a network namespace other than the machine's first, where some settings are missing.
 
-    The kernel shows the reader's own settings in any /proc. So the answer is unknown, thus False, for trees elsewhere.
+    Any /proc shows the settings of the reader's own namespace. So for another tree the answer is unknown: False.
     """
     here = not root.elsewhere and root.exists("proc/sys/net/core/somaxconn")
     return here and not _in_the_first_namespace(root)

@@ -24,7 +24,7 @@ def parse_snmp(raw: bytes) -> TcpCounters | None:
 
 
 class TcpCollector:
-    """The counts of the monitor's network namespace, or of pid 1's for trees elsewhere."""
+    """The counts of the monitor's network namespace, or of PID 1's where another /proc is read."""
 
     field = "tcp"
     every_s = 1.0

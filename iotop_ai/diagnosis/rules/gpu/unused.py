@@ -14,15 +14,15 @@ FRAMEWORKS = ("torch", "tensorflow", "jax")
 
 
 def _trains(facts: Facts, job: JobFacts) -> bool:
-    """Whether it is certainly a training program at work: a framework or its loaders, and CPU time."""
+    """Whether the job is certainly a training program at work: it has a framework or loaders, and uses the CPU."""
     evidence = job.job.evidence
     known = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
-    # A program that has a GPU's device open is built for one; it is about to begin.
+    # A program that has a GPU's device file open was built for a GPU and is about to use it.
     return known and "device" not in evidence and _work(facts, job) >= facts.limits.leave_level
 
 
 def _work(facts: Facts, job: JobFacts) -> float:
-    """Level of the CPU time that it uses."""
+    """The job's CPU use as a level: 1 at the threshold."""
     return (job.cpu_ratio or 0.0) / facts.limits.trains
 
 
