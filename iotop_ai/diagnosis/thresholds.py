@@ -129,7 +129,7 @@ class Thresholds(NamedTuple):
     busy_cpu: float = 0.9
     """Without a training job: the share of all CPUs in use that is their limit."""
     busy_memory: float = 0.95
-    """The same for memory: the share that is no longer available."""
+    """Share of memory that is not available, from which the memory is at its limit."""
     busy_memory_leave: float = 0.9
     """Below this share memory is no longer at its limit."""
     core_share: float = 0.8

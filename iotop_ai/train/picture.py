@@ -30,7 +30,7 @@ _NAMES = {
 
 
 def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float, path: str, error: str = "") -> str:
-    """HTML without scripts and requests, readable on a light and on a dark page. error: why there is no recorder."""
+    """HTML that runs no script and sends no request, for light and dark pages. error: why there is no recorder."""
     parts = [f'<div style="font-family:sans-serif;max-width:{WIDTH}px">']
     if breakdown is not None:
         parts += [_bar(breakdown), _legend(breakdown)]

@@ -69,7 +69,7 @@ def too_old_for_nvme_tests(answer: object) -> bool:
 
 
 def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ...]:
-    """The disk's self-tests, the newest first. view: pySMART's attributes, used where there is no JSON."""
+    """The disk's self-tests, newest first. view: pySMART's attributes, for a smartctl without JSON."""
     found: list[SelfTest] = []
     for kind in ("extended", "standard"):
         found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]

@@ -121,7 +121,7 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
 
 
 def _disks_are_known(facts: Facts) -> bool:
-    """Whether the rates of some disk are known, or there is no disk."""
+    """Whether at least one disk has known rates, or the machine has no disk."""
     rates = [one for sample in facts.look.samples[-1:] for one in (sample.block.value or {}).values()]
     return not rates or any(one.read_bytes_per_s is not None for one in rates)
 

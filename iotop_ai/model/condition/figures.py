@@ -310,7 +310,7 @@ _NOT_ITSELF = ("ram", "zram", "partition", "nvme-path")
 def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
     """Whether the figure is measured, for each disk it names; a time per request without a request is measured.
 
-    Empty where there is no interval.
+    Returns nothing for a Frame without an interval.
     """
     rated, infos = frame.sample.block, frame.snapshot.disks.value or {}
     if rated.value is None or rated.seconds is None:

@@ -51,7 +51,7 @@ def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, h
 
 
 def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str]]) -> list[Line]:
-    """The cores in columns, each from top to bottom; only the busiest if there is no room for all."""
+    """The cores, filled column by column; where they do not all fit, the busiest ones."""
     most = max(1, (width - 1) // _LEAST)
     rows = height - 1
     left_out = len(cores) - most * rows

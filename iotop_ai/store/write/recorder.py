@@ -340,7 +340,7 @@ class Recorder:
         self._retries.failed(self._clock.monotonic_ns())
 
     def _count(self, frame: Frame, key: bool, gap: bool) -> None:
-        """Add the Frame to the totals. After a gap there are no totals, because a reader's fold differs there."""
+        """Add the Frame to the totals, except after a gap, where a reader folds other Frames."""
         if key:
             self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())
         if self._totals is not None:
