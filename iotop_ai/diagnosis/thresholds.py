@@ -6,7 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.gpu import moment
 
-RULES_VERSION = 11
+RULES_VERSION = 12
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
 
 

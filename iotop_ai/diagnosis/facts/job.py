@@ -8,7 +8,7 @@ from operator import itemgetter, mul
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, others_on
-from iotop_ai.diagnosis.facts.time_window import file_waits, window_shares
+from iotop_ai.diagnosis.facts.time_window import file_waits, handover, window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, window
 from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
 from iotop_ai.diagnosis.memory.jobs import Memory
@@ -81,6 +81,10 @@ class JobFacts(NamedTuple):
     """The same over the long window."""
     shares_gpu: bool = False
     """Another job works, or may work, on its GPUs: busy GPUs then do not show that this job has its data."""
+    loaders_compute: bool = False
+    """Its loader processes compute, or wait for a core, most of the time: a small share ``host`` may be next()'s."""
+    handover: float = 0.0
+    """The part of the share ``host`` that is counted in ``stall``: next() takes batches from loaders that compute."""
 
     @property
     def workers(self) -> int:
@@ -167,16 +171,16 @@ def _decider(rates: Sequence[JobRates], workers: int) -> _Parts:
     return disk, running, net, other
 
 
-def _parts(time: TimeShares, files: float) -> _Parts:
+def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
     """The data shares as parts of the wait; waits for a network filesystem count as blocked readers.
 
-    files: share of the time at its files.
+    files: share of the time at its files. handed: the share of host that counts as a wait for loaders that compute.
     """
     if not time.data:
         return _UNKNOWN
-    files = min(files, time.data_network)
+    files, whole = min(files, time.data_network), time.data + handed
     disk, network = time.data_disk + files, time.data_network - files
-    return disk / time.data, time.data_cpu / time.data, network / time.data, time.data_other / time.data
+    return disk / whole, (time.data_cpu + handed) / whole, network / whole, time.data_other / whole
 
 
 class _Lost(NamedTuple):
@@ -188,13 +192,26 @@ class _Lost(NamedTuple):
     net: float | None
     other: float | None
     time: TimeShares | None
+    handover: float = 0.0
 
 
-def _lost(rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float) -> _Lost:
-    """The lost share, by the job's time shares; where its time was not counted, by samples of trainer and workers."""
+def _lost(
+    rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float, least: float
+) -> _Lost:
+    """The lost share, by the job's time shares; where its time was not counted, by samples of trainer and workers.
+
+    least: from this share on host is the main thread's own work; 0 in a job whose loader processes do not compute.
+    """
     if time is not None:
-        return _Lost(time.data, *_parts(time, files), time)
+        handed = handover(time, least)
+        return _Lost(time.data + handed, *_parts(time, files, handed), time, handed)
     return _Lost(_stall(rates, workers, busy), *_decider(rates, workers), None)
+
+
+def _loaders_compute(rates: Sequence[JobRates], job: Job, limits: Thresholds) -> bool:
+    """Whether the loader processes are on a CPU, or wait for one, most of the time."""
+    runs, waits = _weighted(rates, "worker_cpu_ratio"), _weighted(rates, "worker_cpu_wait_ratio")
+    return bool(job.workers) and (runs or 0.0) + (waits or 0.0) >= limits.decider
 
 
 class _Moved(NamedTuple):
@@ -254,8 +271,10 @@ def job_facts(
         others = others_on(snapshot, job)
         busy, shares_gpu = gpu_busy(look, job, gpu, len(table.jobs), others, time)
         long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), others, long_time)
-        lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place))
-        wait = _lost(rates, workers, busy, time, file_waits(look, key, place))
+        computing = _loaders_compute(rates, job, limits)
+        least = limits.gate if computing else 0.0
+        lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
+        wait = _lost(rates, workers, busy, time, file_waits(look, key, place), least)
         denied = processes is None or not job.members.isdisjoint(processes.denied)
         tick = 100 if processes is None else processes.clk_tck
         moved = _moved(look.samples, job, denied, processes is None)
@@ -290,6 +309,8 @@ def job_facts(
                 wait.time,
                 lost.time,
                 shares_gpu,
+                computing,
+                wait.handover,
             )
         )
     return tuple(out)

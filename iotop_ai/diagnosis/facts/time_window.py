@@ -29,6 +29,15 @@ def file_waits(look: Window, key: ProcessKey, place: JobPlace) -> float:
     return sum(waits) / whole if whole else 0.0
 
 
+def handover(shares: TimeShares, least: float) -> float:
+    """The part of the share host that counts as a wait for data, in a job whose loader processes compute.
+
+    next() itself copies and unpickles batches, and waits for a core beside the loaders: from outside that looks like
+    the main thread's own work. Below ``least`` host is not told apart from it, and counts where more shows the wait.
+    """
+    return shares.host if shares.host < least and shares.host <= 2 * shares.data else 0.0
+
+
 def largest_other(shares: TimeShares) -> float:
     """The largest lost share that is not a wait for data."""
     return max(float(getattr(shares, name)) for name in OTHER_CAUSES)

@@ -25,9 +25,11 @@ def gate(facts: Facts, job: JobFacts) -> float:
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
         return 0.0
-    if job.time is not None and job.stall < limits.leave_level * max(largest_other(job.time), job.time.unexplained):
-        # The verdict explains the largest lost share; where most is unexplained, the cause is unknown.
-        return 0.0
+    if job.time is not None:
+        other = largest_other(job.time._replace(host=job.time.host - job.handover))
+        if job.stall < limits.leave_level * max(other, job.time.unexplained):
+            # The verdict explains the largest lost share; where most is unexplained, the cause is unknown.
+            return 0.0
     return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
 
 

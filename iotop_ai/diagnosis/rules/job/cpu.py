@@ -24,7 +24,9 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     Evidence: samples of trainer and workers; the time that the workers have a core, and the time that they wait for
         one.
     Threshold: time lost; >= 50 % of the busy workers running. If the workers wait for a core >= 30 % of the time, there
-        are too few cores, else too few workers.
+        are too few cores, else too few workers. If the loader processes are on a CPU or wait for one >= 50 % of the
+        time, a share `host` below 8 % counts as time lost to them: next() itself takes the batches. It must be at most
+        twice the share that shows as a wait.
     Blind spot: a worker that spins looks busy.
     """
     out, limits = [], facts.limits
@@ -37,11 +39,13 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
             continue
         families = 2 + (facts.cpu_busy_ratio is not None) + (job.gpu_busy is not None)
         sure = confidence(BASE, families, *caps(job, running, limits.decider_sure))
-        evidence = (
+        evidence: tuple[Evidence, ...] = (
             Evidence(f"jobs.{job.subject}.worker_cpu_ratio", job.worker_cpu, "ratio"),
             Evidence(f"jobs.{job.subject}.worker_cpu_wait_ratio", job.worker_cpu_wait, "ratio", limits.cores_short),
             Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"),
         )
+        if job.time is not None and job.handover:
+            evidence += (Evidence(f"jobs.{job.subject}.time.host", job.time.host, "ratio", limits.gate),)
         out.append(_computing(facts, "cpu_prep", job, sure, evidence, level))
     return tuple(out)
 

@@ -31,6 +31,8 @@ def _calm(facts: Facts, job: JobFacts) -> bool:
     time = job.time
     if time is not None and (time.compute < limits.decider or largest_other(time) >= limits.gate):
         return False  # OK needs evidence: time in which the job is seen to train
+    if time is not None and job.loaders_compute and time.data + time.host >= limits.gate:
+        return False  # a part of host may be the wait for loaders that compute
     if time is not None and time.unexplained > UNEXPLAINED:
         return False  # unexplained time may be a wait for data that does not show
     return (job.main_disk_ratio or 0.0) < limits.main_share
@@ -43,7 +45,8 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     Evidence: samples of trainer and workers; GPU utilisation where there is one.
     Threshold: time lost below 8 % of 10 s and 5 % of 60 s; the trainer < 30 % in state D; GPU >= 70 %, power >= 40 % of
         the limit where known. A job without a GPU must have workers, and the rule is at most 60 % sure. Where the job's
-        time is counted, >= 50 % is compute, every other lost share is < 8 %, and <= 25 % is unexplained.
+        time is counted, >= 50 % is compute, every other lost share is < 8 % (with loader processes that compute, data
+        and `host` together), and <= 25 % is unexplained.
     Blind spot: without a GPU the rule does not know how fast the training itself is.
     """
     out = []

@@ -42,6 +42,42 @@ def test_a_small_host_share_is_no_finding() -> None:
     assert verdict_of(machine, 80).state is State.OK
 
 
+def beside_loaders(cpu: float, *shares: tuple[str, float], wait: float = 0.0) -> Machine:
+    """A job on a GPU. cpu, wait: shares of the time in which its loader processes have a core, or wait for one."""
+    busy = dict(shares)["compute"]
+    job = replace(COMPUTING, worker_cpu=cpu, worker_cpu_wait=wait, main_running=0.2, time=shares)
+    return replace(ON_GPU, job=job, gpus=(busy,), power=600.0)
+
+
+@pytest.mark.parametrize(("cpu", "wait"), [(0.8, 0.0), (0.3, 0.4)])
+def test_a_small_host_share_beside_loaders_that_compute_is_a_part_of_the_wait_for_them(cpu: float, wait: float) -> None:
+    machine = beside_loaders(cpu, ("host", 0.06), ("data_cpu", 0.05), ("compute", 0.89), wait=wait)
+    primary = verdict_of(machine, 80).primary
+    assert primary.class_id == "cpu_prep"
+    assert primary.lost_ratio == pytest.approx(0.11)
+    assert ("jobs.50.time.host", pytest.approx(0.06)) in [(e.metric, e.value) for e in primary.evidence]
+
+
+def test_a_small_host_share_beside_loaders_that_rest_is_the_main_threads_own() -> None:
+    machine = beside_loaders(0.1, ("host", 0.07), ("data_cpu", 0.04), ("compute", 0.89))
+    assert verdict_of(machine, 80).primary.class_id == "host_bound"
+
+
+def test_a_host_share_beside_loaders_that_compute_is_not_claimed_where_no_wait_for_them_shows() -> None:
+    machine = beside_loaders(0.8, ("host", 0.06), ("data_cpu", 0.01), ("compute", 0.93))
+    assert verdict_of(machine, 80).state is State.OK
+
+
+def test_a_larger_host_share_beside_loaders_that_compute_is_the_main_threads_own() -> None:
+    machine = beside_loaders(0.8, ("host", 0.2), ("data_cpu", 0.1), ("compute", 0.7))
+    assert verdict_of(machine, 80).primary.class_id == "host_bound"
+
+
+def test_a_job_that_loses_more_in_all_beside_loaders_that_compute_is_not_healthy() -> None:
+    machine = beside_loaders(0.8, ("host", 0.07), ("data_cpu", 0.02), ("compute", 0.86), ("unexplained", 0.05))
+    assert verdict_of(machine, 80).state is not State.OK
+
+
 def test_a_job_of_which_little_is_seen_to_train_is_not_healthy() -> None:
     machine = replace(JOB_HEALTHY, job=replace(JOB_HEALTHY.job, time=(("unexplained", 0.9), ("compute", 0.1))))
     assert verdict_of(machine, 40).state is State.UNSURE
