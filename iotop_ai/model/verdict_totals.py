@@ -14,13 +14,13 @@ class FindingTotal(NamedTuple):
 
     finding: Finding
     """The finding when its confidence was highest; the newest of several."""
-    stood_ns: int
+    active_ns: int
     """How long it was active."""
     lost_ns: int
     """Time lost while it was active."""
-    first_ns: int
+    primary_ns: int
     """How long it was the first finding, which is the verdict."""
-    led_ns: int
+    primary_lost_ns: int
     """Time lost while it was the verdict."""
 
 
@@ -31,12 +31,12 @@ class VerdictSpan(NamedTuple):
     """Unix time at which the span began."""
     class_id: str
     state: State
-    stood_ns: int
+    duration_ns: int
 
     @property
     def seconds(self) -> float:
         """How long the span lasted."""
-        return self.stood_ns / 1e9
+        return self.duration_ns / 1e9
 
 
 class JobTime(NamedTuple):
@@ -57,11 +57,11 @@ class VerdictTotals(NamedTuple):
     stall_ns: int = 0
     """The part of ``known_ns`` in which the job waited for data."""
     known_ns: int = 0
-    shares: tuple[FindingTotal, ...] = ()
+    finding_totals: tuple[FindingTotal, ...] = ()
     """One per class and subject."""
-    stretches: tuple[VerdictSpan, ...] = ()
+    spans: tuple[VerdictSpan, ...] = ()
     """The changes of the verdict, oldest first."""
     jobs: tuple[JobTime, ...] = ()
     """One per job seen."""
-    led: TimeCounts = TimeCounts()
+    verdict_job_time: TimeCounts = TimeCounts()
     """The time of each job while the verdict was about it, summed."""

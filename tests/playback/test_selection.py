@@ -128,12 +128,10 @@ def test_a_chain_whose_clock_was_set_back(tmp_path: Path) -> None:
         totals, whole = Counted(rotated.path, begin, end), folded(rotated.path, begin, end)
         assert totals.tallies > 0
         one, other = totals.diagnosis.totals(), whole.totals()
-        assert one._replace(stretches=()) == other._replace(stretches=())
+        assert one._replace(spans=()) == other._replace(spans=())
         # A recorded span has no monotonic time: behind the step it begins where it must.
-        assert [span[1:] for span in one.stretches] == [span[1:] for span in other.stretches]
-        assert [span.wall_ns for span in one.stretches] == pytest.approx(
-            [span.wall_ns for span in other.stretches], abs=10**9
-        )
+        assert [span[1:] for span in one.spans] == [span[1:] for span in other.spans]
+        assert [span.wall_ns for span in one.spans] == pytest.approx([span.wall_ns for span in other.spans], abs=10**9)
 
 
 def test_a_clock_that_was_set_back_between_two_parts_is_named(tmp_path: Path) -> None:

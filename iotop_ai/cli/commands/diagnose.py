@@ -115,8 +115,8 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
         yield _line("missing", f"until {clock(wall_ns)}: {text}")
     if (more := len(diagnosis.missing) - _MOST_CHANGES) > 0:
         yield _line("missing", f"... {more} more")
-    lasting = [span for span in diagnosis.stretches if diagnosis.lasts(span.state, span.stood_ns)]
-    spans = lasting or diagnosis.stretches
+    lasting = [span for span in diagnosis.spans if diagnosis.lasts(span.state, span.duration_ns)]
+    spans = lasting or diagnosis.spans
     if (earlier := len(spans) - _MOST_CHANGES) > 0:
         yield _line("time", f"... {plural(earlier, 'earlier change')}")
     for span in spans[-_MOST_CHANGES:]:

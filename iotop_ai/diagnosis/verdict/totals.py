@@ -26,14 +26,14 @@ class VerdictTotalsBuilder:
     """
 
     def __init__(self) -> None:
-        self.stretches: list[VerdictSpan] = []
-        self._stood_until_ns = 0
+        self.spans: list[VerdictSpan] = []
+        self._span_end_ns = 0
         """The wall time at which the newest span ends."""
         self.measuring_ns = self.stall_ns = self.known_ns = 0
         self.needed_s = 0.0
-        self.shares: dict[Key, FindingTotal] = {}
+        self.finding_totals: dict[Key, FindingTotal] = {}
         self.jobs: dict[ProcessKey, JobTime] = {}
-        self.led = TimeCounts()
+        self.verdict_job_time = TimeCounts()
 
     def add(self, frame: Frame) -> None:
         """Count an interval; a gap, and the time before the first pair, count as 0."""
@@ -48,13 +48,13 @@ class VerdictTotalsBuilder:
         for rank, finding in enumerate(verdict.findings):
             lost_ns = round((finding.lost_ratio or 0.0) * took_ns) if finding.state in LOSING else 0
             first = (0, 0) if rank else (took_ns, lost_ns)
-            self._share(FindingTotal(finding, took_ns, lost_ns, *first))
+            self._add_finding(FindingTotal(finding, took_ns, lost_ns, *first))
         stall = stall_ratio(verdict.primary)
         if stall is not None and took_ns:
             self.stall_ns += round(stall * took_ns)
             self.known_ns += took_ns
         primary = verdict.primary
-        self._stand(VerdictSpan(frame.snapshot.wall_ns - took_ns, primary.class_id, primary.state, took_ns))
+        self._add_span(VerdictSpan(frame.snapshot.wall_ns - took_ns, primary.class_id, primary.state, took_ns))
 
     def join(self, later: VerdictTotals) -> None:
         """Add the totals of the time that follows."""
@@ -62,23 +62,23 @@ class VerdictTotalsBuilder:
         self.needed_s = later.needed_s or self.needed_s
         self.stall_ns += later.stall_ns
         self.known_ns += later.known_ns
-        for share in later.shares:
-            self._share(share)
-        for stretch in later.stretches:
-            self._stand(stretch)
+        for total in later.finding_totals:
+            self._add_finding(total)
+        for span in later.spans:
+            self._add_span(span)
         for job in later.jobs:
-            self._job(job)
-        self.led = _sum(self.led, later.led)
+            self._add_job(job)
+        self.verdict_job_time = _sum(self.verdict_job_time, later.verdict_job_time)
 
     def totals(self) -> VerdictTotals:
         """The totals so far."""
-        shares, stretches = tuple(self.shares.values()), tuple(self.stretches)
+        totals, spans = tuple(self.finding_totals.values()), tuple(self.spans)
         spent = (self.measuring_ns, self.needed_s, self.stall_ns, self.known_ns)
-        return VerdictTotals(*spent, shares, stretches, tuple(self.jobs.values()), self.led)
+        return VerdictTotals(*spent, totals, spans, tuple(self.jobs.values()), self.verdict_job_time)
 
     def total_of(self, finding: Finding) -> FindingTotal:
         """The total of one of its findings."""
-        return self.shares[key_of(finding)]
+        return self.finding_totals[key_of(finding)]
 
     def _count_jobs(self, frame: Frame) -> None:
         table, rated = frame.snapshot.jobs.value, frame.sample.jobs
@@ -89,30 +89,30 @@ class VerdictTotalsBuilder:
             # Parts of whole milliseconds, so that the product is whole again.
             grown = [] if shares is None else [round(share * shares.whole_ms) for share in shares[:-1]]
             counts = TimeCounts(*grown)
-            self._job(JobTime(key, job.name, counts))
+            self._add_job(JobTime(key, job.name, counts))
             if key.pid == frame.verdict.job_pid:
-                self.led = _sum(self.led, counts)
+                self.verdict_job_time = _sum(self.verdict_job_time, counts)
 
-    def _job(self, more: JobTime) -> None:
+    def _add_job(self, more: JobTime) -> None:
         known = self.jobs.get(more.key)
         counts = more.counts if known is None else _sum(known.counts, more.counts)
         self.jobs[more.key] = more._replace(counts=counts)
 
-    def _share(self, more: FindingTotal) -> None:
+    def _add_finding(self, more: FindingTotal) -> None:
         key = key_of(more.finding)
-        known = self.shares.get(key)
+        known = self.finding_totals.get(key)
         if known is not None:
             surest = more.finding if more.finding.confidence >= known.finding.confidence else known.finding
             more = FindingTotal(surest, *(a + b for a, b in zip(known[1:], more[1:], strict=True)))
-        self.shares[key] = more
+        self.finding_totals[key] = more
 
-    def _stand(self, more: VerdictSpan) -> None:
-        last = self.stretches[-1] if self.stretches else None
-        follows, self._stood_until_ns = more.wall_ns <= self._stood_until_ns + _HOLE_NS, more.wall_ns + more.stood_ns
+    def _add_span(self, more: VerdictSpan) -> None:
+        last = self.spans[-1] if self.spans else None
+        follows, self._span_end_ns = more.wall_ns <= self._span_end_ns + _HOLE_NS, more.wall_ns + more.duration_ns
         if last is not None and follows and (last.class_id, last.state) == (more.class_id, more.state):
-            self.stretches[-1] = last._replace(stood_ns=last.stood_ns + more.stood_ns)
+            self.spans[-1] = last._replace(duration_ns=last.duration_ns + more.duration_ns)
         else:
-            self.stretches.append(more)
+            self.spans.append(more)
 
 
 def key_of(finding: Finding) -> Key:

@@ -65,15 +65,16 @@ class Diagnosis(VerdictTotalsBuilder):
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:
-            share = self.shares[key]
-            return (-share.led_ns, -share.lost_ns, -share.first_ns, -share.stood_ns, key)
+            total = self.finding_totals[key]
+            return (-total.primary_lost_ns, -total.lost_ns, -total.primary_ns, -total.active_ns, key)
 
-        lasting = [key for key, share in self.shares.items() if self.lasts(share.finding.state, share.stood_ns)]
-        return tuple(self.shares[key].finding for key in sorted(lasting or self.shares, key=order))
+        totals = self.finding_totals
+        lasting = [key for key, total in totals.items() if self.lasts(total.finding.state, total.active_ns)]
+        return tuple(totals[key].finding for key in sorted(lasting or totals, key=order))
 
-    def lasts(self, state: State, stood_ns: int) -> bool:
+    def lasts(self, state: State, duration_ns: int) -> bool:
         """Whether a state is worth a line: it loses time, or lasted for a window."""
-        return state in _LOSSES or stood_ns >= (self.needed_s or SHORTEST_S) * 1e9
+        return state in _LOSSES or duration_ns >= (self.needed_s or SHORTEST_S) * 1e9
 
     @property
     def primary(self) -> Finding | None:
@@ -87,7 +88,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
         It is about the verdict's job; where its time was not recorded, the mean of the verdicts' own figures.
         """
-        shares = shares_of(self.led)
+        shares = shares_of(self.verdict_job_time)
         if shares is not None:
             return round(shares.data, 4)
         return round(self.stall_ns / self.known_ns, 4) if self.known_ns else None
@@ -95,12 +96,13 @@ class Diagnosis(VerdictTotalsBuilder):
     @property
     def data_stall_seen_s(self) -> float:
         """The seconds that data_stall_ratio is a share of."""
-        return self.led.whole_ms / 1000 if shares_of(self.led) is not None else self.known_ns / 1e9
+        counts = self.verdict_job_time
+        return counts.whole_ms / 1000 if shares_of(counts) is not None else self.known_ns / 1e9
 
     @property
     def goodput_ratio(self) -> float | None:
         """The share of its time in which the verdict's job computed, 0..1; None when not recorded."""
-        shares = shares_of(self.led)
+        shares = shares_of(self.verdict_job_time)
         return None if shares is None else round(shares.goodput, 4)
 
     def job_times(self, pid: int = 0) -> tuple[JobTime, ...]:
@@ -126,7 +128,7 @@ class Diagnosis(VerdictTotalsBuilder):
                     "state": one.state.value,
                     "seconds": round(one.seconds, 3),
                 }
-                for one in self.stretches
+                for one in self.spans
             ],
             "jobs": [_job_object(job) for job in self.job_times(pid)],
             "not_recorded": [{"time": rfc3339(wall_ns), "text": text} for wall_ns, text in self.missing],

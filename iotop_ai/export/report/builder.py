@@ -120,7 +120,7 @@ class StoryBuilder:
             spacing_s=spacing_s,
             machine=_machine(newest, frame, about.get("recorded_by", "")),
             findings=tuple(_finding(one, diagnosis, frame) for one in diagnosis.findings),
-            timeline=tuple(diagnosis.stretches),
+            timeline=tuple(diagnosis.spans),
             data_stall_ratio=diagnosis.data_stall_ratio,
             jobs=self._jobs.stories(diagnosis.jobs),
             devices=self._devices.stories(),
@@ -157,8 +157,8 @@ def _finding(one: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> Findin
     verdict = frame.verdict._replace(findings=(one,), watched_s=frame.verdict.needed_s)
     return FindingStory(
         one,
-        total.stood_ns / 1e9,
-        total.first_ns / 1e9,
+        total.active_ns / 1e9,
+        total.primary_ns / 1e9,
         total.lost_ns / 1e9,
         text_of(headline_of(one)),
         text_of(because(verdict, frame)),

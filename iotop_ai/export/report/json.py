@@ -151,8 +151,8 @@ def _finding(one: FindingStory) -> Object:
         "because": one.because,
         "not": one.not_this,
         "do": one.advice,
-        "stood_s": round(one.stood_s, 3),
-        "verdict_s": round(one.led_s, 3),
+        "stood_s": round(one.active_s, 3),
+        "verdict_s": round(one.primary_s, 3),
         "lost_s": round(one.lost_s, 3),
     }
 

@@ -159,11 +159,11 @@ class DiskHealth(NamedTuple):
 
 
 class FindingStory(NamedTuple):
-    """A finding and how long it was active. led_s: seconds as the verdict; lost_s: time lost while it was active."""
+    """A finding and how long it was active. primary_s: seconds as verdict; lost_s: time lost while it was active."""
 
     finding: Finding
-    stood_s: float
-    led_s: float
+    active_s: float
+    primary_s: float
     lost_s: float
     sentence: str
     because: str

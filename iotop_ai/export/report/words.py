@@ -37,7 +37,7 @@ def headline(story: Story) -> str:
 
 def finding_lines(one: FindingStory) -> list[tuple[str, str]]:
     """Label and text of a finding."""
-    stood = f"for {duration(one.stood_s)}; sure: {sureness(one.finding.confidence)}"
+    stood = f"for {duration(one.active_s)}; sure: {sureness(one.finding.confidence)}"
     lines = (("because", one.because), ("not", one.not_this), ("do", one.advice), ("stood", stood))
     return [(label, text) for label, text in lines if text]
 

@@ -145,7 +145,7 @@ def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float 
         if figure.field not in SHARE_NAMES:
             value = extra.get(figure.field)
             return {} if value is None else {"": value}
-        shares = shares_of(totals.led)
+        shares = shares_of(totals.verdict_job_time)
         return {} if shares is None else {"": share_value(figure.field, shares)}
     out = {}
     for job in totals.jobs:
@@ -157,9 +157,9 @@ def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float 
 
 def _stood(clause: Clause, totals: VerdictTotals) -> Seen:
     """Whether the finding was ever active; unknown where nothing was judged."""
-    named = [one for one in totals.shares if clause.names(one.finding.class_id, one.finding.state.value)]
+    named = [one for one in totals.finding_totals if clause.names(one.finding.class_id, one.finding.state.value)]
     if not named:
-        return Seen(clause, False if totals.shares else None)
-    longest = max(named, key=lambda one: one.stood_ns)
+        return Seen(clause, False if totals.finding_totals else None)
+    longest = max(named, key=lambda one: one.active_ns)
     subject = f"{longest.finding.class_id} {longest.finding.subject}".rstrip()
-    return Seen(clause, True, subject, None, longest.stood_ns / 1e9)
+    return Seen(clause, True, subject, None, longest.active_ns / 1e9)

@@ -185,11 +185,11 @@ def _shown_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:
     if line is None:
         return None
     spans = list[VerdictSpan]()
-    for span in line.tally.stretches:
-        earliest_ns = spans[-1].wall_ns + spans[-1].stood_ns if spans else anchor.shown_ns - span.stood_ns
+    for span in line.tally.spans:
+        earliest_ns = spans[-1].wall_ns + spans[-1].duration_ns if spans else anchor.shown_ns - span.duration_ns
         wall_ns = span.wall_ns
         if wall_ns < earliest_ns - TOLERANCE_NS:
             wall_ns = max(earliest_ns, wall_ns + anchor.shown_ns - anchor.wall_ns)
         spans.append(span._replace(wall_ns=wall_ns))
-    tally = line.tally._replace(stretches=tuple(spans))
+    tally = line.tally._replace(spans=tuple(spans))
     return line._replace(wall_ns=anchor.shown(line.at_ns, line.wall_ns), tally=tally)

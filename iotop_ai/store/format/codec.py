@@ -59,6 +59,12 @@ _NAMES_IN_FORMAT_1 = {
     "VerdictSpan": "Stretch",
 }
 """By class, the record's name in a header's legend, where the class has another name now."""
+_FIELDS_IN_FORMAT_1 = {
+    "VerdictTotals": {"finding_totals": "shares", "spans": "stretches", "verdict_job_time": "led"},
+    "FindingTotal": {"active_ns": "stood_ns", "primary_ns": "first_ns", "primary_lost_ns": "led_ns"},
+    "VerdictSpan": {"duration_ns": "stood_ns"},
+}
+"""By class and field, the field's name in a header's legend, where the field has another name now."""
 
 
 def record_fields() -> dict[str, list[str]]:
@@ -68,7 +74,8 @@ def record_fields() -> dict[str, list[str]]:
     def walk(shape: Any) -> None:
         if isinstance(shape, Record):
             name = shape.kind.__name__
-            found[_NAMES_IN_FORMAT_1.get(name, name)] = list(shape.kind._fields)
+            old_names = _FIELDS_IN_FORMAT_1.get(name, {})
+            found[_NAMES_IN_FORMAT_1.get(name, name)] = [old_names.get(field, field) for field in shape.kind._fields]
         inner = shape.fields if isinstance(shape, Record | Group) else ()
         for part in inner.values() if isinstance(inner, Mapping) else inner:
             walk(part)

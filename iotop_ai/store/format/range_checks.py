@@ -65,14 +65,14 @@ def check_carry(carry: FoldState) -> None:
 def check_tally(tally: VerdictTotals) -> None:
     """Check durations and times, and that every class is known."""
     check_times(tally.measuring_ns, tally.stall_ns, tally.known_ns)
-    for share in tally.shares:
-        check_times(*share[1:])
-    for stretch in tally.stretches:
-        check_times(stretch.wall_ns, stretch.stood_ns)
-    check_times(*tally.led, *(count for job in tally.jobs for count in job.counts))
-    if not all(stretch.class_id in CLASS_SPECS for stretch in tally.stretches):
+    for total in tally.finding_totals:
+        check_times(*total[1:])
+    for span in tally.spans:
+        check_times(span.wall_ns, span.duration_ns)
+    check_times(*tally.verdict_job_time, *(count for job in tally.jobs for count in job.counts))
+    if not all(span.class_id in CLASS_SPECS for span in tally.spans):
         raise ShapeError("an unknown class of finding")
-    _check_findings(share.finding for share in tally.shares)
+    _check_findings(total.finding for total in tally.finding_totals)
 
 
 def _check_findings(findings: Iterable[Finding]) -> None:

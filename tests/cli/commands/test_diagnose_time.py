@@ -35,9 +35,9 @@ def test_a_table_that_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_changes_that_are_left_out_are_counted() -> None:
     diagnosis = Diagnosis()
-    diagnosis.stretches = [VerdictSpan(second * S, "idle", State.CALM, S) for second in range(30)]
+    diagnosis.spans = [VerdictSpan(second * S, "idle", State.CALM, S) for second in range(30)]
     frame = play((IDLE, 1))[-1]
-    assert not any(diagnosis.lasts(span.state, span.stood_ns) for span in diagnosis.stretches)
+    assert not any(diagnosis.lasts(span.state, span.duration_ns) for span in diagnosis.spans)
     lines = [line for line in _text(diagnosis, frame, 0) if line.startswith("time ")]
     assert (lines[0].split(maxsplit=1)[1], len(lines)) == ("... 10 earlier changes", 21)
 

@@ -20,8 +20,8 @@ def span(begin_s: float, seconds: float) -> VerdictSpan:
 def joined(*spans: VerdictSpan) -> list[VerdictSpan]:
     builder = VerdictTotalsBuilder()
     for one in spans:
-        builder.join(VerdictTotals(stretches=(one,)))
-    return builder.stretches
+        builder.join(VerdictTotals(spans=(one,)))
+    return builder.spans
 
 
 def test_a_verdict_that_goes_on_is_one_span() -> None:
@@ -45,6 +45,6 @@ def test_a_restart_ends_a_span() -> None:
         once.add(frame)
     for frame in frames([*first, *later]):
         twice.add(frame)
-    shifted = [one._replace(wall_ns=one.wall_ns + 600 * SECOND) for one in once.stretches]
-    assert twice.stretches == [*once.stretches, *shifted]
-    assert all(a.wall_ns + a.stood_ns <= b.wall_ns for a, b in pairwise(twice.stretches))
+    shifted = [one._replace(wall_ns=one.wall_ns + 600 * SECOND) for one in once.spans]
+    assert twice.spans == [*once.spans, *shifted]
+    assert all(a.wall_ns + a.duration_ns <= b.wall_ns for a, b in pairwise(twice.spans))

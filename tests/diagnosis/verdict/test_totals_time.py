@@ -32,7 +32,7 @@ def test_the_sum_is_what_the_counters_grew() -> None:
     before = slow_disk()[slow_disk().index(first) - 1]
     assert job.key == job_key(before)
     assert job.counts == tuple(b - a for a, b in zip(counts(before), counts(slow_disk()[-1]), strict=True))
-    assert whole.led == job.counts, "the verdict is about the only job, from the start on"
+    assert whole.verdict_job_time == job.counts, "the verdict is about the only job, from the start on"
 
 
 def test_the_sums_of_two_parts_add_up() -> None:
@@ -41,15 +41,15 @@ def test_the_sums_of_two_parts_add_up() -> None:
         early.add(frame)
     early.join(late)
     whole = totals(slow_disk())
-    assert (early.totals().jobs, early.totals().led) == (whole.jobs, whole.led)
+    assert (early.totals().jobs, early.totals().verdict_job_time) == (whole.jobs, whole.verdict_job_time)
 
 
 def test_they_are_written_and_read_again() -> None:
     shape, whole = shape_of(VerdictTotals), totals(slow_disk())
     again = shape.load(json.loads(json.dumps(shape.dump(whole))))
-    assert (again.jobs, again.led) == (whole.jobs, whole.led)
+    assert (again.jobs, again.verdict_job_time) == (whole.jobs, whole.verdict_job_time)
     old = json.loads(json.dumps(shape.dump(whole)))[: VerdictTotals._fields.index("jobs")]
-    assert (shape.load(old).jobs, shape.load(old).led) == ((), TimeCounts())
+    assert (shape.load(old).jobs, shape.load(old).verdict_job_time) == ((), TimeCounts())
 
 
 def test_a_job_whose_time_was_not_recorded_is_there_with_none() -> None:

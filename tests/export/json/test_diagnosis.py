@@ -44,7 +44,7 @@ def test_the_class_that_lost_most_is_the_verdict_of_the_whole() -> None:
     diagnosis = over((JOB_PREPARING, 90), (JOB_STARVED, 30), (JOB_HEALTHY, 300))
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "cpu_prep"
-    classes = [stretch.class_id for stretch in diagnosis.stretches]
+    classes = [stretch.class_id for stretch in diagnosis.spans]
     assert [classes[0], classes[-1]] == ["cpu_prep", "healthy"]
     assert "storage_read" in classes
     stalled = diagnosis.data_stall_ratio
@@ -64,7 +64,7 @@ def test_what_was_seen_on_the_way_to_the_verdict_is_left_out() -> None:
     diagnosis = over((unclear, 13), (JOB_STARVED, 40))
     assert [finding.class_id for finding in diagnosis.findings][:1] == ["storage_read"]
     assert "unknown" not in [finding.class_id for finding in diagnosis.findings]
-    assert "unknown" in [span.class_id for span in diagnosis.stretches]
+    assert "unknown" in [span.class_id for span in diagnosis.spans]
     assert [finding.class_id for finding in over((unclear, 13)).findings] == ["unknown"]
 
 

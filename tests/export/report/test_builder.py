@@ -79,7 +79,7 @@ def test_the_job_is_that_of_diagnose() -> None:
     assert story.main_job == job
     assert (job.name, job.gpus, job.ranks) == ("trainer.py", 1, 1)
     assert tuple(one.finding for one in story.findings) == diagnosis.findings
-    assert story.timeline == tuple(diagnosis.stretches)
+    assert story.timeline == tuple(diagnosis.spans)
     assert story.data_stall_ratio == diagnosis.data_stall_ratio
     weights = job.shares["data_disk"].weights
     mean = sum(v * w for v, w in zip(job.shares["data_disk"].values, weights, strict=True) if v) / sum(weights)
@@ -135,8 +135,8 @@ def test_a_clock_that_was_set_back_loses_nothing(
     assert [job.end_ns - job.begin_ns for job in one.jobs] == pytest.approx(
         [job.end_ns - job.begin_ns for job in right.jobs], abs=10**7
     )
-    assert [(span.class_id, span.stood_ns) for span in one.timeline] == [
-        (span.class_id, span.stood_ns) for span in right.timeline
+    assert [(span.class_id, span.duration_ns) for span in one.timeline] == [
+        (span.class_id, span.duration_ns) for span in right.timeline
     ]
     begins = [span.wall_ns for span in one.timeline]
     assert begins == pytest.approx([span.wall_ns for span in right.timeline], abs=10**8)
