@@ -52,9 +52,9 @@ def right_to(switch: Switch, root: Root) -> Right:
     line = sudoers(switch)
     sudo, sysctl = find_program("sudo"), find_program("sysctl")
     if not (sudo and sysctl):
-        return Right("", "it needs root", f"run as root: sysctl -w {switch.name}={switch.values[0]}")
+        return Right("", "needs root", f"run as root: sysctl -w {switch.name}={switch.values[0]}")
     allowed = all(not _run([sudo, "-n", "-l", sysctl, "-w", f"{switch.name}={value}"])[0] for value in switch.values)
-    return Right("sudo") if allowed else Right("", "it needs root, and no sudo rule allows it without a password", line)
+    return Right("sudo") if allowed else Right("", "needs root, and no sudo rule allows it without a password", line)
 
 
 def sudoers(switch: Switch) -> str:
@@ -81,7 +81,7 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
         return f"{switch.name} cannot be set in this container, not even by root", "do it on the host"
     sudo, sysctl = find_program("sudo"), find_program("sysctl")
     if not (sudo and sysctl):
-        return "it needs root", f"run as root: sysctl -w {switch.name}={value}"
+        return "needs root", f"run as root: sysctl -w {switch.name}={value}"
     code, stderr = _run([sudo, "-n", sysctl, "-w", f"{switch.name}={value}"], None)
     if code:
         return f"sudo failed: {stderr or f'exit {code}'}", sudoers(switch)

@@ -26,3 +26,12 @@ class UnknownError(IotopError):
     """A valid question that cannot be answered here."""
 
     word = "unknown"
+
+
+class NotDoneError(UnknownError):
+    """An action that was refused or not confirmed; nothing changed. text: the reason, with or without "not done: "."""
+
+    word = "not done"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.removeprefix(f"{self.word}: "))

@@ -47,7 +47,7 @@ _EXITS = (
         "1",
         "a check found a problem; why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
     ),
-    ("2", "no answer; one line on stderr begins with usage:, input: or unknown:"),
+    ("2", "no answer; one line on stderr begins with usage:, input:, unknown: or not done:"),
     ("128+n", "ended by signal n; record -- COMMAND passes the command's own code on"),
 )
 

@@ -46,8 +46,8 @@ def test_the_choice_and_the_word_are_always_there(size: tuple[int, int]) -> None
 
 
 def test_without_permission_it_shows_reason_and_remedy() -> None:
-    text = text_of(DropView(EVICT, how="", reason="it needs root", remedy="alice ALL=(root) NOPASSWD: /x"), (80, 40))
-    assert "may not  it needs root" in text
+    text = text_of(DropView(EVICT, how="", reason="needs root", remedy="alice ALL=(root) NOPASSWD: /x"), (80, 40))
+    assert "may not  needs root" in text
     assert "add with sudo visudo: alice ALL=(root) NOPASSWD: /x" in " ".join(text.split())
     assert "> 4  one dataset only" in text
     assert "folder or file:" in text

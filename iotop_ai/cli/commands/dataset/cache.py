@@ -19,7 +19,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.page_cache import PageCache, read_cached, read_levels, read_memory_room, room_for_data
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import InputError, UnknownError, UsageError
+from iotop_ai.model.errors import InputError, NotDoneError, UsageError
 from iotop_ai.model.machine.page_cache import CACHES
 from iotop_ai.model.settings import Settings
 from iotop_ai.present.machine import caches
@@ -89,7 +89,7 @@ def _evict(args: argparse.Namespace) -> int:
             lambda e: show(f"{e.files} files, {amount(e.size_bytes)} ..."),
         )
     if done is None:
-        raise UnknownError(outcome.text)
+        raise NotDoneError(outcome.text)
     if args.json:
         _json(done._asdict())
     else:
@@ -106,10 +106,10 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
     right = right_to(DROP_CACHES, root)
     if not right.how:
         other = "'iotop-ai cache evict PATH' evicts one dataset without root"
-        raise UnknownError(f"not done: {right.reason}; remedy: {right.remedy}; {other}")
+        raise NotDoneError(f"{right.reason}; remedy: {right.remedy}; {other}")
     wait = wait_s(root, clock)
     if wait > 0:
-        raise UnknownError(f"not done: the last drop was less than a minute ago; wait {wait:.0f} s")
+        raise NotDoneError(f"the last drop was less than a minute ago; wait {wait:.0f} s")
     if not args.yes or sys.stderr.isatty():
         levels = read_levels(root)
         lines = [
@@ -121,13 +121,13 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
         ]
         print("\n".join(lines), file=sys.stderr)
     if not confirm(caches.WORD, args.yes):
-        raise UnknownError("not done: not confirmed")
+        raise NotDoneError("not confirmed")
     with Progress(clock) as show:
         dropped = drop_caches(args.level, root, clock, Audit(clock), lambda step: show(caches.STEPS[step], now=True))
     effect = dropped.effect
     if effect is None or not dropped.outcome.done:
         remedy = f"; remedy: {dropped.outcome.remedy}" if dropped.outcome.remedy else ""
-        raise UnknownError(dropped.outcome.text + remedy)
+        raise NotDoneError(dropped.outcome.text + remedy)
     if args.json:
         _json(
             {

@@ -22,7 +22,7 @@ from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import InputError, IotopError, UnknownError, UsageError
+from iotop_ai.model.errors import InputError, IotopError, NotDoneError, UnknownError, UsageError
 from iotop_ai.model.machine.staging import Plan, Speed, Verified
 from iotop_ai.present.machine import staging as stage
 from iotop_ai.present.text.units import amount
@@ -97,7 +97,7 @@ class Stage:
             self._report(None, "")
             return FINE
         if not confirm(WORD, self._args.yes or not self._plan.left_files):
-            raise UnknownError("not done: not confirmed")
+            raise NotDoneError("not confirmed")
         failed: list[IotopError] = []
 
         def act() -> Outcome:
@@ -111,7 +111,7 @@ class Stage:
         where = f"{clean(self._ends.source)} -> {clean(self._ends.target)}"
         outcome = audited(Audit(self._clock), "stage", where, act)
         if not outcome.done:
-            raise failed[0] if failed else UnknownError(outcome.text)
+            raise failed[0] if failed else NotDoneError(outcome.text)
         done = self._verify()
         print(stage.verified_text(done), file=sys.stderr)
         self._report(done, "")

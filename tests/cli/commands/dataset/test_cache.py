@@ -70,7 +70,7 @@ def test_a_missing_path_is_an_error(what: str) -> None:
 def test_without_confirmation_nothing_is_done() -> None:
     done = iotop("cache", "drop")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].split(":")[0] in ("usage", "unknown")  # unknown: not root
+    assert done.stderr.splitlines()[-1].split(":")[0] in ("usage", "not done")  # not done: not root
     assert "--yes" in done.stderr or "needs root" in done.stderr
 
 
@@ -104,7 +104,7 @@ def test_an_ordinary_user_gets_the_remedy_and_the_way_without_root(tmp_path: Pat
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith("unknown: not done: it needs root")
+    assert line.startswith("not done: needs root")
     assert "sysctl -w vm.drop_caches" in line
     assert "iotop-ai cache evict PATH" in line
 
