@@ -225,7 +225,7 @@ def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _F
     """A run's figures by name, in the order of the table."""
     out: dict[str, _Figure] = {}
     if story.steps is not None and story.steps.curve is not None:
-        out[STEPS] = _Figure("steps a second", "1/s", points_of(story.steps.curve, window))
+        out[STEPS] = _Figure("steps/s", "1/s", points_of(story.steps.curve, window))
     out |= _shares(story, window)
     for name, figure, title in (
         ("gpu_busy_ratio", GPU_BUSY, "GPUs busy"),

@@ -32,7 +32,7 @@ def sentence(found: Comparison) -> str:
 
 
 def outcome(found: Comparison) -> Change | None:
-    """The figure that decides: steps a second, else the share of time that computes."""
+    """The figure that decides: steps/s, else the share of time that computes."""
     for name in (STEPS, "compute"):
         one = found.change(name)
         if one is not None and one.difference is not None:
@@ -60,7 +60,7 @@ def _factor(larger: float, smaller: float) -> str:
 def _pair(one: Change, name: bool = True) -> str:
     """The figure before and after: "without data 71 % -> 9 %"."""
     if one.name == STEPS:
-        return f"{figure(one.before)} -> {figure(one.after)} steps a second"
+        return f"{figure(one.before)} -> {figure(one.after)} steps/s"
     values = f"{value_text(one.before, one.unit)} -> {value_text(one.after, one.unit)}"
     return f"{one.title} {values}" if name else values
 

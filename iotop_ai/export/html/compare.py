@@ -121,5 +121,5 @@ def _curves(word: str, story: Story) -> Markup:
         shown_shares = {name: main.shares[name] for name in SHARES if name in main.shares}
         parts.append(share_chart(axis, shown_shares, {name: Part(name, 0.0, "").short_name for name in SHARES}))
     if story.steps is not None and story.steps.curve is not None:
-        parts.append(line_chart(axis, [Line("steps a second", story.steps.curve, "info", "/s", 1.0, True)], height=70))
+        parts.append(line_chart(axis, [Line("steps/s", story.steps.curve, "info", "/s", 1.0, True)], height=70))
     return tag("div", *parts)

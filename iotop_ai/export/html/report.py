@@ -95,7 +95,7 @@ def _big(story: Story, price: Price | None) -> Markup:
         if price is not None:
             found.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
     if story.steps is not None and story.steps.per_s is not None:
-        found.append(BigFigure(figure(story.steps.per_s), f"steps a second, {story.steps.steps:,} steps"))
+        found.append(BigFigure(figure(story.steps.per_s), f"steps/s, {story.steps.steps:,} steps"))
     moved = sum(one.read_bytes or 0.0 for one in story.devices if one.info is None or one.info.kind == "disk")
     if shares is None and moved:
         found.append(BigFigure(amount(moved), "read from disks"))
@@ -154,7 +154,7 @@ def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, lis
     """Steps, throughput, latency and network, each only if it has a value."""
     out: list[tuple[str, list[Line]]] = []
     if story.steps is not None and story.steps.curve is not None:
-        out.append(("Steps", [Line("steps a second", story.steps.curve, "info", "/s", 1.0, True)]))
+        out.append(("Steps", [Line("steps/s", story.steps.curve, "info", "/s", 1.0, True)]))
     if device is not None:
         moved = _lines(device.curves, (("read_bytes_per_s", "read", "graph"), ("write_bytes_per_s", "written", "warn")))
         if moved:

@@ -83,7 +83,7 @@ def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
         if device is not None and name in device.curves:
             drawn.append((f"{device.name} {title}", device.curves[name], factor))
     if story.steps is not None and story.steps.curve is not None:
-        drawn.append(("steps a second", story.steps.curve, 1))
+        drawn.append(("steps/s", story.steps.curve, 1))
     for title, curve, factor in drawn:
         less = joined(curve, 2 * width)
         unit, unit_s = next(

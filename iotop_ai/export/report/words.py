@@ -37,8 +37,8 @@ def headline(story: Story) -> str:
 
 def finding_lines(one: FindingStory) -> list[tuple[str, str]]:
     """Label and text of a finding."""
-    stood = f"for {duration(one.active_s)}; sure: {sureness(one.finding.confidence)}"
-    lines = (("because", one.because), ("not", one.not_this), ("do", one.advice), ("stood", stood))
+    lasted = f"{duration(one.active_s)}; confidence {sureness(one.finding.confidence)}"
+    lines = (("because", one.because), ("not", one.not_this), ("do", one.advice), ("lasted", lasted))
     return [(label, text) for label, text in lines if text]
 
 
@@ -62,9 +62,9 @@ def gpu_sentence(story: Story, price: Price | None) -> str:
 
 
 def step_sentence(story: Story) -> str:
-    """Steps of the main job or of a joined log: "539 steps, 12.0 a second (printed lines)"; "" without any."""
+    """Steps of the main job or of a joined log: "539 steps, 12.0/s (printed lines)"; "" without any."""
     steps = story.steps
     if steps is None:
         return ""
-    rate = "" if steps.per_s is None else f", {units.figure(steps.per_s)} a second"
+    rate = "" if steps.per_s is None else f", {units.figure(steps.per_s)}/s"
     return f"{steps.steps:,} steps{rate} ({steps.source}{'; ' + steps.note if steps.note else ''})"

@@ -48,11 +48,11 @@ def test_what_helped_is_faster_by_as_much(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "begin", "reason"),
     [
-        ("slow", "memory", "1.7x faster (12.0 -> 19.8 steps a second)", "it no longer reads from loop0 ("),
-        ("memory", "slow", "1.7x slower (19.8 -> 12.0 steps a second)", "it reads from loop0 now ("),
+        ("slow", "memory", "1.7x faster (12.0 -> 19.8 steps/s)", "it no longer reads from loop0 ("),
+        ("memory", "slow", "1.7x slower (19.8 -> 12.0 steps/s)", "it reads from loop0 now ("),
         ("slow", "warm", "1.5x faster (12.0 -> 17.6 ", "it reads less from its disk (6.0 MB/s -> 1.6 MB/s): a warmer"),
         ("warm", "slow", "1.5x slower (17.6 -> 12.0 ", "MB/s -> 6.0 MB/s): a colder cache, or more data"),
-        ("slow", "two_workers", "1.7x faster (12.0 -> 19.8 steps a second)", "2 workers load instead of 1"),
+        ("slow", "two_workers", "1.7x faster (12.0 -> 19.8 steps/s)", "2 workers load instead of 1"),
         ("slow", "fast_disk", "1.6x faster", "its data lies on loop2 (r_await 3 ms) instead of loop0 (20 ms)"),
     ],
 )
@@ -119,12 +119,12 @@ def test_one_disk_that_became_faster() -> None:
 def test_cpus_that_are_full_in_the_slower_run_alone() -> None:
     calm, full = (Change("cpu.all.busy_ratio", "CPUs busy", "ratio", *pair) for pair in ((0.2, 0.6), (0.6, 0.99)))
     wait = Change("data_wait", "without data", "ratio", 0.40, 0.50, Interval(0.06, 0.14))
-    steps = Change("steps_per_s", "steps a second", "1/s", 12.0, 10.0, Interval(-3.0, -1.0))
+    steps = Change("steps_per_s", "steps/s", "1/s", 12.0, 10.0, Interval(-3.0, -1.0))
     found = comparison("slow", "again", True)
     certain = Interval(0.3, 0.5)
     for busy, cause in ((calm, ""), (full, ", because the machine's CPUs are now full (60 % -> 99 % busy)")):
         changes = (steps, wait, busy._replace(interval=certain))
-        expected = f"1.2x slower (12.0 -> 10.0 steps a second): waiting for data 40 % -> 50 %{cause}"
+        expected = f"1.2x slower (12.0 -> 10.0 steps/s): waiting for data 40 % -> 50 %{cause}"
         assert sentence(found._replace(changes=changes)) == expected
     of = {name: Change(name, name, "ratio", 0.0, 0.1, Interval(0.06, 0.14)) for name in ("data_disk", "data_cpu")}
     for name, named in (("data_disk", False), ("data_cpu", True)):

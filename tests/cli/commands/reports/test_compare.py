@@ -21,9 +21,9 @@ def compare(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> s
 
 def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     lines = compare(capsys, *SLOW_MEMORY, *LOGS).splitlines()
-    assert lines[0].startswith("1.7x faster (12.0 -> 19.8 steps a second): waiting for data 39 % -> 0 %, because ")
+    assert lines[0].startswith("1.7x faster (12.0 -> 19.8 steps/s): waiting for data 39 % -> 0 %, because ")
     rows = {line.split("  ")[0]: line for line in lines[lines.index("What changed") :]}
-    assert rows["steps a second"].split()[-1] == "yes"
+    assert rows["steps/s"].split()[-1] == "yes"
     assert "+40 points" in rows["compute"]
     assert "hung" not in rows
 
