@@ -181,6 +181,6 @@ class SmartState(NamedTuple):
 
     @property
     def self_test_progress(self) -> str:
-        """The progress as text: "35 % done"; "how far is unknown" where the disk does not report it."""
+        """The progress as text: "35 % done"; "progress unknown" where the disk does not report it."""
         left = self.self_test_left_percent
-        return "how far is unknown" if left is None else f"{100 - left} % done"
+        return "progress unknown" if left is None else f"{100 - left} % done"

@@ -188,7 +188,7 @@ def test_a_running_self_test_without_a_percentage_can_be_ended() -> None:
     assert accepted_words(row) == ("abort",)
     page = everything(shown, LIST._replace(disk="sda"), 80)
     assert "running" in page
-    assert "how far is unknown" in page
+    assert "progress unknown" in page
     assert "A self-test of this disk runs. Ending it" in text(shown, LIST._replace(dialog=Dialog("sda")))
 
 
