@@ -82,9 +82,9 @@ class GpuDetail(NamedTuple):
         int | None, Exported("count", "Damaged NVLink packets since the driver was loaded.")
     ] = None
     """Over all links since the driver was loaded: damaged flits and data (fields 38 and 45, or 163 of each link)."""
-    nvlink_replays: Annotated[
-        int | None, Exported("count", "NVLink packets sent again since the driver was loaded.")
-    ] = None
+    nvlink_replays: Annotated[int | None, Exported("count", "NVLink packets replayed since the driver was loaded.")] = (
+        None
+    )
     """Field 52, or 161 of each link."""
     nvlink_recoveries: Annotated[
         int | None, Exported("count", "Retrainings of an NVLink since the driver was loaded.")

@@ -121,7 +121,7 @@ class GpuState(NamedTuple):
     pcie_tx_kib_per_s: int | None = None
     """nvmlDeviceGetPcieThroughput: a window of 20 ms; only without another source."""
     pcie_rx_kib_per_s: int | None = None
-    pcie_replays: Annotated[int | None, Exported("count", "PCIe packets sent again.")] = None
+    pcie_replays: Annotated[int | None, Exported("count", "PCIe packets replayed.")] = None
     nvlink_tx_kib: Annotated[int | None, Exported("KiB", "Bytes sent over all NVLinks.")] = None
     """Data sent over all NVLinks: field 138; grows. Received: field 139."""
     nvlink_rx_kib: Annotated[int | None, Exported("KiB", "Bytes received over all NVLinks.")] = None
@@ -221,7 +221,7 @@ class GpuRates(NamedTuple):
     power_brake_ratio: Annotated[
         float | None, Metric("ratio", "Share of time at half clock or less by the power supply's signal.")
     ] = None
-    pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets sent again per second.")] = None
+    pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets replayed per second.")] = None
     slowed: bool | None = None
     """Whether heat or the power brake lowers its clock at this reading, according to the driver."""
     pcie_generation: int | None = None

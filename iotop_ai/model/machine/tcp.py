@@ -25,8 +25,8 @@ class TcpRates(NamedTuple):
     """TCP over one interval."""
 
     segments_per_s: Annotated[float | None, Metric("1/s", "TCP segments sent per second (OutSegs).")]
-    retransmitted_per_s: Annotated[float | None, Metric("1/s", "TCP segments sent again per second (RetransSegs).")]
-    retransmit_ratio: Annotated[float | None, Metric("ratio", "Segments sent again for each one sent.")]
+    retransmitted_per_s: Annotated[float | None, Metric("1/s", "TCP segments retransmitted per second (RetransSegs).")]
+    retransmit_ratio: Annotated[float | None, Metric("ratio", "Retransmitted segments divided by segments sent.")]
     in_errors_per_s: Annotated[float | None, Metric("1/s", "TCP segments received in error per second (InErrs).")]
 
 

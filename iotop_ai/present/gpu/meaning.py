@@ -206,9 +206,7 @@ def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Me
     if generation is not None and best is not None and generation < best:
         out.append(Meaning("generation", f"PCIe generation {generation} of {best} under load", "warn", "BIOS, riser"))
     if rates.pcie_replays_per_s is not None and rates.pcie_replays_per_s >= 1:
-        out.append(
-            Meaning("replays", f"PCIe sends {rates.pcie_replays_per_s:.0f} packets/s again", "bad", "reseat, riser")
-        )
+        out.append(Meaning("replays", f"PCIe replays {rates.pcie_replays_per_s:.0f} packets/s", "bad", "reseat, riser"))
     if generation in FULL_LINK_BYTES_PER_S and width:
         possible = FULL_LINK_BYTES_PER_S[generation] * width / 16
         for word, rate in (("in", rates.pcie_rx_bytes_per_s), ("out", rates.pcie_tx_bytes_per_s)):

@@ -58,7 +58,7 @@ def _pcie(a: Args) -> Spans:
     if why == "slow":
         link = f"generation {whole(a, 'generation')} of {whole(a, 'generation_max')}"
     if why == "replays":
-        return [_plain("PCIe of "), _bad(gpus), _plain(" sends "), _strong(f"{whole(a, 'replays')} packets/s again")]
+        return [_plain("PCIe of "), _bad(gpus), _plain(" replays "), _strong(f"{whole(a, 'replays')} packets/s")]
     return [_plain("PCIe of "), _bad(gpus), _plain(" runs at "), _strong(link), _plain(" under load")]
 
 
@@ -75,7 +75,7 @@ def _because_pcie(a: Args) -> Spans:
     most = f"gen {whole(a, 'generation_max')} x{whole(a, 'width_max')}"
     out += [_plain("link "), _strong(link), _plain(f" of {most}")]
     if (number(a, "replays") or 0.0) >= 1 and word(a, "why") != "replays":
-        out += [COMMA, _strong(f"{whole(a, 'replays')} packets/s"), _plain(" sent again")]
+        out += [COMMA, _strong(f"{whole(a, 'replays')} packets/s"), _plain(" replayed")]
     if number(a, "rate") is None:
         out += [SEMI, _plain("its traffic is unknown")]
     elif not number(a, "felt"):

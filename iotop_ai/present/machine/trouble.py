@@ -36,7 +36,7 @@ def _tcp(frame: Frame) -> list[Span]:
         or (rates.retransmit_ratio or 0.0) < RETRANSMITS
     ):
         return []
-    return [Span("tcp sent again ", "dim"), Span(percent(rates.retransmit_ratio), "warn"), Span(" %", "dim")]
+    return [Span("tcp retransmits ", "dim"), Span(percent(rates.retransmit_ratio), "warn"), Span(" %", "dim")]
 
 
 def _rdma(frame: Frame) -> list[Span]:

@@ -138,7 +138,7 @@ def test_the_link_is_judged_under_load_only() -> None:
     assert text_of("generation", of(RATES._replace(busy_ratio=0.1), slow)) == ""
     full = of(RATES._replace(pcie_rx_bytes_per_s=45e9))
     assert text_of("link_full", full) == "PCIe in 45.0 of about 50 GB/s: the link is full"
-    assert text_of("replays", of(RATES._replace(pcie_replays_per_s=4.0))) == "PCIe sends 4 packets/s again"
+    assert text_of("replays", of(RATES._replace(pcie_replays_per_s=4.0))) == "PCIe replays 4 packets/s"
 
 
 def test_health() -> None:
