@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
-from iotop_ai.model.gpu import moment
+from iotop_ai.model.gpu import activity
 
 RULES_VERSION = 12
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
@@ -109,7 +109,7 @@ class Thresholds(NamedTuple):
 
     gpu_fair: float = 0.7
     """Below this utilisation a GPU has idle time."""
-    gpu_bound: float = moment.BUSY
+    gpu_bound: float = activity.BUSY
     """From this utilisation on a GPU is busy; NVML counts time with any kernel running."""
     power_share: float = 0.4
     """Power over its limit from which a busy GPU computes; a spinning collective draws little."""
@@ -214,13 +214,13 @@ class Thresholds(NamedTuple):
     """Below this share the finding leaves."""
     limit_lowered: float = 0.9
     """A power limit below this part of the board's own is lowered."""
-    link_full: float = moment.LINK_FULL
+    link_full: float = activity.LINK_FULL
     """Part of a PCIe link's rate at which it is full."""
     link_full_leave: float = 0.65
     """Below this part the finding leaves."""
     link_felt: float = 0.5
     """Part of its rate at which a degraded link costs time."""
-    link_bytes_per_s: float = moment.LINK_BYTES_PER_S
+    link_bytes_per_s: float = activity.LINK_BYTES_PER_S
     """Practical rate of PCIe generation 5 x16; half of it for each generation before."""
     replays_per_s: float = 1.0
     """Retransmitted packets of a faulty link."""
@@ -234,9 +234,9 @@ class Thresholds(NamedTuple):
     """Full within this time is an alarm."""
     xid_program_s: float = 600.0
     """Time for which a program's own error is shown."""
-    spin_power: float = moment.SPIN_POWER
+    spin_power: float = activity.SPIN_POWER
     """Part of the power limit below which GPUs that are never idle only spin; an H100 draws about 14 % then."""
-    spin_power_sure: float = moment.SPIN_POWER_SURE
+    spin_power_sure: float = activity.SPIN_POWER_SURE
     """The same where the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
     """Factor on both numbers above which the finding leaves."""
@@ -246,11 +246,11 @@ class Thresholds(NamedTuple):
     """Above this ratio the finding leaves."""
     gpu_held_s: float = 600.0
     """Idle time after which held memory is shown."""
-    tensor_none: float = moment.TENSOR_NONE
+    tensor_none: float = activity.TENSOR_NONE
     """Activity of idle tensor cores."""
     sm_busy: float = 0.8
     """SM activity from which a GPU is used effectively. Source: DCGM user guide, profiling metrics."""
-    sm_idle: float = moment.SM_IDLE
+    sm_idle: float = activity.SM_IDLE
     """SM activity below which a GPU is used ineffectively. Source: DCGM user guide, profiling metrics."""
     workers_rest: float = 0.8
     """Share of time asleep of idle workers."""

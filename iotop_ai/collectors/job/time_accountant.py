@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, quotient
-from iotop_ai.model.gpu.moment import copies, spins
+from iotop_ai.model.gpu.activity import all_spin, receives_at_link_rate
 from iotop_ai.model.gpu.sharing import GpuParts, parts
 from iotop_ai.model.gpu.state import busy_ratio, received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
@@ -130,7 +130,7 @@ class _GpuMoments:
             old = self._readings.get(uuid)
             if reading.value is not None and (old is None or old.at_ns != reading.at_ns):
                 self._busy[uuid] = busy_ratio(old, reading)
-                self._copying[uuid] = copies(reading.value, received_bytes_per_s(old, reading))
+                self._copying[uuid] = receives_at_link_rate(reading.value, received_bytes_per_s(old, reading))
         self._readings = now
 
     def _parts(self, state: GpuState, pids: Collection[int]) -> GpuParts | None:
@@ -156,7 +156,7 @@ class _GpuMoments:
         return _GpuUse(
             sum(known) / len(known),
             others / len(known),
-            not shared and spins(list(states.values())),
+            not shared and all_spin(list(states.values())),
             any(self._copying.get(uuid, False) for uuid in uuids if uuid not in shared),
         )
 

@@ -16,7 +16,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
 from iotop_ai.diagnosis.facts.window import graded
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.gpu.moment import link_bytes_per_s
+from iotop_ai.model.gpu.activity import link_bytes_per_s
 
 LINK_BASE = 0.85
 LINK_UNFELT = 0.6

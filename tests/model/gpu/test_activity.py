@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.gpu.moment import copies, link_bytes_per_s, spins
+from iotop_ai.model.gpu.activity import all_spin, link_bytes_per_s, receives_at_link_rate
 from iotop_ai.model.gpu.state import GpuState
 
 LIMIT = 700_000
@@ -24,17 +24,17 @@ SPINS = GpuState("GPU-0", 0, "H100", 100, power_mw=98_000, power_limit_mw=LIMIT)
     ],
 )
 def test_all_must_draw_little_while_they_are_never_idle(other: GpuState | None) -> None:
-    assert spins([SPINS, SPINS])
-    assert not spins([SPINS, other])
-    assert not spins([SPINS])
-    assert not spins([])
+    assert all_spin([SPINS, SPINS])
+    assert not all_spin([SPINS, other])
+    assert not all_spin([SPINS])
+    assert not all_spin([])
 
 
 def test_idle_tensor_cores_allow_more_power() -> None:
     more = SPINS._replace(power_mw=250_000)
-    assert not spins([more, more])
+    assert not all_spin([more, more])
     quiet = more._replace(gpm_tensor_percent=0.4, gpm_sm_percent=14.0)
-    assert spins([quiet, quiet])
+    assert all_spin([quiet, quiet])
 
 
 def test_a_link_carries_half_with_each_generation_before_and_less_with_fewer_lanes() -> None:
@@ -46,7 +46,7 @@ def test_a_link_carries_half_with_each_generation_before_and_less_with_fewer_lan
 
 def test_a_full_link_copies() -> None:
     gpu = GpuState("GPU-0", 0, "H100", 20, pcie_generation=4, pcie_width=16)
-    assert copies(gpu, 21e9)
-    assert not copies(gpu, 19e9)
-    assert not copies(gpu, None)
-    assert not copies(gpu._replace(pcie_width=None), 21e9)
+    assert receives_at_link_rate(gpu, 21e9)
+    assert not receives_at_link_rate(gpu, 19e9)
+    assert not receives_at_link_rate(gpu, None)
+    assert not receives_at_link_rate(gpu._replace(pcie_width=None), 21e9)

@@ -32,7 +32,7 @@ def link_bytes_per_s(generation: int | None, width: int | None, best: float = LI
     return best * (1 << generation) / (1 << GEN_5) * width / LANES if generation and width else None
 
 
-def spins(gpus: Sequence[GpuState | None]) -> bool:
+def all_spin(gpus: Sequence[GpuState | None]) -> bool:
     """Whether all GPUs of a job are never idle and draw too little to compute; False with one GPU or when unknown."""
     known = [gpu for gpu in gpus if gpu is not None]
     if len(known) < 2 or len(known) < len(gpus):
@@ -49,7 +49,7 @@ def _spins(gpu: GpuState) -> bool:
     return gpu.power_mw / gpu.power_limit_mw < (SPIN_POWER_SURE if quiet else SPIN_POWER)
 
 
-def copies(gpu: GpuState, received_bytes_per_s: float | None) -> bool:
+def receives_at_link_rate(gpu: GpuState, received_bytes_per_s: float | None) -> bool:
     """Whether a GPU receives data at nearly the full rate of its PCIe link; False when unknown."""
     most = link_bytes_per_s(gpu.pcie_generation, gpu.pcie_width)
     return most is not None and (received_bytes_per_s or 0.0) >= LINK_FULL * most
