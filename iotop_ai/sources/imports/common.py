@@ -18,7 +18,7 @@ from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 LONGEST_LINE = 1 << 20
 MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """Limits of devices and columns in a report, and of runs of a program in a log."""
-_LONGEST_MOMENT = 64
+_LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
 """A smaller step back in a log's times means a corrected clock, not the end of summer time."""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
@@ -39,30 +39,30 @@ class ImportOptions(NamedTuple):
     zone: tzinfo | None = None
 
 
-class Moment(NamedTuple):
+class LoggedTime(NamedTuple):
     """A date and time as a locale writes it. numbers: the date's numbers, in an unknown order. offset: "+0100".
 
-    by_year: the date begins with the year. by_day: it begins with the day, as the separator "." shows.
+    year_first: the date begins with the year. surely_day_first: it begins with the day, as the separator "." shows.
     """
 
     numbers: tuple[int, int, int]
-    by_year: bool
-    by_day: bool
+    year_first: bool
+    surely_day_first: bool
     seconds: int
     microseconds: int
     offset: str = ""
 
 
-_MOMENT = re.compile(
+_LOGGED_TIME = re.compile(
     r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})\.?,?[T\s]+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,6}))?"
     r"(?:\s*([AaPp])\.?\s?[Mm]\.?)?\s*(Z|[-+]\d{2}:?\d{2})?"
 )
 
 
-def read_moment(text: str) -> Moment | None:
+def parse_logged_time(text: str) -> LoggedTime | None:
     """A time as iostat -t and nvidia-smi write it in the usual locales; None for any other text."""
     text = text.strip()
-    found = _MOMENT.fullmatch(text) if len(text) <= _LONGEST_MOMENT else None
+    found = _LOGGED_TIME.fullmatch(text) if len(text) <= _LONGEST_LOGGED_TIME else None
     if found is None:
         return None
     hour, half = int(found[5]), (found[9] or "").lower()
@@ -71,27 +71,29 @@ def read_moment(text: str) -> Moment | None:
     numbers = (int(found[1]), int(found[3]), int(found[4]))
     seconds = hour * 3600 + int(found[6]) * 60 + int(found[7])
     micro = int((found[8] or "0").ljust(6, "0"))
-    return Moment(numbers, len(found[1]) == 4, found[2] == ".", seconds, micro, found[10] or "")
+    return LoggedTime(numbers, len(found[1]) == 4, found[2] == ".", seconds, micro, found[10] or "")
 
 
-def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
+def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
     """The time in Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date.
 
     before_ns: the log's previous time. At the end of summer time an hour comes twice: the second one is taken if the
     first would lie before the previous time.
     """
-    a, b, c = moment.numbers
-    year, month, day = (a, b, c) if moment.by_year else (c, b, a) if moment.by_day or day_first else (c, a, b)
+    a, b, c = logged_time.numbers
+    year, month, day = (
+        (a, b, c) if logged_time.year_first else (c, b, a) if logged_time.surely_day_first or day_first else (c, a, b)
+    )
     try:
-        when = datetime(year + 2000 if year < 100 else year, month, day) + timedelta(seconds=moment.seconds)
-        if moment.offset:
-            digits = moment.offset.replace(":", "")
+        when = datetime(year + 2000 if year < 100 else year, month, day) + timedelta(seconds=logged_time.seconds)
+        if logged_time.offset:
+            digits = logged_time.offset.replace(":", "")
             away = 0 if digits == "Z" else int(digits[:3]) * 3600 + int(digits[0] + digits[3:]) * 60
             zone = timezone(timedelta(seconds=away))
-        ns = _unix_ns(when, moment.microseconds, zone)
+        ns = _unix_ns(when, logged_time.microseconds, zone)
         if before_ns is not None and ns < before_ns - _SET_BACK_NS:
             # For a time that does not come twice, fold=1 gives the same or an earlier result.
-            ns = max(ns, _unix_ns(when.replace(fold=1), moment.microseconds, zone))
+            ns = max(ns, _unix_ns(when.replace(fold=1), logged_time.microseconds, zone))
         return ns
     except (ValueError, OverflowError):
         raise InputError("a date that does not exist") from None

@@ -6,7 +6,7 @@ from datetime import date, tzinfo
 from typing import NamedTuple
 
 from iotop_ai.model.errors import InputError
-from iotop_ai.sources.imports.common import Moment, moment_ns
+from iotop_ai.sources.imports.common import LoggedTime, logged_time_ns
 
 _DAY_NS = 86_400 * 1_000_000_000
 _MONTHS = 12
@@ -26,25 +26,25 @@ class DateOrderFinder:
     """Finds the order from the dates of a log, which it gets one by one."""
 
     def __init__(self) -> None:
-        self._last: Moment | None = None
+        self._last: LoggedTime | None = None
         self._known: bool | None = None
         self._differs = False
         self._days = {True: 0, False: 0}
         """Sum of the days between successive dates, if the day is first and if it is not."""
 
-    def see(self, moment: Moment | None) -> None:
+    def see(self, logged_time: LoggedTime | None) -> None:
         """Add the log's next date."""
-        if moment is None or moment.by_year or moment.by_day:
+        if logged_time is None or logged_time.year_first or logged_time.surely_day_first:
             return
-        first, second, _ = moment.numbers
+        first, second, _ = logged_time.numbers
         if first > _MONTHS or second > _MONTHS:
             # One date that can only have the day first outweighs the others, which may be damaged.
             self._known = self._known or first > _MONTHS
         self._differs = self._differs or first != second
-        last, self._last = self._last, moment
-        if last is not None and last.numbers != moment.numbers:
+        last, self._last = self._last, logged_time
+        if last is not None and last.numbers != logged_time.numbers:
             for day_first in self._days:
-                self._days[day_first] += _days_between(last, moment, day_first)
+                self._days[day_first] += _days_between(last, logged_time, day_first)
 
     def find(self, written_ns: int, zone: tzinfo | None) -> DateOrder:
         """The order. written_ns: when the file was written, Unix ns."""
@@ -63,18 +63,18 @@ class DateOrderFinder:
         """Whether the last date, read in this order, is close to the file's date."""
         assert self._last is not None  # the caller has checked
         try:
-            day_ns = moment_ns(self._last._replace(seconds=0), day_first, zone)
+            day_ns = logged_time_ns(self._last._replace(seconds=0), day_first, zone)
         except InputError:
             return False
         return -_DAY_NS <= written_ns - day_ns <= 2 * _DAY_NS
 
 
-def _days_between(a: Moment, b: Moment, day_first: bool) -> int:
+def _days_between(a: LoggedTime, b: LoggedTime, day_first: bool) -> int:
     return abs(_ordinal(b, day_first) - _ordinal(a, day_first))
 
 
-def _ordinal(moment: Moment, day_first: bool) -> int:
-    first, second, year = moment.numbers
+def _ordinal(logged_time: LoggedTime, day_first: bool) -> int:
+    first, second, year = logged_time.numbers
     month, day = (second, first) if day_first else (first, second)
     try:
         return date(year + 2000 if year < 100 else year, month, day).toordinal()

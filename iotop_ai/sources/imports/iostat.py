@@ -19,10 +19,10 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.sources.imports.common import (
     MOST_DEVICES,
     ImportOptions,
-    Moment,
+    LoggedTime,
     device_info,
     host_of,
-    moment_ns,
+    logged_time_ns,
     snapshot,
 )
 from iotop_ai.sources.imports.date_order import DateOrderFinder
@@ -54,7 +54,7 @@ class LogSummary(NamedTuple):
     sparse: bool
     names: dict[int, tuple[str, ...]]
     columns: dict[int, frozenset[str]]
-    day: Moment | None = None
+    day: LoggedTime | None = None
 
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
@@ -65,14 +65,14 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     names: dict[int, dict[str, None]] = {}
     columns: dict[int, frozenset[str]] = {}
     last: Report | None = None
-    day: Moment | None = None
+    day: LoggedTime | None = None
     for report in reports:
         if last is None:
             day = report.day
         dates.see(report.day)
-        dates.see(report.moment)
+        dates.see(report.logged_time)
         count += 1
-        timed = timed and report.moment is not None
+        timed = timed and report.logged_time is not None
         columns[report.run] = columns.get(report.run, frozenset()) | report.columns
         run_names = names.setdefault(report.run, {})
         missing = missing or any(name not in report.devices for name in run_names)
@@ -82,8 +82,13 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
             raise InputError(f"more than {MOST_DEVICES} devices in a run of iostat, or {MOST_NAMES} in all")
         run_names.update(dict.fromkeys(report.devices))
         idle = idle or any(not any(row.values()) for row in report.devices.values())
-        if last is not None and last.run == report.run and last.moment is not None and report.moment is not None:
-            steps[(report.moment.seconds - last.moment.seconds) % 86400] += 1
+        if (
+            last is not None
+            and last.run == report.run
+            and last.logged_time is not None
+            and report.logged_time is not None
+        ):
+            steps[(report.logged_time.seconds - last.logged_time.seconds) % 86400] += 1
         last = report
     if not count:
         raise InputError("no report of iostat -x in it")
@@ -162,7 +167,7 @@ def assumed_start(
     start_ns = written_ns - round((summary.reports - 1) * interval_s * _NS)
     if summary.day is None:
         return start_ns, "its end is the file's time"
-    day_ns = moment_ns(summary.day, day_first, zone)
+    day_ns = logged_time_ns(summary.day, day_first, zone)
     if -_DAY_NS <= start_ns - day_ns <= 2 * _DAY_NS:
         return start_ns, "its end is the file's time"
     return day_ns, "it begins at 00:00 of the day in its header, because the file is of another day"
@@ -238,9 +243,9 @@ class _Import:
 
     def _logged_time(self, report: Report) -> int | None:
         """The report's time, shifted to the user's start time; None where it has none."""
-        if not self._summary.timed or report.moment is None:
+        if not self._summary.timed or report.logged_time is None:
             return None
-        logged_ns = moment_ns(report.moment, self._day_first, self._options.zone, self._logged_ns)
+        logged_ns = logged_time_ns(report.logged_time, self._day_first, self._options.zone, self._logged_ns)
         self._logged_ns = logged_ns
         if self._shift_ns is None:
             self._shift_ns = 0 if self._options.start_ns is None else self._options.start_ns - logged_ns

@@ -22,10 +22,10 @@ from iotop_ai.sources.imports.common import (
     MOST_COLUMNS,
     MOST_DEVICES,
     MOST_RUNS,
-    Moment,
+    LoggedTime,
     log_lines,
     open_log,
-    read_moment,
+    parse_logged_time,
 )
 
 LARGEST_JSON = 128 << 20
@@ -41,7 +41,7 @@ _NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
 
 
 class Report(NamedTuple):
-    """One report. run: number of its banner. moment: from -t; None where missing or unreadable. columns: JSON keys.
+    """One report. run: number of its banner. logged_time: from -t; None if missing or unreadable. columns: JSON keys.
 
     day: the date of its banner, None where unreadable.
     """
@@ -49,10 +49,10 @@ class Report(NamedTuple):
     run: int
     host: str
     kernel: str
-    moment: Moment | None
+    logged_time: LoggedTime | None
     columns: frozenset[str]
     devices: dict[str, dict[str, float]]
-    day: Moment | None = None
+    day: LoggedTime | None = None
 
 
 def iostat_reports(path: str) -> Iterator[Report]:
@@ -95,8 +95,8 @@ class _Text:
         self._path = path
         self._run = 0
         self._host = self._kernel = ""
-        self._moment: Moment | None = None
-        self._day: Moment | None = None
+        self._logged_time: LoggedTime | None = None
+        self._day: LoggedTime | None = None
         self._columns: list[str] = []
         self._report: Report | None = None
         self._in_table = False
@@ -120,7 +120,7 @@ class _Text:
             if self._run > MOST_RUNS:
                 raise InputError(f"{self._path}: line {number}: more than {MOST_RUNS} runs of iostat")
             self._kernel, self._host, self._day = clean(banner[1]), clean(banner[2]), _day(banner[3])
-            self._moment, self._in_table = None, False
+            self._logged_time, self._in_table = None, False
         elif "r/s" in words or "tps" in words or words[0].startswith("Device"):
             yield from self.end()
             self._header(number, words)
@@ -128,7 +128,7 @@ class _Text:
             self._row(number, words)
         elif _CLOCK.search(line):
             yield from self.end()
-            self._moment = read_moment(line)
+            self._logged_time = parse_logged_time(line)
 
     def _header(self, number: int, words: list[str]) -> None:
         if words[-1] == "Device":
@@ -138,7 +138,7 @@ class _Text:
         except InputError as error:
             raise InputError(f"{self._path}: line {number}: {error}") from None
         columns = frozenset(self._columns)
-        self._report = Report(self._run, self._host, self._kernel, self._moment, columns, {}, self._day)
+        self._report = Report(self._run, self._host, self._kernel, self._logged_time, columns, {}, self._day)
         self._in_table = True
 
     def _row(self, number: int, words: list[str]) -> None:
@@ -199,8 +199,8 @@ def _json_reports(path: str) -> Iterator[Report]:
         raise InputError(f"{path}: no JSON of iostat -x")
 
 
-def _day(text: str) -> Moment | None:
-    return read_moment(f"{text} 00:00:00")
+def _day(text: str) -> LoggedTime | None:
+    return parse_logged_time(f"{text} 00:00:00")
 
 
 def _runs(text: str) -> Iterator[str]:
@@ -239,5 +239,5 @@ def _json_report(run: int, host: str, kernel: str, raw: dict[str, Any]) -> Repor
         values = [float(row[key]) for key in row if key != "disk_device"]
         devices[name] = dict(zip(columns, values, strict=True))
         check_report(devices, values)
-    moment = read_moment(raw["timestamp"]) if "timestamp" in raw else None
-    return Report(run, host, kernel, moment, frozenset(columns), devices)
+    logged_time = parse_logged_time(raw["timestamp"]) if "timestamp" in raw else None
+    return Report(run, host, kernel, logged_time, frozenset(columns), devices)

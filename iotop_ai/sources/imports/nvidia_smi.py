@@ -24,8 +24,8 @@ from iotop_ai.sources.imports.common import (
     ImportOptions,
     host_of,
     log_lines,
-    moment_ns,
-    read_moment,
+    logged_time_ns,
+    parse_logged_time,
     snapshot,
 )
 from iotop_ai.sources.imports.nvidia_smi_rounds import Row, rounds
@@ -159,10 +159,10 @@ def _row(
             raise ValueError
         logged_ns = None
         if "timestamp" in cells:
-            moment = read_moment(cells["timestamp"])
-            if moment is None:
+            logged_time = parse_logged_time(cells["timestamp"])
+            if logged_time is None:
                 raise ValueError
-            logged_ns = moment_ns(moment, False, options.zone, before_ns)
+            logged_ns = logged_time_ns(logged_time, False, options.zone, before_ns)
         return Row(identity, logged_ns, _state(identity, order[identity], cells), _lost(cells))
     except InputError as error:
         raise InputError(f"{path}: line {line}: {error}") from None

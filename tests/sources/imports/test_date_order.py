@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.sources.imports.common import ImportOptions, moment_ns, read_moment
+from iotop_ai.sources.imports.common import ImportOptions, logged_time_ns, parse_logged_time
 from iotop_ai.sources.imports.iostat import iostat_snapshots
 from iotop_ai.sources.imports.nvidia_smi import nvidia_smi_snapshots
 
@@ -114,7 +114,7 @@ def test_the_end_of_summer_time_begins_no_session(tmp_path: Path) -> None:
     ("2026-03-29 02:30:00", "2026-10-25T00:10:00", "2026-03-29T01:30:00"),
 ])  # fmt: skip
 def test_the_second_of_two_equal_hours(text: str, before: str, wanted: str) -> None:
-    moment = read_moment(text)
-    assert moment is not None
+    logged_time = parse_logged_time(text)
+    assert logged_time is not None
     times = [int(datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp()) * S for when in (before, wanted)]
-    assert moment_ns(moment, False, BERLIN, times[0]) == times[1]
+    assert logged_time_ns(logged_time, False, BERLIN, times[0]) == times[1]
