@@ -29,7 +29,7 @@ MOST_KEYFRAMES = 480
 """About this many are decoded, more than a chart has points: one in 3 minutes of a recording of 24 hours."""
 
 
-class Moment(NamedTuple):
+class RatedSnapshot(NamedTuple):
     """A Snapshot and its rates, without a verdict."""
 
     snapshot: Snapshot
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
 
 
 class JudgedSpan(NamedTuple):
-    """The verdicts of a span of time. events: those of the span, where its Moments lack them.
+    """The verdicts of a span of time. events: those of the span, where its RatedSnapshots lack them.
 
     end_ns: the wall time at its end.
     """
@@ -47,8 +47,8 @@ class JudgedSpan(NamedTuple):
     end_ns: int = 0
 
 
-RunItem = Frame | Moment | JudgedSpan
-"""A Frame has both a Moment's figures and a verdict."""
+RunItem = Frame | RatedSnapshot | JudgedSpan
+"""A Frame has both a RatedSnapshot's figures and a verdict."""
 
 
 class RunReader:
@@ -87,7 +87,7 @@ class RunReader:
     def _blocks(self, begin_ns: int | None, end_ns: int | None) -> Iterator[RunItem]:
         parts = self._played.source.parts
         depth = Depth.SNAPSHOTS if self._every else Depth.KEYFRAME
-        last: Moment | None = None
+        last: RatedSnapshot | None = None
         try:
             for block in blocks_or_totals(parts, begin_ns, end_ns, depth, self._each, self._played.source.times):
                 if isinstance(block, SummedBlock):
@@ -97,34 +97,36 @@ class RunReader:
                 for frame in frames(block):
                     begins = frame.sample.seconds is None or frame.sample.gap
                     if first and last is not None and not begins and not self._every:
-                        # A Moment with the figures of the time since the last one.
-                        yield from _moments(iter([frame.snapshot]), last, spaced=True)
-                    first, last = False, Moment(frame.snapshot, frame.sample)
+                        # A RatedSnapshot with the figures of the time since the last one.
+                        yield from _rated_snapshots(iter([frame.snapshot]), last, spaced=True)
+                    first, last = False, RatedSnapshot(frame.snapshot, frame.sample)
                     yield frame
         finally:
             for part in parts:
                 part.close()
 
-    def _summed(self, block: SummedBlock, last: Moment | None) -> Generator[RunItem, None, Moment | None]:
-        """Yields a block's items; returns its last Moment."""
+    def _summed(self, block: SummedBlock, last: RatedSnapshot | None) -> Generator[RunItem, None, RatedSnapshot | None]:
+        """Yields a block's items; returns its last RatedSnapshot."""
         contents = block.contents
         assert contents.totals is not None
         keyed = (
             Keyframe(line.snapshot, None, None, line.gap, block.new_session and not i) if line.key else line.snapshot
             for i, line in enumerate(contents.snapshots)
         )
-        for moment in _moments(keyed, last, spaced=not self._every):
-            last = moment
-            yield moment
+        for rated in _rated_snapshots(keyed, last, spaced=not self._every):
+            last = rated
+            yield rated
         # Every Snapshot has its own events; a keyframe alone lacks those of the Snapshots that follow it.
         totals = contents.totals
         yield JudgedSpan(totals.tally, () if self._every else contents.events, totals.wall_ns)
         return last
 
 
-def _moments(items: Iterator[Snapshot | Keyframe], last: Moment | None, *, spaced: bool) -> Iterator[Moment]:
+def _rated_snapshots(
+    items: Iterator[Snapshot | Keyframe], last: RatedSnapshot | None, *, spaced: bool
+) -> Iterator[RatedSnapshot]:
     for snapshot, sample in samples(items, *(last or (None, None)), spaced=spaced):
-        yield Moment(snapshot._replace(events=()) if spaced else snapshot, sample)
+        yield RatedSnapshot(snapshot._replace(events=()) if spaced else snapshot, sample)
 
 
 def _number_of(played: RecordedFrames) -> float:

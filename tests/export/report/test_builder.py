@@ -20,7 +20,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.exits import ENDED
 from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.playback.run_reader import JudgedSpan, Moment, RunReader
+from iotop_ai.playback.run_reader import JudgedSpan, RatedSnapshot, RunReader
 from iotop_ai.playback.selection import RecordedFrames
 from tests.export.report.stories import read, slow_story
 from tests.job_times import slow_disk
@@ -217,9 +217,9 @@ def test_most_of_it_is_not_folded(many_blocks: Path) -> None:
         return [type(item) for item in RunReader(played, every=False, most=most)]
 
     each, few = kinds(480), kinds(3)
-    assert (each.count(JudgedSpan), each.count(Moment), each.count(Frame)) == (8, 9, 5)
+    assert (each.count(JudgedSpan), each.count(RatedSnapshot), each.count(Frame)) == (8, 9, 5)
     # Of 8 blocks the first, the second (the first with the job), each third, and the last; and the first Frame's.
-    assert (few.count(JudgedSpan), few.count(Moment), few.count(Frame)) == (8, 6, 5)
+    assert (few.count(JudgedSpan), few.count(RatedSnapshot), few.count(Frame)) == (8, 6, 5)
 
 
 def test_a_part_of_a_run(many_blocks: Path) -> None:
