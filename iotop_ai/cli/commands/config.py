@@ -82,9 +82,9 @@ def _rebound_keys(file: ConfigFile) -> list[str]:
     actions = all_actions()
     bound = {name: keys for name, keys in keymap.items() if not set(keys) < set(actions[name].keys)}
     return [
-        f"note: {key_label(one.key)} now runs {one.by}, no longer {one.of}"
+        f"note: {key_label(one.key)} now runs {one.remapped_action}, no longer {one.other_action}"
         for one in remapped(bound)[1]
-        if not one.both
+        if not one.both_remapped
     ]
 
 

@@ -174,8 +174,9 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         keys_by_action[name] = tuple(key for key in key_names if key)
     keymap, conflicts = remapped(keys_by_action)
     for one in conflicts:
-        if one.both:
-            raise PartError(one.of, f"{key_label(one.key)} is bound to {one.by} and to {one.of}, which share a screen")
+        if one.both_remapped:
+            both = f"{one.remapped_action} and to {one.other_action}"
+            raise PartError(one.other_action, f"{key_label(one.key)} is bound to {both}, which share a screen")
     return keymap
 
 

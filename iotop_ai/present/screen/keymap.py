@@ -19,15 +19,16 @@ def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
 
 
 class KeyConflict(NamedTuple):
-    """A key that two actions of a screen use: ``by`` by the user's settings, and ``of`` by default.
+    """A key that two actions of a screen use.
 
-    both: ``of`` also uses it by the user's settings.
+    remapped_action: uses it by the user's settings. other_action: uses it by default, or by the user's settings, too
+    (both_remapped).
     """
 
     key: str
-    by: str
-    of: str
-    both: bool
+    remapped_action: str
+    other_action: str
+    both_remapped: bool
 
 
 def remapped(settings: Mapping[str, Iterable[str]]) -> tuple[Keymap, tuple[KeyConflict, ...]]:
@@ -44,13 +45,14 @@ def remapped(settings: Mapping[str, Iterable[str]]) -> tuple[Keymap, tuple[KeyCo
             for other in actions:
                 if other.name == action.name or action.name not in keys:
                     continue
-                both = other.name in keys
+                both_remapped = other.name in keys
                 for key in keys[action.name]:
                     if key not in keys.get(other.name, other.keys):
                         continue
-                    by, of = sorted((action.name, other.name)) if both else (action.name, other.name)
-                    conflicts[key, by, of] = KeyConflict(key, by, of, both)
-                    if not both:
+                    pair = action.name, other.name
+                    first, second = sorted(pair) if both_remapped else pair
+                    conflicts[key, first, second] = KeyConflict(key, first, second, both_remapped)
+                    if not both_remapped:
                         lost.setdefault(other.name, set()).add(key)
     actions_by_name = all_actions()
     for name, lost_keys in lost.items():

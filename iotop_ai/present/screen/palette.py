@@ -52,13 +52,13 @@ def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
 class Wording(NamedTuple):
     """The title of a list, what Enter does, and the message when nothing matches.
 
-    named: whether to show the names of the actions at the right.
+    shows_names: whether to show the names of the actions at the right.
     """
 
     title: str = "actions"
     verb: str = "do it"
     none: str = "no action has these words; iotop-ai help lists the commands of the shell"
-    named: bool = True
+    shows_names: bool = True
 
 
 ACTIONS = Wording()
@@ -86,14 +86,14 @@ def palette_rows(
     room = max(0, height - len(out) - 1)
     start = max(0, min(at - room // 2, len(listed) - room))
     for number, entry in enumerate(listed[start : start + room], start=start):
-        named = wording.named and width >= 72
+        names_fit = wording.shows_names and width >= 72
         name_at = width - _NAME_LAST - len(entry.action.name)
-        text = cut(entry.action.text, max(0, (name_at if named else width) - _TEXT_AT - 2))
+        text = cut(entry.action.text, max(0, (name_at if names_fit else width) - _TEXT_AT - 2))
         cells = [
             Cell(_KEYS_AT, cut(entry.keys, _TEXT_AT - _KEYS_AT - 2) or "-", "key" if entry.keys else "dim"),
             Cell(_TEXT_AT, text),
         ]
-        if named:
+        if names_fit:
             cells.append(Cell(name_at, entry.action.name, "dim"))
         out.append(place(width, *cells, background="sel" if number == at else "", key=KEY_PREFIX + entry.action.name))
     if not listed and room:

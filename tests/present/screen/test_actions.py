@@ -77,7 +77,7 @@ def test_names_of_keys(typed: str, key: str | None) -> None:
 def test_a_setting_goes_before_a_default() -> None:
     keymap, taken = remapped({"filter.open": ["space"]})
     assert keymap == (("filter.open", ("space",)), ("time.pause", ()))
-    assert taken == (KeyConflict("space", "filter.open", "time.pause", both=False),)
+    assert taken == (KeyConflict("space", "filter.open", "time.pause", both_remapped=False),)
 
 
 def test_two_actions_can_swap_their_keys() -> None:
@@ -88,7 +88,7 @@ def test_two_actions_can_swap_their_keys() -> None:
 
 def test_two_settings_of_one_key_are_one_conflict() -> None:
     _, taken = remapped({"rows.active": ["f11"], "filter.open": ["f11"]})
-    assert taken == (KeyConflict("f11", "filter.open", "rows.active", both=True),)
+    assert taken == (KeyConflict("f11", "filter.open", "rows.active", both_remapped=True),)
 
 
 def test_the_same_key_on_two_screens_is_not_a_conflict() -> None:
