@@ -121,7 +121,7 @@ class ProcessCollector:
         self._exited = []
         # The previous table holds these dicts: change copies.
         for builder in (self._io, self._stat, self._info):
-            builder.turn()
+            builder.mark_published()
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
         fresh = self._admit_new()
         if not self._entries:
@@ -213,7 +213,7 @@ class ProcessCollector:
         hidden = False
         for still, pid in zip(range(len(pids), 0, -1), pids, strict=True):
             # io is read in every tick and stat in every fifth: io gets descriptors first.
-            outcome = self._admit(pid, self._budget.held + len(admitted) + still < self._budget.most)
+            outcome = self._admit(pid, self._budget.in_use + len(admitted) + still < self._budget.most)
             if isinstance(outcome, ProcessEntry):
                 admitted.append(outcome)
             elif outcome in FORBIDDEN:
@@ -236,7 +236,7 @@ class ProcessCollector:
 
     def _make_room(self, count: int) -> None:
         """Close stat descriptors when fewer than ``count`` are free for io."""
-        lacking = self._budget.held + count - self._budget.most
+        lacking = self._budget.in_use + count - self._budget.most
         if not count or lacking <= 0 or not self._stats_kept:
             return
         for entry in [entry for entry in self._entries.values() if entry.stat is not None][:lacking]:

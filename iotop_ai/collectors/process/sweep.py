@@ -40,22 +40,22 @@ class DescriptorBudget:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.held = 0
+        self.in_use = 0
 
     def keep(self, root: Root, relative: str, size: int) -> KeptFile | OSError | None:
         """A kept file, the error, or None at the limit."""
-        if self.held >= self.most:
+        if self.in_use >= self.most:
             return None
         file = open_kept(root, relative, size)
         if isinstance(file, KeptFile):
-            self.held += 1
+            self.in_use += 1
         return file
 
     def give_back(self, file: KeptFile | None) -> None:
         """Close a kept file."""
         if file is not None:
             file.close()
-            self.held -= 1
+            self.in_use -= 1
 
 
 class IoSweep:
@@ -64,9 +64,9 @@ class IoSweep:
     Otherwise a child reaped between the two reads would count twice: as itself and in its parent.
     """
 
-    def __init__(self, root: Root, room: DescriptorBudget) -> None:
+    def __init__(self, root: Root, budget: DescriptorBudget) -> None:
         self._root = root
-        self._room = room
+        self._budget = budget
         self._kept: list[ProcessEntry] = []
         self._fds: list[int] = []
         self._raws: list[bytes | OSError] | None = []
@@ -78,13 +78,13 @@ class IoSweep:
 
         Entries without a descriptor are opened at each sweep and get the next free descriptors.
         """
-        if not entries and (not self._loose or self._room.held >= self._room.most):
+        if not entries and (not self._loose or self._budget.in_use >= self._budget.most):
             return []
         edge = max(len(self._kept) - 1, 0)
         denied: list[ProcessEntry] = []
         loose: list[ProcessEntry] = []
         for entry in (*self._loose, *entries):
-            file = None if loose else self._room.keep(self._root, f"proc/{entry.key.pid}/io", IO_SIZE)
+            file = None if loose else self._budget.keep(self._root, f"proc/{entry.key.pid}/io", IO_SIZE)
             if isinstance(file, KeptFile):
                 entry.io = file
                 self._kept.append(entry)

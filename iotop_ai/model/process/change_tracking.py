@@ -36,7 +36,7 @@ class TrackedDict(dict[K, V]):
 
 
 class TrackedDictBuilder(Generic[K, V]):
-    """Builds the states of a mapping. now: the newest one, the same object until a change after ``turn``.
+    """Builds the states of a mapping. now: the newest one, the same object until a change after ``mark_published``.
 
     Values are never None. flag: the predicate behind ``flagged``.
     """
@@ -48,7 +48,7 @@ class TrackedDictBuilder(Generic[K, V]):
             self.now.flagged = {}
         self._published = False
 
-    def turn(self) -> None:
+    def mark_published(self) -> None:
         """``now`` has been published; copy before the next change."""
         self._published = True
 

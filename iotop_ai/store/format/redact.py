@@ -92,5 +92,5 @@ class Redactor:
             for key in gone(table.info, self._before):
                 self._out.drop(key)
             self._before = table.info
-            self._out.turn()
+            self._out.mark_published()
         return snapshot._replace(processes=snapshot.processes._replace(value=table._replace(info=self._out.now)))

@@ -11,7 +11,7 @@ INFO = ProcessInfo("x", ("x",), "a", 0)
 
 
 def table_of(parents: dict[ProcessKey, int], builder: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> ProcessTable:
-    builder.turn()
+    builder.mark_published()
     for key in [key for key in builder.now if key not in parents]:
         builder.drop(key)
     for key in parents:

@@ -115,7 +115,7 @@ def test_helpers_are_found_again_whenever_one_starts_ends_or_becomes_one() -> No
 
     def check(*pids: int) -> None:
         followed = empty._replace(stat=ledger.now, info=dict(info))
-        ledger.turn()
+        ledger.mark_published()
         assert pids_of(followed, OWN_PID) == {OWN_PID, *pids}
         assert pids_of(followed._replace(stat=dict(followed.stat)), OWN_PID) == {OWN_PID, *pids}
         assert pids_of(followed, OWN_PID) == {OWN_PID, *pids}

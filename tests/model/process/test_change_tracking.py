@@ -15,7 +15,7 @@ def test_a_mapping_is_the_same_object_until_something_changes() -> None:
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     ledger.put(1, Value())
     first = ledger.now
-    ledger.turn()
+    ledger.mark_published()
     assert ledger.drop(2) is None
     assert ledger.now is first
     ledger.put(2, Value())
@@ -45,7 +45,7 @@ def test_differences_are_those_of_a_comparison_of_all() -> None:
             went = list(gone(ledger.now, old))
             assert sorted(went) == sorted(plain_old.keys() - plain_new.keys()) == sorted(gone(plain_new, plain_old))
         seen.append(ledger.now)
-        ledger.turn()
+        ledger.mark_published()
     assert followed > 100
 
 
@@ -53,7 +53,7 @@ def test_new_keys_come_in_the_order_of_the_mapping() -> None:
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     ledger.put(5, Value())
     old = ledger.now
-    ledger.turn()
+    ledger.mark_published()
     for key in (3, 9, 1):
         ledger.put(key, Value())
     assert follows(ledger.now, old)
@@ -67,7 +67,7 @@ def test_a_key_that_came_and_went_between_two_is_in_neither() -> None:
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     ledger.put(1, Value())
     old = ledger.now
-    ledger.turn()
+    ledger.mark_published()
     ledger.put(2, Value())
     ledger.drop(2)
     assert not changed(ledger.now, old)
@@ -79,7 +79,7 @@ def test_distant_states_are_compared_whole() -> None:
     ledger.put(1, Value())
     old = ledger.now
     for key in (2, 3):
-        ledger.turn()
+        ledger.mark_published()
         ledger.put(key, Value())
     assert not follows(ledger.now, old)
     assert list(changed(ledger.now, old)) == [2, 3]
@@ -90,7 +90,7 @@ def test_a_flag_follows_the_values() -> None:
     ledger.put("a", 10)
     ledger.put("b", 1)
     first = ledger.now
-    ledger.turn()
+    ledger.mark_published()
     ledger.put("a", 2)
     ledger.put("b", 20)
     ledger.put("c", 30)

@@ -41,9 +41,9 @@ def test_cached_stats_equal_those_of_all_members() -> None:
         table = ProcessTable({}, ledger.now, info, frozenset(), 1, 1, (1,), {}, {}, looks, {})
         assert cache.stats(WHO, keys, table) == by_hand(keys, table)
         if dice.random() < 0.2:  # a Frame that was not drawn
-            ledger.turn()
+            ledger.mark_published()
             ledger.put(keys[1], stat_of("R", 1, 1))
-        ledger.turn()
+        ledger.mark_published()
 
 
 def test_without_a_readable_member_the_stats_are_unknown() -> None:

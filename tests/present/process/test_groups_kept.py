@@ -31,7 +31,7 @@ def test_updated_groups_equal_new_ones() -> None:
                     name = dice.choice(NAMES)
                     ledger.put(key, ProcessInfo(name, (name,), "root", 0, kernel=dice.random() < 0.1))
             if not ledger.now:
-                ledger.turn()
+                ledger.mark_published()
                 continue
             table = table_of(ledger)
             found, fresh = cache.groups(table, pattern, OWN), _IdleGroups(table, pattern, OWN)
@@ -40,5 +40,5 @@ def test_updated_groups_equal_new_ones() -> None:
             assert sorted(found.position, key=found.position.__getitem__) == list(ledger.now)
             kept += found is before
             before = found
-            ledger.turn()
+            ledger.mark_published()
         assert kept > 50

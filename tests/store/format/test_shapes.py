@@ -151,7 +151,7 @@ def test_a_followed_table_is_written_as_a_plain_one() -> None:
     for pid in range(5):
         ledger.put(ProcessKey(pid, 1), ProcessIo(pid, 0, 0, 0, 0, 0, 0))
     old = ledger.now
-    ledger.turn()
+    ledger.mark_published()
     ledger.put(ProcessKey(2, 1), ProcessIo(2, 0, 0, 0, 4096, 0, 0))
     ledger.put(ProcessKey(3, 1), ProcessIo(3, 0, 0, 0, 0, 0, 0))
     ledger.put(ProcessKey(7, 9), ProcessIo(7, 0, 0, 0, 0, 0, 0))
