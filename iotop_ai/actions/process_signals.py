@@ -145,7 +145,7 @@ def _remedy(command: Command, keys: Sequence[ProcessKey], refused: dict[str, int
 def _act(command: Command, key: ProcessKey, root: Root) -> str:
     """Act on one process; returns why that was not possible, "" when it was done."""
     try:
-        with _held(key, root) as handle:
+        with _pidfd_of(key, root) as handle:
             if command.kind == "signal":
                 signal.pidfd_send_signal(handle, command.value)
             else:
@@ -160,7 +160,7 @@ def _act(command: Command, key: ProcessKey, root: Root) -> str:
 
 
 @contextmanager
-def _held(key: ProcessKey, root: Root) -> Iterator[int]:
+def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
     """A pidfd of exactly this process. Raises ProcessLookupError when it has exited, also if its pid is reused."""
     handle = os.pidfd_open(key.pid)
     try:

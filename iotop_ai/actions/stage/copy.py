@@ -154,7 +154,7 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
             os.rename(part, name, src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
             return written
         except BaseException:
-            if not folder.held:
+            if not folder.is_private:
                 # ``_open_part`` continues no part in this folder.
                 with contextlib.suppress(OSError):
                     os.unlink(part, dir_fd=folder.handle)
@@ -178,7 +178,7 @@ def _open_part(folder: Folder, part: str, found: os.stat_result) -> tuple[int, i
         here = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
         if not stat.S_ISREG(here.st_mode):
             break
-        trusted = folder.held and here.st_uid == os.geteuid() and here.st_nlink == 1
+        trusted = folder.is_private and here.st_uid == os.geteuid() and here.st_nlink == 1
         if trusted and here.st_size <= found.st_size and here.st_mtime_ns >= found.st_mtime_ns:
             out = os.open(part, flags, dir_fd=folder.handle)
             if os.path.samestat(os.fstat(out), here):

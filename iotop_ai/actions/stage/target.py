@@ -29,16 +29,16 @@ _OWNER_WRITES = 0o300
 class Folder(NamedTuple):
     """An open folder. path: below the top, "" for the top, None for the folder that gets the copy.
 
-    handle: -1 when it is missing. found: the source folder's stat. give, mode: on leaving, set the source's owner and
-    this mode (None: leave the mode).
+    handle: -1 when it is missing. is_private: only its owner, this user, may write it. found: the source folder's stat.
+    gives_owner, mode: on leaving, set the source's owner and this mode (None: leave the mode).
     """
 
     path: str | None
     handle: int
-    held: bool
+    is_private: bool
     name: str = ""
     found: os.stat_result | None = None
-    give: bool = False
+    gives_owner: bool = False
     mode: int | None = None
 
 
@@ -51,7 +51,7 @@ class Target:
         self._change = change
         self._root = os.geteuid() == 0
         base = os.open(".", FOLDER, dir_fd=ends.folder)
-        self._open = [Folder(None, base, self._held(os.fstat(base)))]
+        self._open = [Folder(None, base, self._is_private(os.fstat(base)))]
         self._device: int | None = None
 
     def __enter__(self) -> Target:
@@ -105,7 +105,7 @@ class Target:
         """An entry's path in the target, clean."""
         return clean(os.path.join(self._shown, path) if path else self._shown)
 
-    def _held(self, here: os.stat_result) -> bool:
+    def _is_private(self, here: os.stat_result) -> bool:
         return here.st_uid == os.geteuid() and not here.st_mode & (_OTHERS_WRITE if self._root else 0o002)
 
     def _checked(self, path: str, name: str, handle: int, parent: Folder, found: os.stat_result, made: bool) -> Folder:
@@ -114,16 +114,16 @@ class Target:
         why = self._why_not(handle, here, parent, found, made)
         if why:
             raise InputError(f"{self.shown(path)} {why}")
-        trusted = made or parent.held
+        trusted = made or parent.is_private
         mode = mode_of(found) if trusted else None
-        if made and not parent.held:
+        if made and not parent.is_private:
             if self._root:
                 os.fchown(handle, found.st_uid, found.st_gid)
             os.fchmod(handle, mode_of(found) | (0 if self._root else _OWNER_WRITES))
         elif self._change and not self._root and here.st_mode & _OWNER_WRITES != _OWNER_WRITES:
             mode = stat.S_IMODE(here.st_mode) if mode is None else mode
             os.fchmod(handle, here.st_mode & 0o777 | _OWNER_WRITES)
-        return Folder(path, handle, self._held(os.fstat(handle)), name, found, trusted and self._root, mode)
+        return Folder(path, handle, self._is_private(os.fstat(handle)), name, found, trusted and self._root, mode)
 
     def _why_not(self, handle: int, here: os.stat_result, parent: Folder, found: os.stat_result, made: bool) -> str:
         if here.st_dev != self._device:
@@ -137,7 +137,7 @@ class Target:
             )
         trusted_owners = {os.geteuid()}
         if self._root:
-            trusted_owners = {0, found.st_uid} if parent.held else {found.st_uid}
+            trusted_owners = {0, found.st_uid} if parent.is_private else {found.st_uid}
         if here.st_uid not in trusted_owners:
             return "exists and belongs to another user; choose another folder"
         if self._root and here.st_mode & _OTHERS_WRITE & ~found.st_mode:
@@ -147,7 +147,7 @@ class Target:
     def _leave(self) -> None:
         folder = self._open[-1]
         if self._change and folder.found is not None:
-            if folder.give:
+            if folder.gives_owner:
                 os.fchown(folder.handle, folder.found.st_uid, folder.found.st_gid)
             if folder.mode is not None:
                 os.fchmod(folder.handle, folder.mode)

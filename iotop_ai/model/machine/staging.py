@@ -77,7 +77,7 @@ class Speed(NamedTuple):
     too_small: bool = False
 
     @property
-    def gain(self) -> float | None:
+    def speedup(self) -> float | None:
         """The target's read speed over the source's; None unknown."""
         if self.too_small or not (self.source_read and self.target_read):
             return None

@@ -54,12 +54,12 @@ def speed_text(speed: Speed, plan: Plan) -> list[str]:
         out.append(f"both lie on {plan.same_disk}: no gain, whatever was measured")
     elif speed.too_small:
         out.append("? cannot tell whether the target is faster: the sample is too small")
-    elif speed.gain is None:
+    elif speed.speedup is None:
         out.append("? could not measure whether the target is faster")
-    elif speed.gain >= FASTER:
-        out.append(f"the target reads {_times(speed.gain)} as fast")
+    elif speed.speedup >= FASTER:
+        out.append(f"the target reads {_times(speed.speedup)} as fast")
     else:
-        out.append(f"the target is not faster: {speed.gain:.1f} times the source's rate")
+        out.append(f"the target is not faster: {speed.speedup:.1f} times the source's rate")
     seconds = speed.seconds(plan.left_bytes)
     if seconds is not None and plan.left_bytes:
         out.append(f"the copy takes about {duration(max(1.0, seconds))}")
@@ -82,7 +82,7 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
         return f"{plural(plan.differing, 'file')} of the target {verb}, the first: {first}; --update replaces them"
     if plan.same_disk and not anyway:
         return f"same disk, no gain: both lie on {plan.same_disk}; --anyway copies nevertheless"
-    if speed is not None and speed.gain is not None and not plan.same_disk and speed.gain < FASTER and not anyway:
+    if speed is not None and speed.speedup is not None and not plan.same_disk and speed.speedup < FASTER and not anyway:
         return "the target is not faster; --anyway copies nevertheless"
     return ""
 

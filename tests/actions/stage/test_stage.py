@@ -413,8 +413,8 @@ def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
             disk.set(delay_us=0)
     assert speed.source_read is not None
     assert speed.source_read <= 128 * 1024 / 0.020 * 1.1
-    assert speed.gain is not None
-    assert speed.gain > 3  # 1 MB from memory takes a millisecond, or a turn of the scheduler on a busy machine
+    assert speed.speedup is not None
+    assert speed.speedup > 3  # 1 MB from memory takes a millisecond, or a turn of the scheduler on a busy machine
     assert refusal(found, speed, update=False, anyway=False) == ""
 
 
@@ -464,7 +464,7 @@ def test_a_small_sample_gives_no_result(tmp_path: Path, disk_folder: Path) -> No
             speed = measure(ends.pinned, sample, ends.folder, None, Clock())
         assert (speed.sample_files, speed.sample_bytes) == (len(sample), len(sample) * 100_001)
         assert speed.too_small == (len(sample) < 8)
-        assert (speed.gain is None) == speed.too_small
+        assert (speed.speedup is None) == speed.too_small
         assert None not in (speed.source_read, speed.target_write, speed.target_read)
         for i in range(more, more + 12):
             (data / f"{i}.jpg").write_bytes(os.urandom(100_001))
@@ -489,4 +489,4 @@ def test_a_target_that_takes_no_probe_is_unknown_and_not_slow(tmp_path: Path) ->
         speed = measure(ends.pinned, [("", MIB)], proc, None, Clock())
     os.close(proc)
     assert speed.source_read is not None
-    assert (speed.target_write, speed.target_read, speed.gain) == (None, None, None)
+    assert (speed.target_write, speed.target_read, speed.speedup) == (None, None, None)
