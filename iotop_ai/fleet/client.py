@@ -108,11 +108,11 @@ class Prometheus:
         """The same server for another thread."""
         return Prometheus(self.address, **self._given)
 
-    def instant(self, query: str, at_s: float | None = None) -> Answer:
+    def instant_query(self, query: str, at_s: float | None = None) -> Answer:
         """The answer at a time, None for now. Raises NoAnswerError or BadAnswerError."""
         return parse_vector(self._get("query", {"query": query, **({} if at_s is None else {"time": f"{at_s:.3f}"})}))
 
-    def over(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[Points]:
+    def range_query(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[Points]:
         """The answer for each step of a time. Raises NoAnswerError or BadAnswerError."""
         span = {"start": f"{begin_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:g}"}
         return parse_matrix(self._get("query_range", {"query": query, **span}))

@@ -32,7 +32,7 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
             partial.append(name)
             continue
         try:
-            answers[name] = server.instant(query, at_s)
+            answers[name] = server.instant_query(query, at_s)
         except (NoAnswerError, BadAnswerError) as error:
             if name == READING:
                 raise
@@ -85,7 +85,7 @@ def ask_history(
         return {}
     begin_s = end_s - (slots - 1) * step_s
     return {
-        name: slotted(server.over(query, begin_s, end_s, step_s), begin_s, step_s, slots)
+        name: slotted(server.range_query(query, begin_s, end_s, step_s), begin_s, step_s, slots)
         for name, query in asked.items()
     }
 

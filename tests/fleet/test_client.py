@@ -68,7 +68,7 @@ def server(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
 def ask(url: str, timeout_s: float = 5.0) -> object:
     one = Prometheus(Address(url), token="s3cret", timeout_s=timeout_s)
     try:
-        return one.instant("up").series
+        return one.instant_query("up").series
     finally:
         one.close()
 
@@ -88,9 +88,9 @@ def test_a_connection_is_kept_and_opened_again() -> None:
 
     with server(last) as (url, requests):
         one = Prometheus(Address(url))
-        assert one.instant("up").series == ()
+        assert one.instant_query("up").series == ()
         time.sleep(0.05)
-        assert one.instant("up").series == ()
+        assert one.instant_query("up").series == ()
         one.close()
     assert len(requests) == 2
 
