@@ -55,7 +55,7 @@ class SessionRecorder:
         self._newest: Frame | None = None
         self._switching = threading.Lock()
         """Held while a file is begun or ended, against a second key press meanwhile."""
-        self._over = False
+        self._closed = False
         self.stuck = False
         """Whether a file could not be closed, because its disk does not answer."""
         self.last: RecordingState | None = None
@@ -105,7 +105,7 @@ class SessionRecorder:
         with self._switching:
             if self._recorder is not None:
                 return self.stop()
-            return None if self._over else self.start()
+            return None if self._closed else self.start()
 
     def start(self) -> str:
         """Begin a file and return its path. Raises IotopError or OSError where it cannot be begun."""
@@ -134,7 +134,7 @@ class SessionRecorder:
         self.last = None
         end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         locked = self._switching.acquire(timeout=seconds / 2)
-        self._over = True
+        self._closed = True
         self.stop(max(0.0, (end_ns - self._clock.monotonic_ns()) / 1e9))
         if locked:
             self._switching.release()

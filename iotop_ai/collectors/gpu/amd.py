@@ -60,7 +60,7 @@ class AmdCards:
         power = number(f"{hwmon}/power1_average") if hwmon else None
         if power is None and hwmon:
             power = number(f"{hwmon}/power1_input")
-        energy = _over(self._sensor(hwmon, "energy1"), _MICRO_TO_MILLI)
+        energy = _divided(self._sensor(hwmon, "energy1"), _MICRO_TO_MILLI)
         energy_at_ns = None if energy is None else self._clock.monotonic_ns()
         sensor, label = self._core_sensor(hwmon)
         bits = self._throttle(card, folder)
@@ -73,13 +73,13 @@ class AmdCards:
             memory_total_bytes=total,
             memory_used_bytes=used,
             memory_free_bytes=None if used is None or total is None else max(0, total - used),
-            temperature_celsius=_over(self._sensor(hwmon, sensor), _MILLI),
-            memory_celsius=_over(self._sensor(hwmon, self._labelled(hwmon, "temp", "mem")), _MILLI),
-            power_mw=_over(power, _MICRO_TO_MILLI),
-            power_limit_mw=_over(self._sensor(hwmon, "power1", "cap"), _MICRO_TO_MILLI),
+            temperature_celsius=_divided(self._sensor(hwmon, sensor), _MILLI),
+            memory_celsius=_divided(self._sensor(hwmon, self._labelled(hwmon, "temp", "mem")), _MILLI),
+            power_mw=_divided(power, _MICRO_TO_MILLI),
+            power_limit_mw=_divided(self._sensor(hwmon, "power1", "cap"), _MICRO_TO_MILLI),
             energy_mj=energy,
-            sm_mhz=_over(self._sensor(hwmon, self._labelled(hwmon, "freq", "sclk")), _HERTZ_TO_MEGA),
-            memory_mhz=_over(self._sensor(hwmon, self._labelled(hwmon, "freq", "mclk")), _HERTZ_TO_MEGA),
+            sm_mhz=_divided(self._sensor(hwmon, self._labelled(hwmon, "freq", "sclk")), _HERTZ_TO_MEGA),
+            memory_mhz=_divided(self._sensor(hwmon, self._labelled(hwmon, "freq", "mclk")), _HERTZ_TO_MEGA),
             fan_percent=self._fan(hwmon),
             pcie_generation=parse_generation(self._root.text_or(f"{link}/current_link_speed")),
             pcie_width=number(f"{link}/current_link_width"),
@@ -104,12 +104,12 @@ class AmdCards:
         return GpuDetail(
             card,
             vbios=self._root.text_or(f"{folder}/vbios_version"),
-            slowdown_celsius=_over(self._sensor(hwmon, sensor, "crit"), _MILLI),
-            shutdown_celsius=_over(self._sensor(hwmon, sensor, "emergency"), _MILLI),
-            memory_max_celsius=_over(self._sensor(hwmon, memory, "crit"), _MILLI),
-            default_limit_mw=_over(self._sensor(hwmon, "power1", "cap_default"), _MICRO_TO_MILLI),
-            least_limit_mw=_over(self._sensor(hwmon, "power1", "cap_min"), _MICRO_TO_MILLI),
-            most_limit_mw=_over(self._sensor(hwmon, "power1", "cap_max"), _MICRO_TO_MILLI),
+            slowdown_celsius=_divided(self._sensor(hwmon, sensor, "crit"), _MILLI),
+            shutdown_celsius=_divided(self._sensor(hwmon, sensor, "emergency"), _MILLI),
+            memory_max_celsius=_divided(self._sensor(hwmon, memory, "crit"), _MILLI),
+            default_limit_mw=_divided(self._sensor(hwmon, "power1", "cap_default"), _MICRO_TO_MILLI),
+            least_limit_mw=_divided(self._sensor(hwmon, "power1", "cap_min"), _MICRO_TO_MILLI),
+            most_limit_mw=_divided(self._sensor(hwmon, "power1", "cap_max"), _MICRO_TO_MILLI),
         )
 
     def bus_id(self, card: str) -> str:
@@ -170,7 +170,7 @@ class AmdCards:
         return None if pwm is None else round(100 * pwm / _FULL_PWM)
 
 
-def _over(value: int | None, unit: int) -> int | None:
+def _divided(value: int | None, unit: int) -> int | None:
     return None if value is None else value // unit
 
 

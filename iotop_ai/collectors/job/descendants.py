@@ -20,7 +20,7 @@ class Descendants:
     def __init__(self) -> None:
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
         self._tops: dict[int, ProcessKey] = {}
-        self._over: dict[int, ProcessKey] = {}
+        self._top_of: dict[int, ProcessKey] = {}
         """The training process above each descendant, by pid."""
         self._below: dict[ProcessKey, frozenset[ProcessKey]] = {}
 
@@ -28,16 +28,16 @@ class Descendants:
         """All processes below each of ``tops``, without those below another of ``tops``."""
         now = {key.pid: key for key in tops}
         if now != self._tops:
-            self._info, self._tops, self._over, self._below = {}, now, {}, {}
+            self._info, self._tops, self._top_of, self._below = {}, now, {}, {}
         for key in gone(table.info, self._info):
-            top = self._over.pop(key.pid, None)
+            top = self._top_of.pop(key.pid, None)
             if top is not None:
                 self._below[top] -= {key}
         new = {key.pid: key for key in changed(table.info, self._info)}
         for pid, key in new.items():
             top = None if pid in now else self._top(table, pid, new)
-            if top is not None and pid not in self._over:
-                self._over[pid] = top
+            if top is not None and pid not in self._top_of:
+                self._top_of[pid] = top
                 self._below[top] = self._below.get(top, _NONE) | {key}
         self._info = table.info
         return {key: self._below.get(key, _NONE) for key in now.values()}
@@ -47,7 +47,7 @@ class Descendants:
             key = new.get(pid)
             stat = None if key is None else table.stat.get(key)
             if stat is None:
-                return self._over.get(pid)
+                return self._top_of.get(pid)
             pid = stat.ppid
             if pid in self._tops:
                 return self._tops[pid]

@@ -58,7 +58,7 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
     if not members:
         return None
     begin_ns = frame.snapshot.at_ns - int(LIMITS.window_s * 1e9)
-    ranks = [(key, _over(_parts(frame, key, begin_ns))) for key in members]
+    ranks = [(key, _mean_rates(_parts(frame, key, begin_ns))) for key in members]
     ranks.sort(key=lambda one: (one[1].rank is None, one[1].rank or 0, one[0]))
     seen = shares_over(frame.history, frame.snapshot.at_ns, job.key)
     return JobSteps(tuple(ranks), None if seen is None else seen.data)
@@ -77,7 +77,7 @@ def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
     return parts or ([] if last is None else [last])
 
 
-def _over(parts: list[StepRates]) -> StepRates:
+def _mean_rates(parts: list[StepRates]) -> StepRates:
     """The rates over several intervals; a figure that is unknown in one interval is unknown."""
     rank = parts[-1].rank if parts else None
     known = [part for part in parts if part.span_ns]

@@ -80,7 +80,7 @@ def _rate(
     unit, scale = rate_unit(peak)
     top = nice_top(peak / scale) * scale
     label = _label(devices.short_name(device), kind)
-    return Graph(label, unit, data, scale, top, lambda v: brief(_over(v, scale)), strong=device.guilty)
+    return Graph(label, unit, data, scale, top, lambda v: brief(_divided(v, scale)), strong=device.guilty)
 
 
 def _await(
@@ -141,7 +141,7 @@ def _limit(frame: Frame, name: str) -> float | None:
     return slow.normal_ms if slow is not None and slow.device == name else None
 
 
-def _over(value: float | None, scale: float) -> float | None:
+def _divided(value: float | None, scale: float) -> float | None:
     return None if value is None else value / scale
 
 

@@ -193,8 +193,8 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
     if state is None:
         return []
     if id_ == "mem":
-        used = _range(group, lambda r: _over(r.memory_used_bytes, GIB))
-        return _limited(spot, used, _range(group, lambda r: _over(r.memory_total_bytes, GIB)))
+        used = _range(group, lambda r: _divided(r.memory_used_bytes, GIB))
+        return _limited(spot, used, _range(group, lambda r: _divided(r.memory_total_bytes, GIB)))
     if id_ == "power":
         return _limited(spot, _range(group, lambda r: r.power_watts), _range(group, lambda r: r.power_limit_watts))
     if id_ == "graph":
@@ -253,15 +253,15 @@ def _throttle(group: tuple[Gpu, ...], spot: ColumnSlot) -> Cell:
 
 
 _FIGURES: dict[str, Callable[[GpuRates], float | None]] = {
-    "busy": lambda r: _over(r.busy_ratio, 0.01),
-    "sm": lambda r: _over(r.sm_ratio, 0.01),
-    "bw": lambda r: _over(r.memory_busy_ratio, 0.01),
+    "busy": lambda r: _divided(r.busy_ratio, 0.01),
+    "sm": lambda r: _divided(r.sm_ratio, 0.01),
+    "bw": lambda r: _divided(r.memory_busy_ratio, 0.01),
     "temp": lambda r: r.temperature_celsius,
     "mhz": lambda r: r.sm_mhz,
 }
 
 
-def _over(value: float | None, unit: float) -> float | None:
+def _divided(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 

@@ -75,13 +75,13 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
     summed = process_rates(base.processes, now.processes, None)
     if summed.value is None or summed.seconds is None:
         return None, None
-    return {key: _over(rates, summed.seconds) for key, rates in summed.value.rates.items()}, summed.seconds
+    return {key: _rates_over(rates, summed.seconds) for key, rates in summed.value.rates.items()}, summed.seconds
 
 
 _IO_RATES = ProcessRates._fields[:7]
 
 
-def _over(rates: ProcessRates, seconds: float) -> ProcessRates:
+def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
     """The same growth as rates over ``seconds``, not over a process's own interval: many are not read at every tick."""
     own = dict.fromkeys(_IO_RATES, rates.io_s) | {"major_faults_per_s": rates.stat_s}
     changes = {
