@@ -103,14 +103,14 @@ class Tick(NamedTuple):
 class _GpuUse(NamedTuple):
     """What a job's GPUs do. busy: their mean utilisation for it, 0..1, None where none is known.
 
-    others: the same for other jobs. spins: they only wait for each other. copies: one receives as much as its link
+    others: the same for other jobs. spin: they only wait for each other. receive: one receives as much as its link
     carries.
     """
 
     busy: float | None = None
     others: float = 0.0
-    spins: bool = False
-    copies: bool = False
+    spin: bool = False
+    receive: bool = False
 
 
 class _GpuMoments:
@@ -241,7 +241,7 @@ class TimeAccountant:
         intervals = [
             self._interval(
                 rank, state, tick, fresh[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
-            )._replace(phase=phase, remote=remote, local=place.reads_locally, spins=gpus.spins)
+            )._replace(phase=phase, reads_network_fs=remote, reads_local_fs=place.reads_locally, gpus_spin=gpus.spin)
             for rank in seen
             if tick.looks[rank.key].looks
         ]
@@ -249,7 +249,7 @@ class TimeAccountant:
         slowest = max(intervals, key=_lost)
         state.counts = add_time(state.counts, account(slowest), milliseconds)
         if remote:
-            files = account(slowest._replace(remote=False))[SHARES.index("data_disk")]
+            files = account(slowest._replace(reads_network_fs=False))[SHARES.index("data_disk")]
             state.file_ms = (state.file_ms or 0.0) + files * milliseconds
         state.at_ns += milliseconds * 1_000_000
         state.totals = fresh
@@ -275,7 +275,7 @@ class TimeAccountant:
             lately_written_bytes_per_s=lately.write,
             own_written_bytes_per_s=lately.own_write,
             own_read_bytes_per_s=lately.own_read,
-            copies=gpus.copies and bool(rank.gpus),
+            gpu_receives=gpus.receive and bool(rank.gpus),
             others_busy=gpus.others,
             core_wait=None if before is None else _core_wait(before, now),
         )

@@ -40,7 +40,7 @@ class Phase(StrEnum):
 class Interval(NamedTuple):
     """One training process over an interval. gpu_busy: mean utilisation of its GPUs, 0..1; None without one.
 
-    Rates are bytes per second of the process and of all that it started, None unknown. remote: it reads from a network
+    Rates are bytes per second of the process and of all that it started, None unknown. reads_network_fs: from a network
     filesystem. own_cores: cores on which the process itself ran, None unknown.
     """
 
@@ -50,19 +50,19 @@ class Interval(NamedTuple):
     read_bytes_per_s: float | None = None
     read_chars_per_s: float | None = None
     write_bytes_per_s: float | None = None
-    remote: bool = False
+    reads_network_fs: bool = False
     own_cores: float | None = None
     phase: Phase = Phase.TRAINING
     lately_written_bytes_per_s: float | None = None
     """Mean over the last 10 s: a write counts when it is made, and is waited for when it is flushed."""
-    spins: bool = False
+    gpus_spin: bool = False
     """Its GPUs are busy without computing: they wait for each other."""
-    copies: bool = False
+    gpu_receives: bool = False
     """One of its GPUs receives as much as its link carries."""
     own_written_bytes_per_s: float | None = None
     own_read_bytes_per_s: float | None = None
     """Bytes per second that the process itself read from a device, or by calls where that is more."""
-    local: bool = False
+    reads_local_fs: bool = False
     """It is known to read from a local filesystem, where read_bytes counts all bytes that it waits for."""
     others_busy: float = 0.0
     """Utilisation of its GPUs by other jobs: then gpu_busy is its own part."""
@@ -118,7 +118,7 @@ def _mostly_writes(written: float | None, reads: float) -> bool:
 
 def _reads(interval: Interval) -> float:
     """Bytes per second read from storage that may make it wait. read_bytes lacks the bytes from NFS and FUSE."""
-    by_calls = 0.0 if interval.local else interval.read_chars_per_s or 0.0
+    by_calls = 0.0 if interval.reads_local_fs else interval.read_chars_per_s or 0.0
     return max(interval.read_bytes_per_s or 0.0, by_calls)
 
 
@@ -156,7 +156,7 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     cpus = ("data_cpu", "checkpoint" if aside else _computes(interval))
     saved = aside or saves(interval)
     rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, _Waits(weak, cpus=cpus, saved=saved))
-    if interval.copies:
+    if interval.gpu_receives:
         out[_AT["transfer"]] += rest
         return
     running = min(rest, looks.running / whole)
@@ -189,14 +189,14 @@ def _computes(interval: Interval) -> str:
     """The name of the share for the trainer's own threads that compute while its main thread sleeps."""
     if interval.loading is not Loading.NAMED:
         return "data_cpu"
-    return "transfer" if interval.copies else "host"
+    return "transfer" if interval.gpu_receives else "host"
 
 
 def _waits_for_peers(interval: Interval) -> bool:
     """Whether busy GPUs only spin. If loaders are working, batches are handed over: then the kernels are small."""
     looks = interval.looks
     work = looks.waits.whole + looks.futex.whole + looks.futex_computing.whole
-    return interval.spins and work < LOADERS_REST * looks.looks
+    return interval.gpus_spin and work < LOADERS_REST * looks.looks
 
 
 def _without_gpu(interval: Interval, out: list[float]) -> None:
@@ -242,7 +242,7 @@ def _take(interval: Interval, out: list[float], most: float, found: float, waits
         return 0.0
     whole = interval.looks.looks
     part = taken / found / whole
-    files = "data_network" if interval.remote else "data_disk"
+    files = "data_network" if interval.reads_network_fs else "data_disk"
     disks = "checkpoint" if waits.saved else files
     for split, cpu in zip(waits.splits, waits.cpus, strict=False):
         out[_AT[disks]] += split.disk * part

@@ -91,7 +91,7 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(LookCounts(looks=20, resting=20), NAMED, 0.95), {"compute": 0.95, "unexplained": 0.05}),
         # A thread loader's queue is a futex as well: there the GPU idles.
         (Interval(FUTEX_DISK, ITSELF, 0.36), {"compute": 0.36, "data_disk": 0.64}),
-        (Interval(FUTEX_DISK, ITSELF, 0.36, remote=True), {"compute": 0.36, "data_network": 0.64}),
+        (Interval(FUTEX_DISK, ITSELF, 0.36, reads_network_fs=True), {"compute": 0.36, "data_network": 0.64}),
         (
             Interval(LookCounts(looks=20, futex=Split(disk=4.0), futex_computing=Split(disk=4.0, cpu=12.0)), ITSELF, 0),
             {"data_disk": 0.4, "data_cpu": 0.6},
@@ -114,7 +114,7 @@ def named(interval: Interval) -> dict[str, float]:
             },
         ),
         (Interval(LookCounts(looks=20, main_net=20), ITSELF, 0.1), {"compute": 0.1, "data_network": 0.9}),
-        (Interval(QUEUE_DISK, NAMED, 0.1, remote=True), {"compute": 0.1, "data_network": 0.9}),
+        (Interval(QUEUE_DISK, NAMED, 0.1, reads_network_fs=True), {"compute": 0.1, "data_network": 0.9}),
         # A GPU that idles more than the looks explain.
         (
             Interval(LookCounts(looks=20, running=2, resting=18), NAMED, 0.2),
@@ -123,23 +123,23 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(LookCounts(looks=20, backward=20), NAMED, 0.6), {"compute": 0.6, "host": 0.4}),
         # Busy GPUs that only spin wait for a peer, unless loaders work: then their kernels are small.
         (
-            Interval(LookCounts(looks=20, resting=20), NAMED, 0.95, spins=True),
+            Interval(LookCounts(looks=20, resting=20), NAMED, 0.95, gpus_spin=True),
             {"collective": 0.95, "unexplained": 0.05},
         ),
         (
-            Interval(LookCounts(looks=20, futex=Split(cpu=10.0), resting=10), NAMED, 0.95, spins=True),
+            Interval(LookCounts(looks=20, futex=Split(cpu=10.0), resting=10), NAMED, 0.95, gpus_spin=True),
             {"compute": 0.95, "data_cpu": 0.05},
         ),
         # Copies at the link's limit are what a GPU idles for, where nothing waits for data.
-        (Interval(RUNS, NAMED, 0.4, copies=True), {"compute": 0.4, "transfer": 0.6}),
+        (Interval(RUNS, NAMED, 0.4, gpu_receives=True), {"compute": 0.4, "transfer": 0.6}),
         (
-            Interval(LookCounts(looks=20, waits=Split(disk=10.0), running=10), NAMED, 0.2, copies=True),
+            Interval(LookCounts(looks=20, waits=Split(disk=10.0), running=10), NAMED, 0.2, gpu_receives=True),
             {"compute": 0.2, "data_disk": 0.5, "transfer": 0.3},
         ),
         (Interval(LookCounts(looks=20, asleep=20), NAMED, 0.6), {"compute": 0.6, "unexplained": 0.4}),
         # Writes are not reads.
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
-        (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB, remote=True), {"checkpoint": 1.0}),
+        (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB, reads_network_fs=True), {"checkpoint": 1.0}),
         (Interval(AT_DISK, NAMED, None, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 60 * MB, 60 * MB, 60 * MB), {"data_disk": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 0.2 * MB), {"data_disk": 1.0}),
@@ -219,7 +219,7 @@ def test_what_shows_loading_and_saving() -> None:
     assert not saves(quiet._replace(write_bytes_per_s=2 * MB, read_bytes_per_s=1 * MB))
 
 
-FILES_FAR = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, remote=True)
+FILES_FAR = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, reads_network_fs=True)
 """Loaders blocked in a network filesystem, which counts no read_bytes, beside a trainer that writes its log."""
 
 
@@ -260,7 +260,7 @@ def test_a_gpu_on_which_another_job_computes(looks: LookCounts, shares: dict[str
         ),
         # With a local disk what the page cache gives is no read that is waited for.
         (
-            FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, remote=False, local=True),
+            FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, reads_network_fs=False, reads_local_fs=True),
             {"compute": 0.1, "checkpoint": 0.9},
         ),
     ],
