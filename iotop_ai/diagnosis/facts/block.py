@@ -33,17 +33,17 @@ class DeviceFacts(NamedTuple):
     """The normal await of a read of this size: of its kind or, where that is lower, of this device so far."""
     inflation: float | None
     """Await over normal_ms."""
-    serial: bool
+    serves_serially: bool
     """Requests are served one after the other, so that %util shows the load."""
     some: Flags
-    """Per sample: await above inflation_some times normal (serial: as saturated)."""
+    """Per sample: await above inflation_some times normal (serves_serially: as saturated)."""
     slow: Flags
-    """Per sample: await above inflation_slow times normal (serial: as saturated)."""
+    """Per sample: await above inflation_slow times normal (serves_serially: as saturated)."""
     saturated: Flags
     """Per sample: the classic rule's first level."""
     bad: Flags
     """Per sample: the classic rule's second level."""
-    steady: bool
+    is_flat: bool
     """The throughput is flat while the device is always busy."""
     reads_per_s: float | None = None
     queue_size: float | None = None
@@ -205,12 +205,12 @@ def device_facts(
         busy_ratio=utilised,
         normal_ms=normal,
         inflation=None if judged is None else judged / normal,
-        serial=serial,
+        serves_serially=serial,
         some=some,
         slow=slow,
         saturated=saturated,
         bad=bad,
-        steady=bool(flat) and (utilised or 0.0) >= limits.steady_busy,
+        is_flat=bool(flat) and (utilised or 0.0) >= limits.steady_busy,
         reads_per_s=mean([r.reads_per_s for r in known]),
         queue_size=mean([r.queue_size for r in known]),
     )

@@ -78,7 +78,7 @@ def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float)
     device, group = stall.device, stall.group
     disk = f"disks.{device.name}"
     out = [Evidence(f"{disk}.read_await_ms", device.judged_ms, "ms", round(await_limit, 3))]
-    if device.serial:
+    if device.serves_serially:
         out.append(Evidence(f"{disk}.busy_ratio", device.busy_ratio, "ratio", facts.limits.disk_busy))
     out.append(Evidence(f"{disk}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))
     if group is not None:
@@ -138,7 +138,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
     slow = [
         d
         for d in facts.devices
-        if share(d.slow) >= limits.leave_share or (d.steady and share(d.some) >= limits.leave_share)
+        if share(d.slow) >= limits.leave_share or (d.is_flat and share(d.some) >= limits.leave_share)
     ]
     for group in blocked_groups(facts.feeding, limits) if slow else ():
         device = slowest(carried(group, slow, limits.carried_share))
@@ -150,7 +150,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         if facts.gpu.used:
             flags = both(flags, below(facts.gpu.busy, limits.gpu_fair))
         factor = limits.inflation_slow if clear else limits.inflation_some
-        await_limit = limits.disk_await_ms if device.serial else factor * device.normal_ms
+        await_limit = limits.disk_await_ms if device.serves_serially else factor * device.normal_ms
         stall = _Stall(group, device, lost)
         caps = [*_caps(facts, group), 1.0 if clear else ALMOST_NORMAL]
         sure = confidence(BASE, _families(facts, tasks=True), *caps)
@@ -180,13 +180,13 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     waiting = blocked_groups(facts.feeding, limits)
     group = next((g for g in waiting if carried(g, [device], limits.carried_share)), None)
     spinning = [t for t in facts.related if limits.thread_busy <= (t.cpu_ratio or 0.0) <= limits.thread_most]
-    if group is None and (device.serial or not spinning):
+    if group is None and (device.serves_serially or not spinning):
         return ()
     busy = facts.gpu.busy_ratio
     lost = _lost(facts, group.blocked_ratio if group else 1.0)
     if busy is None or lost < limits.gate:
         return ()
-    await_limit = limits.disk_await_ms if device.serial else limits.inflation_severe * device.normal_ms
+    await_limit = limits.disk_await_ms if device.serves_serially else limits.inflation_severe * device.normal_ms
     stall = _Stall(group, device, lost)
     evidence = _evidence(facts, stall, await_limit, limits.gpu_starved)
     if spinning:

@@ -53,7 +53,7 @@ def slowness(facts: DeviceFacts) -> int:
     """0 normal, 1 slow, 2 very slow: read awaits against the normal; on a disk that seeks, %util and await."""
     if not facts.reads_per_s or facts.reads_per_s < 1 or facts.read_await_ms is None:
         return 0
-    if facts.serial:
+    if facts.serves_serially:
         busy = facts.busy_ratio or 0.0
         slow = busy >= LIMITS.disk_busy and facts.read_await_ms >= LIMITS.disk_await_ms
         severe = busy >= LIMITS.disk_busy_bad and facts.read_await_ms >= LIMITS.disk_await_bad_ms

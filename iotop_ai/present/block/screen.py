@@ -168,7 +168,7 @@ def _hot_ms(recent: DeviceWindow) -> float | None:
     """The read await above which the disk is slow; None while that is unknown."""
     if recent.facts is None:
         return None
-    return LIMITS.disk_await_ms if recent.facts.serial else LIMITS.inflation_slow * recent.facts.normal_ms
+    return LIMITS.disk_await_ms if recent.facts.serves_serially else LIMITS.inflation_slow * recent.facts.normal_ms
 
 
 def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow, tab: str) -> list[Line]:
@@ -242,7 +242,7 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
         against = "within the typical" if inflation <= 1 else f"{brief(inflation)} x the typical"
         text = f"a read took {await_text(facts.read_await_ms, facts.reads_per_s)} ms {when}, "
         text += f"{against} {figure(facts.normal_ms)} ms of {'this disk' if recent.learned else 'its kind'}"
-    if facts.serial:
+    if facts.serves_serially:
         text += f"; it seeks, so {percent(facts.busy_ratio)} %util is its load"
     return text
 

@@ -72,7 +72,7 @@ def test_means_are_weighted_and_partitions_left_out() -> None:
     assert [d.name for d in facts] == ["sda"]
     assert facts[0].read_await_ms == pytest.approx(20.0)
     assert facts[0].inflation == pytest.approx(20.0 / facts[0].normal_ms)
-    assert facts[0].steady
+    assert facts[0].is_flat
     assert all_devices(None, look, PerSampleCache()) == ()
 
 

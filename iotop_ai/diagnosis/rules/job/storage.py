@@ -205,7 +205,7 @@ def _class_of(facts: Facts, wait: Wait) -> str:
         return "small_random"
     slow = share(device.slow) >= limits.leave_share
     most = limits.serial_leave if facts.on("loader_serial", subject) else limits.inflation_some
-    if not device.serial and not slow and (device.inflation or 0.0) < most:
+    if not device.serves_serially and not slow and (device.inflation or 0.0) < most:
         return "loader_serial"
     return "storage_read"
 
