@@ -203,6 +203,6 @@ def gpu_args(facts: Facts) -> Args:
     """gpus: the number in use; gpus_all: of all; gpu_busy: mean utilisation of those in use."""
     return (
         ("gpus", float(facts.gpu.used)),
-        ("gpus_all", float(facts.gpu.all)),
+        ("gpus_all", float(facts.gpu.total)),
         ("gpu_busy", facts.gpu.busy_ratio),
     )

@@ -16,13 +16,13 @@ _NONE = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
 
 
 class GpuFacts(NamedTuple):
-    """The GPUs over a window. Neither seen nor none: unknown (pending, failed, denied)."""
+    """The GPUs over a window. Neither visible nor absent: unknown (pending, failed, denied)."""
 
-    seen: bool
+    visible: bool
     """GPUs answer."""
-    none: bool
+    absent: bool
     """There is certainly no GPU or no driver."""
-    all: int
+    total: int
     """Number of GPUs."""
     used: int
     """Number of GPUs with a compute process; where no process is visible, with memory in use or work."""

@@ -141,7 +141,7 @@ def group_args(facts: Facts, group: GpuGroup, affected: Sequence[OneGpu]) -> Arg
         ("who", names(affected, len(group.gpus))),
         ("gpus", float(len(affected))),
         ("team", float(len(group.gpus))),
-        ("gpus_all", float(facts.gpu.all)),
+        ("gpus_all", float(facts.gpu.total)),
         ("gpu_busy", mean(gpu.busy for gpu in affected)),
     )
 

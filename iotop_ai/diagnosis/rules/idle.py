@@ -29,18 +29,18 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: a job that sleeps (between epochs, in a barrier without spinning, stopped) looks the same.
     """
     snapshot, limits = facts.snapshot, facts.limits
-    if not (facts.gpu.none or facts.gpu.seen) or snapshot.processes.value is None or snapshot.disks.value is None:
+    if not (facts.gpu.absent or facts.gpu.visible) or snapshot.processes.value is None or snapshot.disks.value is None:
         return ()
     look = facts.window(limits.idle_window_s, ("block", "processes", "cpu"))
-    inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.none)
+    inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.absent)
     flags: Flags = facts.cache.idle_samples.each(look.samples, inputs, lambda one: _is_idle(one, *inputs))
     finding = Finding(
         "idle",
         Severity.INFO,
-        WITHOUT_GPU if facts.gpu.none else BASE,
+        WITHOUT_GPU if facts.gpu.absent else BASE,
         "",
         (
-            ("gpus_all", float(facts.gpu.all)),
+            ("gpus_all", float(facts.gpu.total)),
             ("cpu", facts.cpu_busy_ratio),
             ("job", facts.jobs[0].job.name if facts.jobs else ""),
         ),

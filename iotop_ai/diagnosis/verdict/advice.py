@@ -29,7 +29,7 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
     rate = device.read_bytes_per_s
     if rate and facts.gpu.used and lost < _MOST_LOST:
         out.append(Advice("needed_rate", (("device", device.name), ("rate", rate), ("needed", rate / (1 - lost)))))
-    if not device.serial and (device.inflation or 0.0) < facts.limits.inflation_slow:
+    if not device.serves_serially and (device.inflation or 0.0) < facts.limits.inflation_slow:
         out.append(Advice("more_reads_at_once", (("queue", float(group.doing) if group else None),)))
     if not out:
         out.append(Advice("faster_storage", (("device", device.name), ("rate", rate))))
@@ -47,7 +47,7 @@ class Cores(NamedTuple):
     idle: float | None
     most: int | None
     ranks: int
-    short: bool
+    workers_wait: bool
     """Workers wait for a core."""
     others: float | None = None
     """The part of the used cores that other programs use; None when unknown."""
@@ -56,7 +56,7 @@ class Cores(NamedTuple):
 def _more_workers(now: int, cores: Cores) -> Advice | None:
     """More workers where each rank has an idle core for another one; None where none has."""
     idle, most = cores.idle or 0.0, cores.most
-    if most is None or cores.short or idle < _IDLE:
+    if most is None or cores.workers_wait or idle < _IDLE:
         return None
     room = math.floor((idle + 1 - _IDLE) / cores.ranks)
     then = most if most > now else now + room
@@ -69,7 +69,9 @@ def _more_workers(now: int, cores: Cores) -> Advice | None:
 def _cheaper(facts: Facts, cores: Cores) -> Advice:
     """Cheaper transforms, and why more workers do not help. gpu: whether a GPU is there to decode on."""
     numbers = (("cores", cores.cores), ("idle", cores.idle), ("ranks", float(cores.ranks)), ("others", cores.others))
-    return Advice("cheaper_transforms", (*numbers, ("gpu", float(facts.gpu.all > 0)), ("short", float(cores.short))))
+    return Advice(
+        "cheaper_transforms", (*numbers, ("gpu", float(facts.gpu.total > 0)), ("short", float(cores.workers_wait)))
+    )
 
 
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
@@ -153,8 +155,8 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
             return (Advice("more_readers", (*numbers, ("then", float(then)))),)
         return (Advice("more_reads_at_once", (("queue", None),)),)
     most = None if cores is None else max(1, math.floor(cores * facts.limits.core_share / ranks))
-    short = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
-    found = Cores(cores, job_idle_cores(facts, job), most, ranks, short, _others(facts, job))
+    workers_wait = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
+    found = Cores(cores, job_idle_cores(facts, job), most, ranks, workers_wait, _others(facts, job))
     more = _more_workers(now, found)
     if more is not None:
         return (more,) if now else (more, Advice("worker_options"))

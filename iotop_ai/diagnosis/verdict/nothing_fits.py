@@ -41,7 +41,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
         evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))
     if facts.gpu.power_ratio is not None:
         args += (("power", facts.gpu.power_ratio),)
-    args += (("gpu_known", 1.0 if facts.gpu.none or facts.gpu.seen else 0.0),)
+    args += (("gpu_known", 1.0 if facts.gpu.absent or facts.gpu.visible else 0.0),)
     if group is not None:
         blocked = group.blocked_ratio
         args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.doing)))
@@ -102,7 +102,7 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
     """("state", CALM or BUSY) with the figures behind it; () if it stays UNSURE: something is slow or hidden."""
     snapshot, limits = facts.snapshot, facts.limits
     known = snapshot.processes.value is not None and snapshot.disks.value is not None and _disks_are_known(facts)
-    gpu_known = facts.gpu.none or facts.gpu.seen
+    gpu_known = facts.gpu.absent or facts.gpu.visible
     if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
         return ()
     if lead is not None:

@@ -67,7 +67,7 @@ def _job(job: JobFacts, limits: Thresholds) -> tuple[RuledOut | None, ...]:
 
 
 def _gpu(facts: Facts) -> RuledOut | None:
-    if facts.gpu.none:
+    if facts.gpu.absent:
         return RuledOut("gpu_bound", "no_gpu")
     busy = facts.gpu.busy_ratio
     if busy is None or busy >= facts.limits.gpu_bound:

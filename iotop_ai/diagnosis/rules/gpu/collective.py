@@ -208,14 +208,14 @@ def _comm(facts: Facts, group: GpuGroup, comm: _Comm) -> Finding:
 class _Late(NamedTuple):
     """One GPU that differs. how: "spins": the others spin; "less": this GPU has less to do; "": unknown.
 
-    loud: whether the others wait for it. lost: the share of their time that they lose.
+    others_wait: whether the others wait for it. lost: the share of their time that they lose.
     """
 
     gpu: OneGpu
     others: tuple[OneGpu, ...]
     level: float
     how: str
-    loud: bool
+    others_wait: bool
     lost: float | None
 
 
@@ -254,8 +254,8 @@ def _less_busy(
         # A computing GPU draws power in proportion: peers that are busier and draw no more only spin.
         how = "spins" if theirs * (late.busy or 0.0) < limits.peer_power * mine * peers else "less"
     apart = sum(most - (gpu.busy or 0.0) >= limits.spread for gpu in known)
-    loud = how != "less" and most >= limits.gpu_bound and apart <= max(1, _LATE_FEW * len(known))
-    return _Late(late, others, level, how, loud, max(0.0, 1 - (late.busy or 0.0)) if loud else None)
+    others_wait = how != "less" and most >= limits.gpu_bound and apart <= max(1, _LATE_FEW * len(known))
+    return _Late(late, others, level, how, others_wait, max(0.0, 1 - (late.busy or 0.0)) if others_wait else None)
 
 
 def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
@@ -346,7 +346,7 @@ def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     )
     return Finding(
         "imbalance",
-        Severity.WARNING if late.loud else Severity.INFO,
+        Severity.WARNING if late.others_wait else Severity.INFO,
         confidence(IMBALANCE_BY_POWER if late.how == "spins" else IMBALANCE_BASE, 3),
         group.subject,
         args,

@@ -90,24 +90,24 @@ def _fault(
         board = xid in OF_THE_BOARD
         ago = None if state.last_xid_at_ns is None else max(0.0, (now_ns - state.last_xid_at_ns) / 1e9)
         template = _xid_cure(xid, recovery_of(state, detail))
-        of_xid = _finding(facts, uuid, name, "xid", xid, SURE, board, template, loud=in_use, ago=ago, state=state)
+        of_xid = _finding(facts, uuid, name, "xid", xid, SURE, board, template, in_use=in_use, ago=ago, state=state)
         if board:
             return of_xid
     logged = _log_errors(facts, state.bus_id)
     if logged is not None:
         ago = max(0.0, (now_ns - logged.at_ns) / 1e9)
-        more: dict[str, Any] = {"loud": in_use, "reason": logged.what, "ago": ago, "state": state}
+        more: dict[str, Any] = {"in_use": in_use, "reason": logged.what, "ago": ago, "state": state}
         return _finding(facts, uuid, name, "reset", logged.lines, SURE, True, "read_gpu_log", **more)
     if detail is not None and detail.rows_failed:
-        return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", loud=in_use, state=state)
+        return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", in_use=in_use, state=state)
     if detail is not None and detail.sram_exceeded:
-        return _finding(facts, uuid, name, "sram_exceeded", 0, SURE, True, "replace_gpu", loud=in_use, state=state)
+        return _finding(facts, uuid, name, "sram_exceeded", 0, SURE, True, "replace_gpu", in_use=in_use, state=state)
     if recovery := recovery_of(state, detail):
         template = _RECOVERY.get(recovery, "drain_gpu")
-        return _finding(facts, uuid, name, "recovery", recovery, SURE, True, template, loud=in_use, state=state)
+        return _finding(facts, uuid, name, "recovery", recovery, SURE, True, template, in_use=in_use, state=state)
     if of_xid is None and detail is not None and detail.ecc_uncorrected:
         errors = detail.ecc_uncorrected
-        return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", loud=in_use, state=state)
+        return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", in_use=in_use, state=state)
     return of_xid
 
 
@@ -118,10 +118,10 @@ def _finding(
     what: str,
     figure: int,
     sure: float,
-    grave: bool,
+    urgent: bool,
     template: str,
     *,
-    loud: bool = True,
+    in_use: bool = True,
     reason: str = "",
     ago: float | None = None,
     state: GpuState | None = None,
@@ -131,7 +131,7 @@ def _finding(
         *(() if job is None else (("job", job.job.name), ("job_pid", float(job.job.key.pid)))),
         ("gpu", name),
         ("gpus", 1.0),
-        ("gpus_all", float(facts.gpu.all)),
+        ("gpus_all", float(facts.gpu.total)),
         ("what", what),
         ("xid", float(figure) if what == "xid" else None),
         ("errors", float(figure) if what in ("ecc", "reset") else None),
@@ -144,10 +144,10 @@ def _finding(
     field = _FIELDS.get(what, what)
     value = 0.0 if what == "lost" else 1.0 if what in _YES else float(figure)
     unit = "bool" if what == "lost" or what in _YES else "count"
-    severity = Severity.CRITICAL if grave else Severity.WARNING
+    severity = Severity.CRITICAL if urgent else Severity.WARNING
     return Finding(
         "gpu_fault",
-        severity if loud else Severity.INFO,
+        severity if in_use else Severity.INFO,
         sure,
         uuid,
         args,

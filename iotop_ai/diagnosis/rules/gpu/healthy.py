@@ -55,7 +55,7 @@ def _together(facts: Facts) -> list[_Busy]:
         args: Args = (
             ("job_pid", float(group.job.job.key.pid)),
             ("gpus", float(len(group.gpus))),
-            ("gpus_all", float(facts.gpu.all)),
+            ("gpus_all", float(facts.gpu.total)),
             ("gpu_busy", mean(busy)),
         )
         power = mean(gpu.power_ratio for gpu in group.gpus)

@@ -60,7 +60,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
         same. A job that uses 1 of 8 GPUs counts as intended.
     """
     limits = facts.limits
-    if not facts.gpu.seen or facts.gpu.none:
+    if not facts.gpu.visible or facts.gpu.absent:
         return ()
     idle = [job for job in facts.jobs if not job.job.gpus and _trains(facts, job)]
     idle = [job for job in idle if job.age_s is not None and job.age_s >= limits.settle_s]
@@ -83,7 +83,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
             ("framework", job.job.framework or ("torch" if "loader" in job.job.evidence else "")),
             ("cpu", job.cpu_ratio),
             ("free", names),
-            ("gpus_all", float(facts.gpu.all)),
+            ("gpus_all", float(facts.gpu.total)),
             ("memory", mean(_total(facts, number) for number in free)),
         )
         evidence = (
@@ -125,7 +125,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
         args: Args = (
             ("what", "held"),
             ("gpu", f"GPU {state.number}"),
-            ("gpus_all", float(facts.gpu.all)),
+            ("gpus_all", float(facts.gpu.total)),
             ("used", used),
             ("idle_s", idle_s),
             ("task", name),

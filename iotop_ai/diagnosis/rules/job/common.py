@@ -80,7 +80,7 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
         ("blocked", job.worker_disk if job.workers else job.main_disk_ratio),
         ("idle", job.worker_idle),
         ("gpus", float(gpus)),
-        ("gpus_all", float(facts.gpu.all)),
+        ("gpus_all", float(facts.gpu.total)),
         ("gpu_busy", job.gpu_busy),
     )
 

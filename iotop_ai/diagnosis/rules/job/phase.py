@@ -132,7 +132,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"{name}.grown_bytes_per_s", grown, "B/s", limits.growing_bytes_per_s),
         )
         args: Args = (*job_args(facts, job), ("age_s", job.age_s), ("compiler", compiler), ("grown", grown))
-        sure = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.none else []))
+        sure = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.absent else []))
         finding = Finding("starting", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("wait"),))
         out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed, level))
     return tuple(out)
