@@ -100,7 +100,7 @@ class Monitor:
 
     def stop(self) -> None:
         """Send the last steps, and let the recorder take a last Snapshot and end."""
-        steps.COUNTER.tell()
+        steps.COUNTER.send()
         recorder, self._recorder = self._recorder, None
         if recorder is None or recorder.send not in steps.COUNTER.listeners:  # a forked child of the one that records
             return
@@ -145,7 +145,7 @@ class Monitor:
         recorder = self._recorder
         if recorder is not None and recorder.send in steps.COUNTER.listeners:  # not in a forked child
             if wait > 0:
-                steps.COUNTER.tell()
+                steps.COUNTER.send()
                 recorder.ask(wait)
             else:
                 recorder.poll()

@@ -70,19 +70,19 @@ class StepCounter:
     def step(self) -> None:
         """Count a finished step."""
         self.steps = (self.steps or 0) + 1
-        self.tell_if_due(time.monotonic_ns())
+        self.send_if_due(time.monotonic_ns())
 
     def waited(self, nanoseconds: int) -> None:
         """Add the time in which the loop waited for a batch, and count the batch."""
         self.data_ns = (self.data_ns or 0) + max(0, nanoseconds)
         self.batches += 1
 
-    def tell_if_due(self, now_ns: int) -> None:
+    def send_if_due(self, now_ns: int) -> None:
         """Send the totals if the last message is old enough."""
         if now_ns >= self.due_ns:
-            self.tell(now_ns)
+            self.send(now_ns)
 
-    def tell(self, now_ns: int | None = None) -> None:
+    def send(self, now_ns: int | None = None) -> None:
         """Send the totals to the monitors, unless they have them already."""
         at_ns = time.monotonic_ns() if now_ns is None else now_ns
         self.due_ns = at_ns + EVERY_NS
@@ -177,7 +177,7 @@ class WatchedIterator(Watched[T]):
             _FETCHING.active = False
         now = time.monotonic_ns()
         COUNTER.waited(now - before)
-        COUNTER.tell_if_due(now)
+        COUNTER.send_if_due(now)
         return item
 
 
@@ -206,7 +206,7 @@ class WatchedAsyncIterator(WatchedAsync[T]):
             _AWAITING.set(False)
         now = time.monotonic_ns()
         COUNTER.waited(now - before)
-        COUNTER.tell_if_due(now)
+        COUNTER.send_if_due(now)
         return item
 
 
@@ -244,11 +244,11 @@ def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
             waiting = fetching.active = True
             counter.batches += 1
             if before >= counter.due_ns:
-                counter.tell(before)
+                counter.send(before)
     finally:
         if waiting:
             fetching.active = False
             counter.data_ns = (counter.data_ns or 0) + clock() - before
         else:  # the loop was left within a step
             counter.batches += 1
-        counter.tell()
+        counter.send()

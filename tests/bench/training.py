@@ -118,7 +118,7 @@ def message_us(folder: str) -> float:
         for _ in range(count):
             counter.batches += 1
             begin = time.thread_time()
-            counter.tell()
+            counter.send()
             spent += time.thread_time() - begin
             listener.recv(4096)
     if before is None:

@@ -224,14 +224,14 @@ def test_monitors_are_told_totals_at_most_twice_a_second(listener: Listener) -> 
     counter = steps.COUNTER
     for tick in range(10):
         counter.step()
-        counter.tell_if_due(counter.due_ns - 1 if tick else counter.due_ns)
+        counter.send_if_due(counter.due_ns - 1 if tick else counter.due_ns)
     assert len(listener.messages()) == 1
 
 
 def test_unchanged_totals_are_not_told_again(listener: Listener) -> None:
     steps.step()
-    steps.COUNTER.tell()
-    steps.COUNTER.tell()
+    steps.COUNTER.send()
+    steps.COUNTER.send()
     (only,) = listener.messages()
     assert only["steps"] == 1
     assert only["data_ns"] is None, "nothing measured a wait"
@@ -248,7 +248,7 @@ def test_without_a_monitor_nothing_happens(monkeypatch: pytest.MonkeyPatch, tmp_
         monkeypatch.setenv("IOTOP_AI_SOCKET", str(path))
         iotop_ai.mark("epoch 1")
         steps.COUNTER.step()
-        steps.COUNTER.tell()
+        steps.COUNTER.send()
 
 
 def test_a_forked_child_counts_its_own_steps(listener: Listener) -> None:
@@ -261,7 +261,7 @@ def test_a_forked_child_counts_its_own_steps(listener: Listener) -> None:
         status = 1
         try:
             steps.step()
-            steps.COUNTER.tell()
+            steps.COUNTER.send()
             status = 0
         finally:
             os._exit(status)

@@ -111,7 +111,7 @@ class TrainingSession:
 
     def end(self) -> None:
         """Write the last verdict and end the recording: the training has ended."""
-        steps.COUNTER.tell()
+        steps.COUNTER.send()
         if self.monitor is not None:
             try:
                 self._write_verdict(5)

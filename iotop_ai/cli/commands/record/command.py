@@ -131,7 +131,7 @@ class Session:
             if self._output is not None:
                 self._output.close()
             if self._control is not None:
-                self._control.tell("end", **self._status())
+                self._control.write_line("end", **self._status())
         code = 0 if self._command is None else self._command.code()
         if options.command:
             for line in self._summary.lines():
@@ -212,7 +212,7 @@ class Session:
                     for alert in alerts.take(frame):
                         say(f"alert: {alert.text}")
                 if i == 0 and self._control is not None:
-                    self._control.tell("ready", **self._status())
+                    self._control.write_line("ready", **self._status())
                 last, saved_ns = frame, saved_ns or frame.snapshot.at_ns
                 if frame.snapshot.at_ns - saved_ns >= SAVE_EVERY_NS:
                     saved_ns = frame.snapshot.at_ns

@@ -53,7 +53,7 @@ class Control:
         for message in early:
             self._pass_on(source, message)
 
-    def tell(self, kind: str, **fields: Any) -> None:
+    def write_line(self, kind: str, **fields: Any) -> None:
         """Write a line."""
         line = json.dumps({"kind": kind, **fields}, allow_nan=False).encode() + b"\n"
         with self._write_lock, contextlib.suppress(OSError):
@@ -91,7 +91,7 @@ class Control:
         if len(line) > LARGEST_BYTES:
             return
         if line == _STATUS:
-            self.tell("status", **self._status())
+            self.write_line("status", **self._status())
             return
         message = parse_message(line, self._clock.monotonic_ns())
         if message is None:
