@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from iotop_ai.model.condition.grammar import Condition, parse_condition
-from iotop_ai.model.condition.over_run import Outcome
-from iotop_ai.model.condition.watch import ConditionWatch, Seen, all_met
+from iotop_ai.model.condition.over_run import ConditionResult
+from iotop_ai.model.condition.watch import ClauseResult, ConditionWatch, all_met
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.verdict.condition_words import found_text, outcome_text, value_text
@@ -116,11 +116,11 @@ class AlertRules:
         return [(rule, alert) for rule, alert in found if alert is not None]
 
 
-def alert_of(rule: Rule, state: str, seen: tuple[Seen, ...], frame: Frame) -> Alert:
+def alert_of(rule: Rule, state: str, seen: tuple[ClauseResult, ...], frame: Frame) -> Alert:
     """The message about a rule."""
     first = seen[0]
     figure = first.clause.figure
-    text = outcome_text(Outcome(rule.when, state == FIRING, seen))
+    text = outcome_text(ConditionResult(rule.when, state == FIRING, seen))
     if state == FIRING and figure is not None and first.clause.hold_s and first.value is not None:
         text += f", now {value_text(figure, first.value)}"
     return Alert(

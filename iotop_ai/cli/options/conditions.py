@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 
 from iotop_ai.model.condition.grammar import Condition, parse_condition
-from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.present.verdict.condition_words import outcome_text
 
@@ -27,12 +27,12 @@ def conditions_of(args: argparse.Namespace, extra: Mapping[str, str] | None = No
     return [parse_condition(text, extra) for text in args.fail_if]
 
 
-def fail_lines(outcomes: Iterable[Outcome]) -> list[str]:
+def fail_lines(outcomes: Iterable[ConditionResult]) -> list[str]:
     """A line for each condition."""
     return [f"fail-if   {outcome_text(one)}" for one in outcomes]
 
 
-def exit_code_if(outcomes: Sequence[Outcome]) -> int:
+def exit_code_if(outcomes: Sequence[ConditionResult]) -> int:
     """1 where a condition is met, else 0. Raises UnknownError where none is and one is unknown; call it last."""
     if any(one.met for one in outcomes):
         return 1

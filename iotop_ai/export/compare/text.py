@@ -15,7 +15,7 @@ from iotop_ai.export.report import words
 from iotop_ai.export.report.story import Story
 from iotop_ai.export.report.tables import ReportTable
 from iotop_ai.export.report.text import bar, table_lines
-from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.present.text.glyphs import ascii_text
 from iotop_ai.present.text.units import duration
 from iotop_ai.present.verdict.plain_text import LABEL
@@ -88,12 +88,12 @@ def _lines(found: Comparison, width: int) -> Iterator[str]:
     yield from table_lines(changes_table(found), width)
 
 
-def render_compare_json(found: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
+def render_compare_json(found: Comparison, outcomes: Sequence[ConditionResult] = ()) -> str:
     """The object as indented ASCII text without a final newline."""
     return json.dumps(compare_object(found, outcomes), indent=1, allow_nan=False)
 
 
-def compare_object(found: Comparison, outcomes: Sequence[Outcome] = ()) -> Object:
+def compare_object(found: Comparison, outcomes: Sequence[ConditionResult] = ()) -> Object:
     """The comparison as a JSON object: base units, ratios from 0 to 1, null when unknown."""
     return {
         "shape": SHAPE,

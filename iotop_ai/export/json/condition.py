@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from iotop_ai.export.field_names import rounded
-from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.over_run import ConditionResult
 
 Object = dict[str, Any]
 
 
-def outcome_object(outcome: Outcome) -> Object:
+def outcome_object(outcome: ConditionResult) -> Object:
     """The condition's text, whether it is met (null: unknown), and each clause with what was found.
 
     value: in the figure's unit; null for a finding and where unknown. held_s: how long it held, of a clause with "for"

@@ -11,7 +11,7 @@ from iotop_ai.export.field_names import rates_object, rounded
 from iotop_ai.export.json.condition import outcome_object
 from iotop_ai.export.json.job import seconds_object
 from iotop_ai.export.json.snapshot import rfc3339
-from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
+from iotop_ai.model.condition.over_run import ConditionOverRun, ConditionResult
 from iotop_ai.model.finding import SHORTEST_S, Finding, Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import shares_of
@@ -51,7 +51,7 @@ class Diagnosis(VerdictTotalsBuilder):
         """Whether a condition cannot be answered from totals."""
         return any(condition.needs_frames for condition in self._conditions)
 
-    def outcomes(self, extra: Mapping[str, float | None] | None = None) -> tuple[Outcome, ...]:
+    def outcomes(self, extra: Mapping[str, float | None] | None = None) -> tuple[ConditionResult, ...]:
         """The answers to the conditions. extra: values of figures beside the common ones."""
         totals = self.totals()
         return tuple(condition.outcome(totals, extra) for condition in self._conditions)

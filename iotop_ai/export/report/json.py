@@ -23,7 +23,7 @@ from iotop_ai.export.report.story import (
     Steps,
     Story,
 )
-from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.present.verdict.headline import finding_object
 
@@ -34,12 +34,12 @@ MOST_PROCESSES = 600
 Object = dict[str, Any]
 
 
-def render_report_json(story: Story, price: Price | None = None, outcomes: tuple[Outcome, ...] = ()) -> str:
+def render_report_json(story: Story, price: Price | None = None, outcomes: tuple[ConditionResult, ...] = ()) -> str:
     """The object as indented ASCII text without a final newline."""
     return json.dumps(report_object(story, price, outcomes), indent=1, allow_nan=False)
 
 
-def report_object(story: Story, price: Price | None = None, outcomes: tuple[Outcome, ...] = ()) -> Object:
+def report_object(story: Story, price: Price | None = None, outcomes: tuple[ConditionResult, ...] = ()) -> Object:
     """The whole Story. Ratios 0..1, base units, null unknown."""
     hours = gpu_time(story.jobs)
     main = story.main_job

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.condition.figures import SHARE_NAMES, Figure, disks_measured, matches, share_value, values
 from iotop_ai.model.condition.grammar import Clause, Condition
-from iotop_ai.model.condition.watch import ClauseWatch, Seen, all_met, nearest
+from iotop_ai.model.condition.watch import ClauseResult, ClauseWatch, all_met, nearest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.model.reading import Status
@@ -22,12 +22,12 @@ _READ_SINGLY = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
 _DISKS = "disks"
 
 
-class Outcome(NamedTuple):
+class ConditionResult(NamedTuple):
     """The answer. met None: unknown, because a figure was not recorded."""
 
     condition: Condition
     met: bool | None
-    seen: tuple[Seen, ...]
+    seen: tuple[ClauseResult, ...]
 
 
 class ConditionOverRun:
@@ -36,7 +36,7 @@ class ConditionOverRun:
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
         self._held = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
-        self._best: dict[int, Seen] = {}
+        self._best: dict[int, ClauseResult] = {}
         """The result of each clause with "for" when all of them held together, else when that clause held longest.
         """
         self._together = False
@@ -89,27 +89,27 @@ class ConditionOverRun:
             known = disks_measured(figure, frame) if figure.family == _DISKS else _answered(figure, frame)
             failed.update((name, not answered and failed.get(name, True)) for name, answered in known.items())
 
-    def outcome(self, totals: VerdictTotals, extra: Mapping[str, float | None] | None = None) -> Outcome:
+    def outcome(self, totals: VerdictTotals, extra: Mapping[str, float | None] | None = None) -> ConditionResult:
         """The answer so far. totals: those of the same period. extra: values of figures beside the common ones."""
         seen = []
         for i, clause in enumerate(self.condition.clauses):
             if i in self._held:
-                one = self._best.get(i, Seen(clause))
+                one = self._best.get(i, ClauseResult(clause))
                 seen.append(one if self._together or len(self._held) == 1 or not one.met else one._replace(met=False))
             elif i in self._sums:
                 means = {name: total / weight for name, (total, weight) in self._sums[i].items()}
                 seen.append(_compared(clause, means))
             elif clause.figure is None:
-                seen.append(_stood(clause, totals))
+                seen.append(_finding_result(clause, totals))
             else:
                 seen.append(_compared(clause, _of_totals(clause, totals, extra or {})))
         seen = [self._or_unknown(i, one) for i, one in enumerate(seen)]
-        return Outcome(self.condition, all_met(seen), tuple(seen))
+        return ConditionResult(self.condition, all_met(seen), tuple(seen))
 
-    def _or_unknown(self, i: int, seen: Seen) -> Seen:
+    def _or_unknown(self, i: int, seen: ClauseResult) -> ClauseResult:
         """Unknown instead of "not met" where an object of the clause was never read, as it may have met the clause."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
-        return seen if seen.met is not False or name is None else Seen(seen.clause, name=name)
+        return seen if seen.met is not False or name is None else ClauseResult(seen.clause, name=name)
 
 
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
@@ -126,15 +126,15 @@ def _is_mean(clause: Clause) -> bool:
     return clause.figure is not None and clause.figure.family not in ("", "jobs")
 
 
-def _order(seen: Seen) -> tuple[bool, bool, float]:
+def _order(seen: ClauseResult) -> tuple[bool, bool, float]:
     return seen.met is not None, bool(seen.met), seen.held_s
 
 
-def _compared(clause: Clause, found: Mapping[str, float]) -> Seen:
+def _compared(clause: Clause, found: Mapping[str, float]) -> ClauseResult:
     if not found:
-        return Seen(clause)
+        return ClauseResult(clause)
     name, value = nearest(clause, found.items())
-    return Seen(clause, value is not None and clause.met_by(value), name, value)
+    return ClauseResult(clause, value is not None and clause.met_by(value), name, value)
 
 
 def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float | None]) -> dict[str, float]:
@@ -155,11 +155,11 @@ def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float 
     return out
 
 
-def _stood(clause: Clause, totals: VerdictTotals) -> Seen:
+def _finding_result(clause: Clause, totals: VerdictTotals) -> ClauseResult:
     """Whether the finding was ever active; unknown where nothing was judged."""
     named = [one for one in totals.finding_totals if clause.names(one.finding.class_id, one.finding.state.value)]
     if not named:
-        return Seen(clause, False if totals.finding_totals else None)
+        return ClauseResult(clause, False if totals.finding_totals else None)
     longest = max(named, key=lambda one: one.active_ns)
     subject = f"{longest.finding.class_id} {longest.finding.subject}".rstrip()
-    return Seen(clause, True, subject, None, longest.active_ns / 1e9)
+    return ClauseResult(clause, True, subject, None, longest.active_ns / 1e9)

@@ -10,7 +10,7 @@ from iotop_ai.model.condition.grammar import Clause, Condition
 from iotop_ai.model.frame import Frame
 
 
-class Seen(NamedTuple):
+class ClauseResult(NamedTuple):
     """What a clause found. met None: no value was known. name: of the object that meets it, else nearest.
 
     value None: of a finding, and where unknown. held_s: for how long it has been so without a break.
@@ -33,7 +33,7 @@ class ClauseWatch:
         self._known: dict[str, float | None] = {}
         self._was_known = False
 
-    def add(self, frame: Frame) -> Seen:
+    def add(self, frame: Frame) -> ClauseResult:
         """Add a Frame.
 
         A hold ends at a gap, an unknown value or its object's end; it goes on for an object that was not read again.
@@ -52,8 +52,12 @@ class ClauseWatch:
         met = {name: seconds for name, seconds in held.items() if seconds >= self.clause.hold_s}
         best = max(met or held, key=lambda name: held[name], default=None)
         if best is not None:
-            return Seen(self.clause, bool(met), best, self._known.get(best), held[best])
-        return Seen(self.clause, False, *nearest(self.clause, self._known.items())) if judged else Seen(self.clause)
+            return ClauseResult(self.clause, bool(met), best, self._known.get(best), held[best])
+        return (
+            ClauseResult(self.clause, False, *nearest(self.clause, self._known.items()))
+            if judged
+            else ClauseResult(self.clause)
+        )
 
     def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
         """Whether the Frame was judged."""
@@ -99,12 +103,12 @@ class ConditionWatch:
         self.condition = condition
         self._clauses = [ClauseWatch(clause) for clause in condition.clauses]
 
-    def add(self, frame: Frame) -> tuple[Seen, ...]:
+    def add(self, frame: Frame) -> tuple[ClauseResult, ...]:
         """Add a Frame; returns one result per clause."""
         return tuple(clause.add(frame) for clause in self._clauses)
 
 
-def all_met(seen: Iterable[Seen]) -> bool | None:
+def all_met(seen: Iterable[ClauseResult]) -> bool | None:
     """Whether every clause is met: False where one is not, else None where one is unknown."""
     met = [one.met for one in seen]
     return False if False in met else None if None in met else True

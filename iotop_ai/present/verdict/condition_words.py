@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iotop_ai.model.condition.figures import Figure
-from iotop_ai.model.condition.over_run import Outcome
-from iotop_ai.model.condition.watch import Seen
+from iotop_ai.model.condition.over_run import ConditionResult
+from iotop_ai.model.condition.watch import ClauseResult
 from iotop_ai.present.text.units import UNKNOWN, duration, figure
 from iotop_ai.present.verdict.evidence import measured
 
 _ANSWERS = {True: "met", False: "not met", None: "unknown"}
 
 
-def outcome_text(outcome: Outcome) -> str:
+def outcome_text(outcome: ConditionResult) -> str:
     """The condition, the answer, and what was found for each clause."""
     return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found_text(outcome.seen)}"
 
 
-def found_text(seen: Iterable[Seen]) -> str:
+def found_text(seen: Iterable[ClauseResult]) -> str:
     """What was found for each clause: "disks.sda.busy_ratio 99.2 %"."""
     return "; ".join(map(_seen_text, seen))
 
 
-def _seen_text(seen: Seen) -> str:
+def _seen_text(seen: ClauseResult) -> str:
     clause = seen.clause
     if clause.figure is None:
         if not seen.name:

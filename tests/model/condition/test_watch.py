@@ -10,7 +10,7 @@ from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
 from iotop_ai.model.condition.figures import FAMILIES, Value, fields_of, figure_of, values
 from iotop_ai.model.condition.grammar import parse_condition
-from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
+from iotop_ai.model.condition.over_run import ConditionOverRun, ConditionResult
 from iotop_ai.model.condition.watch import ConditionWatch, all_met
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuState
@@ -22,7 +22,7 @@ from tests.bench.server import Server
 from tests.job_times import GAP_AT, later, not_counted, slow_disk, with_gap
 
 
-def over(text: str, frames: tuple = ()) -> Outcome:  # type: ignore[type-arg]
+def over(text: str, frames: tuple = ()) -> ConditionResult:  # type: ignore[type-arg]
     run, totals = ConditionOverRun(parse_condition(text)), VerdictTotalsBuilder()
     for frame in frames or slow_disk():
         run.add(frame)

@@ -18,7 +18,7 @@ from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compared
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.model.condition.figures import figure_of
-from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.model.errors import UsageError
 from iotop_ai.playback.selection import ALLOW_ROOT
 from iotop_ai.sources.imports.step_log import read_step_log
@@ -104,7 +104,7 @@ def _values(found: Comparison, changes: dict[str, str]) -> dict[str, float | Non
     return out
 
 
-def _rendered(args: argparse.Namespace, found: Comparison, outcomes: tuple[Outcome, ...]) -> str:
+def _rendered(args: argparse.Namespace, found: Comparison, outcomes: tuple[ConditionResult, ...]) -> str:
     if args.json:
         from iotop_ai.export.compare.text import render_compare_json
 

@@ -18,7 +18,7 @@ from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.report.money import Price, parse_price
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.export.report.story import Story
-from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.playback.selection import add_replay_flags
 from iotop_ai.sources.imports.step_log import read_step_log
 
@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
     return exit_code_if(outcomes)
 
 
-def _rendered(args: argparse.Namespace, story: Story, price: Price | None, outcomes: tuple[Outcome, ...]) -> str:
+def _rendered(
+    args: argparse.Namespace, story: Story, price: Price | None, outcomes: tuple[ConditionResult, ...]
+) -> str:
     if args.json:
         from iotop_ai.export.report.json import render_report_json
 
