@@ -1,14 +1,14 @@
-"""A theme's looks as Rich styles, made once per token and background."""
+"""A theme's text styles as Rich styles, made once per token and background."""
 
 from __future__ import annotations
 
 from rich.color import Color
 from rich.style import Style
 
-from iotop_ai.present.text.theme import Look, look_of
+from iotop_ai.present.text.theme import TextStyle, text_style_of
 
 UNDERLINED = "_"
-"""Prefix of a token: the same look, underlined."""
+"""Prefix of a token: the same style, underlined."""
 
 
 class ThemeStyles:
@@ -23,23 +23,23 @@ class ThemeStyles:
         """The style of a token on a row's background; a token that begins with "_" is underlined."""
         style = self._styles.get((token, background))
         if style is None:
-            look = look_of(self._theme, token.removeprefix(UNDERLINED), background)
+            text_style = text_style_of(self._theme, token.removeprefix(UNDERLINED), background)
             if token.startswith(UNDERLINED):
-                look = look._replace(underline=True)
-            style = self._styles[token, background] = rich_style(look)
+                text_style = text_style._replace(underline=True)
+            style = self._styles[token, background] = rich_style(text_style)
         return style
 
 
-def rich_style(look: Look) -> Style:
-    """The look as a Rich style; everything that is not set is up to the terminal."""
+def rich_style(text_style: TextStyle) -> Style:
+    """The text style as a Rich style; everything that is not set is up to the terminal."""
     # False sends an explicit "off" sequence; None sends nothing.
     style = Style(
-        bold=look.bold or None,
-        dim=look.dim or None,
-        underline=look.underline or None,
-        reverse=look.reverse or None,
+        bold=text_style.bold or None,
+        dim=text_style.dim or None,
+        underline=text_style.underline or None,
+        reverse=text_style.reverse or None,
     )
-    return style + Style.from_color(_rich_colour(look.fg), _rich_colour(look.bg))
+    return style + Style.from_color(_rich_colour(text_style.fg), _rich_colour(text_style.bg))
 
 
 def _rich_colour(colour: str) -> Color:

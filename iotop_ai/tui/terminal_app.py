@@ -19,7 +19,7 @@ from iotop_ai.present.screen.actions import APP_ACTIONS, Action
 from iotop_ai.present.screen.bounds import bounded
 from iotop_ai.present.screen.mouse import key_at
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.theme import looks
+from iotop_ai.present.text.theme import text_styles
 from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
 from iotop_ai.tui.screens.base import MonitorScreen, RootScreen
 from iotop_ai.tui.styles import ThemeStyles
@@ -67,7 +67,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         if view.keymap:
             self.set_keymap(textual_keymap(view.keymap))
         self.look = theme
-        self._ground = looks(theme)["bg"].bg
+        self._ground = text_styles(theme)["bg"].bg
         self.signal_before_start: Callable[[], int | None] = lambda: None
         """The ending signal that came before the app handled signals itself. cli sets it."""
         self.ended_by: signal.Signals | None = None
@@ -209,6 +209,6 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         self.look = theme_after(self.look)
         with self.batch_update():
             switch_textual_theme(self, self.look)
-            self.styles.background = self.root.styles.background = looks(self.look)["bg"].bg or None
+            self.styles.background = self.root.styles.background = text_styles(self.look)["bg"].bg or None
             self.root.use_theme(ThemeStyles(self.look))
         return self.look

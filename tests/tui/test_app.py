@@ -12,7 +12,7 @@ from iotop_ai.model.settings import SORT_KEYS, THEMES
 from iotop_ai.present.screen.actions import PANEL_KEYS
 from iotop_ai.present.screen.selection import selected_device_name
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.theme import looks
+from iotop_ai.present.text.theme import text_styles
 from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.messages import FrameReady
@@ -432,7 +432,7 @@ async def test_every_theme_by_key() -> None:
         for _ in THEMES:
             await shown.press("L")
             seen.append(shown.app.look)
-            base = looks(shown.app.look)["bg"].bg
+            base = text_styles(shown.app.look)["bg"].bg
             strip = shown.app.main.panels["process"].render_line(1)
             colours = {
                 str(s.style.bgcolor.triplet) for s in strip if s.style is not None and s.style.bgcolor is not None

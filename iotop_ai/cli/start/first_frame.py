@@ -14,7 +14,7 @@ from iotop_ai.present.screen.bounds import bounded
 from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
-from iotop_ai.present.text.theme import Look, look_of
+from iotop_ai.present.text.theme import TextStyle, text_style_of
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
@@ -31,7 +31,7 @@ def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
         out.append(f"\x1b[{y};1H")
         last = None
         for span in line.spans:
-            codes = sgr_parameters(look_of(theme, span.token, line.background), colours)
+            codes = sgr_parameters(text_style_of(theme, span.token, line.background), colours)
             if codes != last:
                 out.append(f"\x1b[0;{codes}m" if codes else "\x1b[0m")
                 last = codes
@@ -41,12 +41,12 @@ def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
 
 
 @cache
-def sgr_parameters(look: Look, colours: int) -> str:
-    """The parameters of SGR for a look, "" for the terminal's default."""
-    flags = ((look.bold, "1"), (look.dim, "2"), (look.underline, "4"), (look.reverse, "7"))
+def sgr_parameters(style: TextStyle, colours: int) -> str:
+    """The parameters of SGR for a text style, "" for the terminal's default."""
+    flags = ((style.bold, "1"), (style.dim, "2"), (style.underline, "4"), (style.reverse, "7"))
     codes = [code for on, code in flags if on]
-    codes += _colour(look.fg, 30, colours)
-    codes += _colour(look.bg, 40, colours)
+    codes += _colour(style.fg, 30, colours)
+    codes += _colour(style.bg, 40, colours)
     return ";".join(codes)
 
 

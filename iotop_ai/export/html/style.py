@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from iotop_ai.model.job.time_shares import SHARES
-from iotop_ai.present.text.theme import looks
+from iotop_ai.present.text.theme import text_styles
 
 _TOKENS = ("text", "strong", "dim", "faint", "bad", "warn", "ok", "info", "unsure", "graph", "hot")
 _SHARES = {
@@ -89,7 +89,7 @@ table{font-size:8.5px;min-width:0}th,td{padding:2px 4px}.tables{overflow:visible
 
 
 def _variables(theme: str, at: int) -> str:
-    table = looks(theme)
+    table = text_styles(theme)
     out = [f"--{token}:{table[token].fg}" for token in _TOKENS]
     out += [f"--bg:{table['text'].bg}", f"--panel:{table['bg-panel'].bg}", f"--block:{table['block-bad'].fg}"]
     out += [f"--s-{name}:{_SHARES[name][at]}" for name in SHARES]

@@ -1,4 +1,4 @@
-"""The look of a token in each theme, as data that the screen, the first frame and the tests share.
+"""The style of a token in each theme, as data that the screen, the first frame and the tests share.
 
 Foreground and background are "#rrggbb", an ANSI colour number "0".."15", or "" for the terminal's own. No information
 depends on colour alone: a word, ``>``, ``?`` or weight shows it too.
@@ -11,8 +11,8 @@ from functools import cache
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 
-class Look(NamedTuple):
-    """The look of a span."""
+class TextStyle(NamedTuple):
+    """The style of a span."""
 
     fg: str = ""
     bg: str = ""
@@ -33,7 +33,7 @@ TOKENS = (
 """Every token of a row of the screen."""
 
 BACKGROUNDS = ("", "sel", "panel")
-"""Every background that a Line may have; ``looks`` holds them as "bg", "bg-sel" and "bg-panel"."""
+"""Every background that a Line may have; ``text_styles`` holds them as "bg", "bg-sel" and "bg-panel"."""
 
 _DARK = {
     "bg": "#0f1317",
@@ -87,25 +87,28 @@ _CVD = _DARK | {
 }
 
 
-def _full(p: dict[str, str]) -> dict[str, Look]:
+def _full(p: dict[str, str]) -> dict[str, TextStyle]:
     """A theme of exact colours."""
     bg = p["bg"]
-    out = {name: Look(p[name], bg) for name in ("text", "dim", "faint", "ok", "info", "unsure", "graph", "hot", "mute")}
+    out = {
+        name: TextStyle(p[name], bg)
+        for name in ("text", "dim", "faint", "ok", "info", "unsure", "graph", "hot", "mute")
+    }
     for name in ("strong", "bad", "warn"):
-        out[name] = Look(p[name], bg, bold=True)
+        out[name] = TextStyle(p[name], bg, bold=True)
     out |= {"zero": out["dim"], "none": out["dim"], "title": out["text"], "rule": out["faint"], "behind": out["mute"]}
-    out |= {"title-focus": out["strong"], "rule-focus": out["dim"], "key": Look(p["strong"], bg)}
-    out |= {"mode": Look(p["info"], bg, bold=True), "cursor": Look(bg, p["strong"])}
+    out |= {"title-focus": out["strong"], "rule-focus": out["dim"], "key": TextStyle(p["strong"], bg)}
+    out |= {"mode": TextStyle(p["info"], bg, bold=True), "cursor": TextStyle(bg, p["strong"])}
     for hue in HUES:
-        out[f"block-{hue}"] = Look(p["block"], p[hue], bold=True)
-        out[f"edge-{hue}"] = Look(p[hue], bg)
+        out[f"block-{hue}"] = TextStyle(p["block"], p[hue], bold=True)
+        out[f"edge-{hue}"] = TextStyle(p[hue], bg)
     for hue in ("bad", "warn"):
-        out[f"tint-{hue}"] = Look(p["text"], p[f"tint-{hue}"])
-        out[f"tint-{hue}-strong"] = Look(p["strong"], p[f"tint-{hue}"], bold=True)
+        out[f"tint-{hue}"] = TextStyle(p["text"], p[f"tint-{hue}"])
+        out[f"tint-{hue}-strong"] = TextStyle(p["strong"], p[f"tint-{hue}"], bold=True)
     return out | {
-        "bg": Look(p["text"], bg),
-        "bg-sel": Look(p["text"], p["sel"]),
-        "bg-panel": Look(p["text"], p["panel"]),
+        "bg": TextStyle(p["text"], bg),
+        "bg-sel": TextStyle(p["text"], p["sel"]),
+        "bg-panel": TextStyle(p["text"], p["panel"]),
     }
 
 
@@ -121,43 +124,51 @@ _ANSI_BLOCKS = {
 }
 
 
-def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, Look]:
+def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, TextStyle]:
     """A theme of the terminal's 16 colours. console: for the Linux console, where SGR 2 and colour 8 are unreadable."""
-    dim = Look(dim=not console)
-    faint = dim if console else Look("8")
-    out = {"text": Look(), "strong": Look(bold=True), "dim": dim, "faint": faint, "zero": dim, "none": dim, "mute": dim}
+    dim = TextStyle(dim=not console)
+    faint = dim if console else TextStyle("8")
+    out = {
+        "text": TextStyle(),
+        "strong": TextStyle(bold=True),
+        "dim": dim,
+        "faint": faint,
+        "zero": dim,
+        "none": dim,
+        "mute": dim,
+    }
     out["behind"] = dim
-    out |= {name: Look(hues[name], bold=name in ("bad", "warn")) for name in hues}
-    out |= {"title": Look(), "title-focus": Look(bold=True), "rule": faint, "rule-focus": Look()}
-    out |= {"key": Look(bold=True), "mode": Look(hues["info"], bold=True), "cursor": Look(reverse=True)}
+    out |= {name: TextStyle(hues[name], bold=name in ("bad", "warn")) for name in hues}
+    out |= {"title": TextStyle(), "title-focus": TextStyle(bold=True), "rule": faint, "rule-focus": TextStyle()}
+    out |= {"key": TextStyle(bold=True), "mode": TextStyle(hues["info"], bold=True), "cursor": TextStyle(reverse=True)}
     for hue, (fg, bg) in _ANSI_BLOCKS.items():
-        out[f"block-{hue}"] = Look(fg, bg, bold=True)
-        out[f"edge-{hue}"] = Look("" if hue == "dim" else bg)
+        out[f"block-{hue}"] = TextStyle(fg, bg, bold=True)
+        out[f"edge-{hue}"] = TextStyle("" if hue == "dim" else bg)
         if hue in ("bad", "warn"):
-            out[f"tint-{hue}"] = Look(fg, bg)
-            out[f"tint-{hue}-strong"] = Look(fg, bg, bold=True)
-    return out | {"bg": Look(), "bg-sel": Look("15", "4"), "bg-panel": Look()}
+            out[f"tint-{hue}"] = TextStyle(fg, bg)
+            out[f"tint-{hue}-strong"] = TextStyle(fg, bg, bold=True)
+    return out | {"bg": TextStyle(), "bg-sel": TextStyle("15", "4"), "bg-panel": TextStyle()}
 
 
-def _mono() -> dict[str, Look]:
+def _mono() -> dict[str, TextStyle]:
     """No colour at all: weight, underline and inverse."""
-    dim = Look(dim=True)
-    out = dict.fromkeys(("text", "ok", "info", "unsure", "graph", "hot", "title"), Look())
+    dim = TextStyle(dim=True)
+    out = dict.fromkeys(("text", "ok", "info", "unsure", "graph", "hot", "title"), TextStyle())
     out |= dict.fromkeys(("dim", "faint", "zero", "none", "rule", "mute", "behind"), dim)
-    out |= dict.fromkeys(("strong", "warn", "key", "title-focus", "mode"), Look(bold=True))
-    out |= {"rule-focus": Look(), "cursor": Look(reverse=True), "bad": Look(bold=True, underline=True)}
+    out |= dict.fromkeys(("strong", "warn", "key", "title-focus", "mode"), TextStyle(bold=True))
+    out |= {"rule-focus": TextStyle(), "cursor": TextStyle(reverse=True), "bad": TextStyle(bold=True, underline=True)}
     for hue in HUES:
-        out[f"block-{hue}"] = Look(bold=True, reverse=True)
-        out[f"edge-{hue}"] = dim if hue == "dim" else Look()
+        out[f"block-{hue}"] = TextStyle(bold=True, reverse=True)
+        out[f"edge-{hue}"] = dim if hue == "dim" else TextStyle()
     for hue in ("bad", "warn"):
-        out[f"tint-{hue}"] = Look(reverse=True)
-        out[f"tint-{hue}-strong"] = Look(bold=True, reverse=True)
-    return out | {"bg": Look(), "bg-sel": Look(reverse=True), "bg-panel": Look()}
+        out[f"tint-{hue}"] = TextStyle(reverse=True)
+        out[f"tint-{hue}-strong"] = TextStyle(bold=True, reverse=True)
+    return out | {"bg": TextStyle(), "bg-sel": TextStyle(reverse=True), "bg-panel": TextStyle()}
 
 
 @cache
-def looks(theme: str) -> dict[str, Look]:
-    """Token to Look of one theme: dark, light, ansi, ansi-light, ansi-console, mono or cvd; KeyError for another."""
+def text_styles(theme: str) -> dict[str, TextStyle]:
+    """Token to style of one theme: dark, light, ansi, ansi-light, ansi-console, mono or cvd; KeyError for another."""
     themes = {
         "dark": lambda: _full(_DARK),
         "light": lambda: _full(_LIGHT),
@@ -170,21 +181,21 @@ def looks(theme: str) -> dict[str, Look]:
     return themes[theme]()
 
 
-def look_of(theme: str, token: str, background: str = "") -> Look:
-    """The Look of a span on a row with that background.
+def text_style_of(theme: str, token: str, background: str = "") -> TextStyle:
+    """The TextStyle of a span on a row with that background.
 
     On a selected row dim text becomes normal; a block keeps its own colours; in a theme without colours the row is
     inverse.
     """
-    table = looks(theme)
+    table = text_styles(theme)
     if background == "sel" and token in ("dim", "zero", "none", "faint"):
         token = "text"
-    look = table[token]
+    style = table[token]
     under = table[f"bg-{background}"] if background else None
     if under is None or token.startswith(("block-", "tint-", "cursor", "behind")):
-        return look
+        return style
     if under.reverse:
-        return look._replace(reverse=True, dim=False)
+        return style._replace(reverse=True, dim=False)
     if not under.bg:
-        return look
-    return look._replace(bg=under.bg, fg=look.fg or under.fg)
+        return style
+    return style._replace(bg=under.bg, fg=style.fg or under.fg)

@@ -13,7 +13,7 @@ from iotop_ai.cli.start.terminal import terminal
 from iotop_ai.model.settings import Settings
 from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.theme import TOKENS, Look, look_of
+from iotop_ai.present.text.theme import TOKENS, TextStyle, text_style_of
 from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.styles import rich_style
@@ -37,7 +37,7 @@ def test_the_palette_equals_richs(red: int, green: int, blue: int) -> None:
 def test_both_frames_look_the_same(theme: str, colours: int, system: ColorSystem) -> None:
     for token in TOKENS:
         for background in ("", "sel", "panel"):
-            look = look_of(theme, token, background)
+            look = text_style_of(theme, token, background)
             style = rich_style(look)
             style._ansi = None  # Rich keeps the codes of the colour system that it was first asked for
             rendered = style.render("x", color_system=system)
@@ -48,9 +48,9 @@ def test_both_frames_look_the_same(theme: str, colours: int, system: ColorSystem
 
 
 def test_without_colour_no_colour_is_sent() -> None:
-    assert sgr_parameters(Look("#ff0000", "4", bold=True), 0) == "1"
-    assert sgr_parameters(Look("9", "1"), 16) == "91;41"
-    assert sgr_parameters(Look("#ff0000", ""), 16) == ""
+    assert sgr_parameters(TextStyle("#ff0000", "4", bold=True), 0) == "1"
+    assert sgr_parameters(TextStyle("9", "1"), 16) == "91;41"
+    assert sgr_parameters(TextStyle("#ff0000", ""), 16) == ""
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (60, 15)])

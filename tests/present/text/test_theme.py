@@ -5,38 +5,38 @@ import re
 import pytest
 
 from iotop_ai.model.settings import THEMES
-from iotop_ai.present.text.theme import TOKENS, look_of, looks
+from iotop_ai.present.text.theme import TOKENS, text_style_of, text_styles
 
 ALL = (*THEMES, "ansi-console")
 
 
 @pytest.mark.parametrize("theme", ALL)
 def test_every_theme_knows_every_token(theme: str) -> None:
-    assert set(looks(theme)) == {*TOKENS, "bg", "bg-sel", "bg-panel"}
+    assert set(text_styles(theme)) == {*TOKENS, "bg", "bg-sel", "bg-panel"}
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "cvd"])
 def test_exact_themes_have_exact_colours(theme: str) -> None:
-    for token, look in looks(theme).items():
+    for token, look in text_styles(theme).items():
         assert re.fullmatch(r"#[0-9a-f]{6}", look.fg), token
         assert re.fullmatch(r"#[0-9a-f]{6}", look.bg), token
 
 
 @pytest.mark.parametrize("theme", ["ansi", "ansi-light", "ansi-console"])
 def test_ansi_themes_use_the_terminal_s_sixteen(theme: str) -> None:
-    for look in looks(theme).values():
+    for look in text_styles(theme).values():
         assert look.fg in ("", *map(str, range(16)))
         assert look.bg in ("", *map(str, range(16)))
 
 
 def test_the_console_gets_neither_colour_8_nor_dim() -> None:
-    for look in looks("ansi-console").values():
+    for look in text_styles("ansi-console").values():
         assert look.fg != "8"
         assert not look.dim
 
 
 def test_mono_has_no_colour_but_bad_differs_from_text() -> None:
-    table = looks("mono")
+    table = text_styles("mono")
     assert all(look.fg == look.bg == "" for look in table.values())
     assert table["bad"] != table["text"]
     assert table["block-bad"].reverse
@@ -50,7 +50,7 @@ def _luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("theme", ["dark", "light", "cvd"])
 def test_words_can_be_read_on_their_background(theme: str) -> None:
-    for token, look in looks(theme).items():
+    for token, look in text_styles(theme).items():
         if token in ("faint", "rule", "mute", "behind") or token.startswith("edge-"):
             continue
         high, low = sorted((_luminance(look.fg), _luminance(look.bg)), reverse=True)
@@ -58,13 +58,15 @@ def test_words_can_be_read_on_their_background(theme: str) -> None:
 
 
 def test_a_selected_row_keeps_hues_and_shows_dim_text() -> None:
-    assert look_of("dark", "dim", "sel").fg == looks("dark")["text"].fg
-    assert look_of("dark", "bad", "sel") == looks("dark")["bad"]._replace(bg=looks("dark")["bg-sel"].bg)
-    assert look_of("dark", "block-bad", "sel") == looks("dark")["block-bad"]
-    assert look_of("mono", "text", "sel").reverse
-    assert look_of("ansi", "text", "panel") == looks("ansi")["text"]
+    assert text_style_of("dark", "dim", "sel").fg == text_styles("dark")["text"].fg
+    assert text_style_of("dark", "bad", "sel") == text_styles("dark")["bad"]._replace(
+        bg=text_styles("dark")["bg-sel"].bg
+    )
+    assert text_style_of("dark", "block-bad", "sel") == text_styles("dark")["block-bad"]
+    assert text_style_of("mono", "text", "sel").reverse
+    assert text_style_of("ansi", "text", "panel") == text_styles("ansi")["text"]
 
 
 def test_an_unknown_theme_is_an_error() -> None:
     with pytest.raises(KeyError):
-        looks("solarized")
+        text_styles("solarized")
