@@ -14,7 +14,7 @@ from iotop_ai.model.errors import InputError, UsageError
 
 MOST_LINKS = 40
 """The kernel's limit of symbolic links in one path."""
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Ends(NamedTuple):
@@ -100,11 +100,11 @@ def _pin(path: str) -> Pinned:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
     left = _parts(whole)
-    here, names, links, owners = os.open("/", _LOOK | os.O_DIRECTORY), list[str](), 0, set[int]()
+    here, names, links, owners = os.open("/", _PATH_ONLY | os.O_DIRECTORY), list[str](), 0, set[int]()
     try:
         while left:
             name = left.pop()
-            found = _look(here, name)
+            found = _open_path(here, name)
             kind = os.fstat(found)
             if stat.S_ISLNK(kind.st_mode):
                 try:
@@ -118,7 +118,7 @@ def _pin(path: str) -> Pinned:
                 left += _parts(target)
                 if target.startswith("/"):
                     os.close(here)
-                    here, names = os.open("/", _LOOK | os.O_DIRECTORY), []
+                    here, names = os.open("/", _PATH_ONLY | os.O_DIRECTORY), []
             elif stat.S_ISDIR(kind.st_mode):
                 os.close(here)
                 here = found
@@ -140,12 +140,12 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")][::-1]
 
 
-def _look(folder: int, name: str) -> int:
+def _open_path(folder: int, name: str) -> int:
     try:
         # O_DIRECTORY triggers automounts.
-        return os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=folder)
+        return os.open(name, _PATH_ONLY | os.O_DIRECTORY, dir_fd=folder)
     except NotADirectoryError:
-        return os.open(name, _LOOK, dir_fd=folder)
+        return os.open(name, _PATH_ONLY, dir_fd=folder)
 
 
 def _readable(handle: int) -> int:
@@ -153,7 +153,7 @@ def _readable(handle: int) -> int:
         return os.open(".", FOLDER, dir_fd=handle)
     except PermissionError:
         # A folder that may be entered but not listed still leads to its files.
-        return os.open(".", _LOOK | os.O_DIRECTORY, dir_fd=handle)
+        return os.open(".", _PATH_ONLY | os.O_DIRECTORY, dir_fd=handle)
 
 
 def _own_links(owners: set[int], found: os.stat_result) -> None:

@@ -41,7 +41,7 @@ class DrmSweep:
     def read(self, first: int = 0) -> dict[str, Reading[GpuState]]:
         """Each card's Reading; {} without any. first: the number of the first card, after those of other drivers."""
         if self._sweeps % LOOK_EVERY == 0:
-            self._look()
+            self._find_cards()
         self._sweeps += 1
         out = {}
         used = self._clients.read() if self._names else {}
@@ -59,7 +59,7 @@ class DrmSweep:
             out[card] = Reading(state, Status.OK, reason, remedy, end_ns, end_ns - start_ns)
         return out
 
-    def _look(self) -> None:
+    def _find_cards(self) -> None:
         names = self._amd.cards()
         if names and not self._smi_loaded and self._root.live:
             self._smi_loaded = True

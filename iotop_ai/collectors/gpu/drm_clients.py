@@ -101,7 +101,7 @@ class DrmClients:
 
     def read(self) -> dict[str, DeviceUse]:
         """The use of each GPU that a process has or had open, by PCI address."""
-        self._look()
+        self._find_open_devices()
         before_ns, self.at_ns = self.at_ns, self._clock.monotonic_ns()
         span_ns = 0 if before_ns is None else self.at_ns - before_ns
         clients: dict[tuple[str, str], tuple[int, Client]] = {}
@@ -156,7 +156,7 @@ class DrmClients:
             worked += grown if field in _MAIN else 0
         return worked if is_known else None
 
-    def _look(self) -> None:
+    def _find_open_devices(self) -> None:
         """Search a part of the processes for open devices; the first call searches all."""
         first, turn = self._sweep == 0, self._sweep % LOOK_EVERY
         self._sweep += 1

@@ -243,7 +243,7 @@ class LiveSource:
         if self._cgroups is not None:
             readings["cgroups"] = self._read(self._cgroups, at_ns, step)
         if self._state_files is not None:
-            self._state_files.look(at_ns, wall_ns)
+            self._state_files.start_read(at_ns, wall_ns)
             if (baselines := self._state_files.baselines(at_ns)) is not None:
                 readings["baselines"] = baselines
         return readings

@@ -10,12 +10,12 @@ from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
 
-LOOK_NS = 900_000_000
-"""The shortest time between two looks at the acknowledged findings."""
+READ_EVERY_NS = 900_000_000
+"""The shortest time between two reads of the acknowledged findings."""
 FIRST_WAIT_S = 0.25
-"""How long a start waits for the first look, which takes a millisecond on a local disk."""
+"""How long a start waits for the first read, which takes a millisecond on a local disk."""
 WAIT_S = 0.005
-"""How long a tick waits for a look, so that a change before the tick is in its Snapshot."""
+"""How long a tick waits for a read, so that a change before the tick is in its Snapshot."""
 LATE_NS = 3_000_000_000
 """After this time without an answer the Reading is failed."""
 
@@ -35,9 +35,9 @@ class StateFiles:
         self._none: Reading[Any] | None = None
         """The Reading without an answer; the same object while unchanged, so that a recording holds it once."""
 
-    def look(self, at_ns: int, wall_ns: int) -> None:
-        """Start a look, if one is due and none is running."""
-        if self._asked_ns is not None and at_ns - self._asked_ns < LOOK_NS:
+    def start_read(self, at_ns: int, wall_ns: int) -> None:
+        """Start a read in the background, if one is due and none is running."""
+        if self._asked_ns is not None and at_ns - self._asked_ns < READ_EVERY_NS:
             return
         first = self._asked_ns is None
 
