@@ -68,7 +68,7 @@ class SmartCollector:
         only: Collection[str] = (),
     ) -> None:
         self._root = root
-        self._asks = root.live or (root.elsewhere and not root.foreign)
+        self._asks = root.live or (root.has_given_trees and not root.foreign)
         """Whether /dev has the disks of these /proc and /sys."""
         self._clock = clock
         self._settings = settings

@@ -75,17 +75,17 @@ class KeptFile:
 class Root:
     """A directory that holds ``proc``, ``sys`` and ``dev``. Paths are relative: "proc/diskstats".
 
-    proc, sys: paths of these two elsewhere, "" for those in the directory (as node_exporter's --path.procfs).
-    join: makes a relative path absolute.
+    proc, sys: other folders for these two (--procfs, --sysfs); "" for those in the directory. has_given_trees: at least
+    one of them is given. foreign: they belong to another machine. join: makes a relative path absolute.
     """
 
     def __init__(self, path: str = "/", *, proc: str = "", sys: str = "") -> None:
         self.path = path if path.endswith("/") else path + "/"
-        self.elsewhere = bool(proc or sys)
+        self.has_given_trees = bool(proc or sys)
         self._tops = {"proc": proc or f"{self.path}proc", "sys": sys or f"{self.path}sys"}
         # A tick opens thousands of files: the usual root joins paths without a Python step.
-        self.join: Callable[[str], str] = self._join if self.elsewhere else self.path.__add__
-        self.foreign = self.elsewhere and self.text_or(_BOOT) != Root().text_or(_BOOT)
+        self.join: Callable[[str], str] = self._join if self.has_given_trees else self.path.__add__
+        self.foreign = self.has_given_trees and self.text_or(_BOOT) != Root().text_or(_BOOT)
 
     def _join(self, relative: str) -> str:
         top, slash, rest = relative.partition("/")
@@ -94,12 +94,12 @@ class Root:
     @property
     def live(self) -> bool:
         """Whether these are this process's own /proc and /sys."""
-        return self.path == "/" and not self.elsewhere
+        return self.path == "/" and not self.has_given_trees
 
     @property
     def view(self) -> str:
-        """The process whose mounts and namespaces are the machine's: "self", or "1" for trees elsewhere."""
-        return "1" if self.elsewhere and self.exists("proc/1/mountinfo") else "self"
+        """The process whose mounts and namespaces are the machine's: "self", or "1" with --procfs or --sysfs."""
+        return "1" if self.has_given_trees and self.exists("proc/1/mountinfo") else "self"
 
     @property
     def own_pid(self) -> int:
@@ -110,8 +110,8 @@ class Root:
         return int(pid) if pid.isdecimal() else -1
 
     def place(self, path: str) -> str:
-        """Where an absolute path of the machine can be opened; for trees elsewhere, under PID 1's root."""
-        return self.join(f"proc/1/root{path}" if self.elsewhere else path.lstrip("/"))
+        """Where an absolute path of the machine can be opened; with --procfs or --sysfs, under PID 1's root."""
+        return self.join(f"proc/1/root{path}" if self.has_given_trees else path.lstrip("/"))
 
     def read(self, relative: str, limit: int = READ_LIMIT) -> bytes:
         """The bytes of a file. Raises OSError."""

@@ -51,10 +51,11 @@ def _reads_others(root: Root) -> bool:
 def read_container(root: Root) -> str:
     """The kind of container we run in: "docker", "podman", "kubernetes", "lxc", ...; "" on a plain machine.
 
-    Trees elsewhere belong to the whole machine. A VM whose root file system was made from an image has the image's
-    marks, too, but its processes are in the initial PID namespace, whose number is fixed (PROC_PID_INIT_INO).
+    Trees given by --procfs or --sysfs belong to the whole machine. A VM whose root file system was made from an image
+    has the image's marks, too, but its processes are in the initial PID namespace, whose number is fixed
+    (PROC_PID_INIT_INO).
     """
-    if root.elsewhere or root.link("proc/self/ns/pid") == "pid:[4026531836]":
+    if root.has_given_trees or root.link("proc/self/ns/pid") == "pid:[4026531836]":
         return ""
     if root.exists(".dockerenv"):
         return "docker"
@@ -71,10 +72,10 @@ class OwnCostReader:
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._clock = clock
-        self._pid = root.own_pid if root.elsewhere else os.getpid()
+        self._pid = root.own_pid if root.has_given_trees else os.getpid()
         self._page = os.sysconf("SC_PAGE_SIZE")
         try:
-            self._statm: KeptFile | None = (Root() if root.elsewhere else root).keep("proc/self/statm", 256)
+            self._statm: KeptFile | None = (Root() if root.has_given_trees else root).keep("proc/self/statm", 256)
         except OSError:
             self._statm = None
 

@@ -90,7 +90,7 @@ error."""
 
 
 class MountsCollector:
-    """The mounts of our own namespace, or of PID 1 for trees elsewhere.
+    """The mounts of our own namespace, or of PID 1 with --procfs or --sysfs.
 
     generation: grows when they change. mounts: as of the newest read.
 

@@ -97,7 +97,7 @@ class PressureCollector:
 
     def _own(self) -> tuple[str, str] | None:
         """Our own cgroup; None with another machine's trees."""
-        if self._root.elsewhere:
+        if self._root.has_given_trees:
             return None
         try:
             return own_cgroup(self._root.read("proc/self/cgroup"), self._root.read("proc/self/mountinfo"))

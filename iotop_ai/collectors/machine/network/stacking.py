@@ -93,7 +93,7 @@ def _in_a_container(root: Root) -> bool:
 
     Any /proc shows the settings of the reader's own namespace. So for another tree the answer is unknown: False.
     """
-    here = not root.elsewhere and root.exists("proc/sys/net/core/somaxconn")
+    here = not root.has_given_trees and root.exists("proc/sys/net/core/somaxconn")
     return here and not _in_the_first_namespace(root)
 
 
