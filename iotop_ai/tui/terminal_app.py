@@ -42,7 +42,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
     """A subclass sets ``root`` (the screen at the bottom) in its __init__.
 
     save: writes a screenshot and returns its path; None where nothing may be written. cli reads ``ended_by`` (the
-    signal that ended the app), ``failure`` (the exception that did) and ``look`` (the theme) after the terminal is
+    signal that ended the app), ``failure`` (the exception that did) and ``theme_name`` after the terminal is
     restored.
     """
 
@@ -66,7 +66,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             self.theme = ansi
         if view.keymap:
             self.set_keymap(textual_keymap(view.keymap))
-        self.look = theme
+        self.theme_name = theme
         self._ground = text_styles(theme)["bg"].bg
         self.signal_before_start: Callable[[], int | None] = lambda: None
         """The ending signal that came before the app handled signals itself. cli sets it."""
@@ -206,9 +206,9 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
 
     def next_theme(self) -> str:
         """Paint everything in the next theme; returns its name."""
-        self.look = theme_after(self.look)
+        self.theme_name = theme_after(self.theme_name)
         with self.batch_update():
-            switch_textual_theme(self, self.look)
-            self.styles.background = self.root.styles.background = text_styles(self.look)["bg"].bg or None
-            self.root.use_theme(ThemeStyles(self.look))
-        return self.look
+            switch_textual_theme(self, self.theme_name)
+            self.styles.background = self.root.styles.background = text_styles(self.theme_name)["bg"].bg or None
+            self.root.use_theme(ThemeStyles(self.theme_name))
+        return self.theme_name

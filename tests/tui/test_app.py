@@ -431,8 +431,8 @@ async def test_every_theme_by_key() -> None:
         seen = []
         for _ in THEMES:
             await shown.press("L")
-            seen.append(shown.app.look)
-            base = text_styles(shown.app.look)["bg"].bg
+            seen.append(shown.app.theme_name)
+            base = text_styles(shown.app.theme_name)["bg"].bg
             strip = shown.app.main.panels["process"].render_line(1)
             colours = {
                 str(s.style.bgcolor.triplet) for s in strip if s.style is not None and s.style.bgcolor is not None

@@ -58,8 +58,8 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
             return SIGNALLED + app.ended_by
         if not app.opened:
             return app.return_code or 0
-        here = here._replace(theme=app.look)
-        message, code = _open(settings._replace(theme=app.look), app.opened)
+        here = here._replace(theme=app.theme_name)
+        message, code = _open(settings._replace(theme=app.theme_name), app.opened)
         if code > SIGNALLED:
             return code
         shown = app.state.shown

@@ -274,7 +274,7 @@ def _run_app(
         app.run(mouse=settings.mouse)
         if app.failure is None and on_exit is not None:
             limit_s = max(LEAST_STATE_S, EXIT_S - app.took_s)
-            on_exit(app.main.view, "" if app.look == here.theme else app.look, app.main.newest, limit_s)
+            on_exit(app.main.view, "" if app.theme_name == here.theme else app.theme_name, app.main.newest, limit_s)
     finally:
         close()
         if screen is not None:
