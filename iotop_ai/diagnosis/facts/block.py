@@ -130,16 +130,16 @@ def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
 
 
 def _timed_by_members(
-    rates: list[BlockRates | None], look: Window, info: BlockInfo, infos: Mapping[str, BlockInfo], layer: int = 0
+    rates: list[BlockRates | None], window: Window, info: BlockInfo, infos: Mapping[str, BlockInfo], layer: int = 0
 ) -> list[BlockRates | None]:
     """The rates of a device without times, with the queue, awaits and utilisation of its members."""
-    tables = [{key.name: one for key, one in (s.block.value or {}).items()} for s in look.samples]
+    tables = [{key.name: one for key, one in (s.block.value or {}).items()} for s in window.samples]
     below = []
     for name in info.slaves:
         member = [table.get(name) for table in tables]
         known = infos.get(name)
         if known is not None and layer < _LOWER_LIMIT and _has_no_times(known, member):
-            member = _timed_by_members(member, look, known, infos, layer + 1)
+            member = _timed_by_members(member, window, known, infos, layer + 1)
         below.append(member)
     return [None if r is None else _with_times(r, rows) for r, *rows in zip(rates, *below, strict=True)]
 
@@ -160,15 +160,15 @@ def device_facts(
     key: BlockKey,
     info: BlockInfo,
     infos: Mapping[str, BlockInfo],
-    look: Window,
+    window: Window,
     limits: Thresholds = LIMITS,
     learned: Learned = NOTHING,
 ) -> DeviceFacts:
     """One device over the window. learned: the read latency baselines."""
-    rates = [(s.block.value or {}).get(key) for s in look.samples]
+    rates = [(s.block.value or {}).get(key) for s in window.samples]
     timed = not _has_no_times(info, rates)
     if not timed:
-        rates = _timed_by_members(rates, look, info, infos)
+        rates = _timed_by_members(rates, window, info, infos)
     known = [r for r in rates if r is not None]
     base = base_of(info, infos)
     serial = serves_serially(base)
@@ -193,7 +193,7 @@ def device_facts(
             bad = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
     reads = [v for r in known if (v := r.read_bytes_per_s) is not None]
     level, utilised = mean(reads), mean([r.busy_ratio for r in known])
-    flat = level and len(reads) >= look.needed and _spread(reads, level) <= limits.steady_variation * level
+    flat = level and len(reads) >= window.needed and _spread(reads, level) <= limits.steady_variation * level
     return DeviceFacts(
         name=key.name,
         info=info,
@@ -222,7 +222,7 @@ def _active(sample: Sample) -> dict[BlockKey, None]:
 
 def all_devices(
     infos: Mapping[str, BlockInfo] | None,
-    look: Window,
+    window: Window,
     cache: PerSampleCache[dict[BlockKey, None]],
     limits: Thresholds = LIMITS,
     learned: Learned = NOTHING,
@@ -231,10 +231,10 @@ def all_devices(
     if not infos:
         return ()
     active: dict[BlockKey, None] = {}
-    for some in cache.each(look.samples, (), _active):
+    for some in cache.each(window.samples, (), _active):
         active.update(some)
     return tuple(
-        device_facts(key, info, infos, look, limits, learned)
+        device_facts(key, info, infos, window, limits, learned)
         for key in active
         if (info := infos.get(key.name)) is not None and info.kind in JUDGED_KINDS
     )

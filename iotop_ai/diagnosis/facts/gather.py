@@ -11,7 +11,7 @@ from iotop_ai.diagnosis.facts.gpu import GpuFacts, gpu_facts
 from iotop_ai.diagnosis.facts.job import JobFacts, job_facts
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.process import Family, TaskFacts, Tasks, family
-from iotop_ai.diagnosis.facts.window import Flags, Periods, Window, mean, window
+from iotop_ai.diagnosis.facts.window import Flags, Periods, Window, mean, recent_window
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Evidence, Finding
@@ -47,7 +47,7 @@ class Facts(NamedTuple):
 
     snapshot: Snapshot
     history: tuple[Sample, ...]
-    look: Window
+    window: Window
     limits: Thresholds
     devices: tuple[DeviceFacts, ...]
     gpu: GpuFacts
@@ -80,11 +80,11 @@ class Facts(NamedTuple):
 
     def _tasks(self, only: frozenset[int] | None) -> Tasks:
         table, own = self.snapshot.processes.value, self.snapshot.own.pid
-        return Tasks(table, self.look, own, cache=self.cache, only=only, tree=None if only is None else self.family)
+        return Tasks(table, self.window, own, cache=self.cache, only=only, tree=None if only is None else self.family)
 
-    def window(self, seconds: float, fields: Iterable[str]) -> Window:
-        """The samples of the last ``seconds``; see ``window.window``."""
-        return window(self.history, self.snapshot.at_ns, seconds, fields, self.limits, self.periods)
+    def window_over(self, seconds: float, fields: Iterable[str]) -> Window:
+        """The samples of the last ``seconds``; see ``window.recent_window``."""
+        return recent_window(self.history, self.snapshot.at_ns, seconds, fields, self.limits, self.periods)
 
     def on(self, class_id: str, subject: str) -> bool:
         """Whether that finding is active: some rules then compare with another threshold."""
@@ -142,12 +142,12 @@ class Claim(NamedTuple):
 def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> Claim:
     """A claim about the samples of the facts' window."""
     held = sum(flags) / len(flags) if flags else 0.0
-    return Claim(finding, held, len(flags), facts.look.needed, level)
+    return Claim(finding, held, len(flags), facts.window.needed, level)
 
 
-def pressure_ratio(look: Window, key: str) -> float | None:
+def pressure_ratio(window: Window, key: str) -> float | None:
     """Mean share of time in which some task waited for a resource."""
-    tables = [table for s in look.samples if (table := s.pressure.value)]
+    tables = [table for s in window.samples if (table := s.pressure.value)]
     return mean([p.some_ratio for table in tables if (p := table.get(key)) is not None])
 
 
@@ -161,21 +161,23 @@ def gather(
     """The facts of the rules' window that ends now. carry: the fold's state; cache: the fold's own, None: a new one."""
     cache = cache or FoldCache()
     periods = Periods(history, cache.intervals)
-    look = window(history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits, periods)
+    window = recent_window(
+        history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits, periods
+    )
     cpu = snapshot.cpu.value
     lazy = Lazy()
-    gpu = gpu_facts(snapshot, lambda: lazy.once("family", lambda: family(snapshot.processes.value)), look, limits)
+    gpu = gpu_facts(snapshot, lambda: lazy.once("family", lambda: family(snapshot.processes.value)), window, limits)
     return Facts(
         snapshot=snapshot,
         history=history,
-        look=look,
+        window=window,
         limits=limits,
-        devices=all_devices(snapshot.disks.value, look, cache.active_devices, limits, carry.learned),
+        devices=all_devices(snapshot.disks.value, window, cache.active_devices, limits, carry.learned),
         gpu=gpu,
-        cpu_busy_ratio=mean([rates.all.busy_ratio for s in look.samples if (rates := s.cpu.value) is not None]),
-        cpu_free_ratio=mean([rates.all.free_ratio for s in look.samples if (rates := s.cpu.value) is not None]),
-        cpu_pressure_ratio=pressure_ratio(look, "cpu"),
-        io_pressure_ratio=pressure_ratio(look, "io"),
+        cpu_busy_ratio=mean([rates.all.busy_ratio for s in window.samples if (rates := s.cpu.value) is not None]),
+        cpu_free_ratio=mean([rates.all.free_ratio for s in window.samples if (rates := s.cpu.value) is not None]),
+        cpu_pressure_ratio=pressure_ratio(window, "cpu"),
+        io_pressure_ratio=pressure_ratio(window, "io"),
         allowed_cores=None if cpu is None else cpu.allowed,
         physical_cores=None if cpu is None else cpu.physical,
         jobs=job_facts(snapshot, history, gpu, limits, periods, carry.memory),

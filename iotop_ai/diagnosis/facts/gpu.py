@@ -43,10 +43,10 @@ class GpuFacts(NamedTuple):
         return mean(self.busy)
 
 
-def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], look: Window, limits: Thresholds = LIMITS) -> GpuFacts:
+def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, limits: Thresholds = LIMITS) -> GpuFacts:
     """The GPUs over the window. tree: gives the processes; called when one is on a GPU."""
     reading = snapshot.gpu
-    unknown: tuple[float | None, ...] = (None,) * len(look.samples)
+    unknown: tuple[float | None, ...] = (None,) * len(window.samples)
     if reading.value is None:
         return GpuFacts(False, reading.status in _NONE, 0, 0, unknown, None, None, frozenset())
     states = {uuid: r.value for uuid, r in reading.value.items() if r.value is not None}
@@ -54,7 +54,7 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], look: Window, limi
         return GpuFacts(False, not reading.value, len(reading.value), 0, unknown, None, None, frozenset())
 
     def over_window(uuid: str, field: str) -> list[float | None]:
-        return [getattr((s.gpu.value or {}).get(uuid), field, None) for s in look.samples]
+        return [getattr((s.gpu.value or {}).get(uuid), field, None) for s in window.samples]
 
     used = [
         uuid

@@ -58,7 +58,7 @@ class GpuGroup(NamedTuple):
 
     job: JobFacts | None
     gpus: tuple[OneGpu, ...]
-    look: Window
+    window: Window
 
     @property
     def subject(self) -> str:
@@ -93,8 +93,8 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
     readings = facts.snapshot.gpu.value
     if readings is None:
         return ()
-    look = facts.window(seconds, ("gpu",))
-    tables = [sample.gpu.value or {} for sample in look.samples]
+    window = facts.window_over(seconds, ("gpu",))
+    tables = [sample.gpu.value or {} for sample in window.samples]
     details = facts.snapshot.gpu_slow.value or {}
 
     def one(uuid: str) -> OneGpu | None:
@@ -115,7 +115,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
     left = [uuid for uuid in used if not any(uuid in mine for _, mine in out)]
     groups: list[tuple[JobFacts | None, list[str]]] = [*out, (None, left)]
     return tuple(
-        GpuGroup(job, found, look)
+        GpuGroup(job, found, window)
         for job, uuids in groups
         if (found := tuple(gpu for uuid in uuids if (gpu := one(uuid)) is not None))
     )
@@ -165,4 +165,4 @@ def known_evidence(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 def group_claim(group: GpuGroup, finding: Finding, level: float) -> Claim:
     """A claim about means over the group's window."""
-    return Claim(finding, 1.0, len(group.look.samples), group.look.needed, level)
+    return Claim(finding, 1.0, len(group.window.samples), group.window.needed, level)

@@ -9,7 +9,7 @@ from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, others_on
 from iotop_ai.diagnosis.facts.time_window import file_waits, handover, window_shares
-from iotop_ai.diagnosis.facts.window import Periods, Window, mean, window
+from iotop_ai.diagnosis.facts.window import Periods, Window, mean, recent_window
 from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
 from iotop_ai.diagnosis.memory.jobs import Memory
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
@@ -41,7 +41,7 @@ class JobFacts(NamedTuple):
 
     job: Job
     place: JobPlace
-    look: Window
+    window: Window
     stall: float | None
     """Share of time in which the trainer has no data."""
     long_stall: float | None
@@ -129,8 +129,8 @@ _OF = {field: itemgetter(place) for place, field in enumerate(JobRates._fields)}
 _SWEEPS = _OF["sweeps"]
 
 
-def _rates(look: Window, key: ProcessKey) -> list[JobRates]:
-    return [r for s in look.samples if s.jobs.value is not None and (r := s.jobs.value.jobs.get(key)) is not None]
+def _rates(window: Window, key: ProcessKey) -> list[JobRates]:
+    return [r for s in window.samples if s.jobs.value is not None and (r := s.jobs.value.jobs.get(key)) is not None]
 
 
 def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
@@ -257,34 +257,34 @@ def job_facts(
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()
-    look = window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
-    long = window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
+    window = recent_window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
+    long = recent_window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
     processes = snapshot.processes.value
     suspended_ns = snapshot.suspended_ns or 0
     out = []
     for key, job in table.jobs.items():
-        rates = _rates(look, key)
+        rates = _rates(window, key)
         # Between two sets of workers a job has none for a moment; it is still not a job that loads by itself.
         workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         place = table.places.get(key, NO_PLACE)
-        time, long_time = (window_shares(one, key) for one in (look, long))
+        time, long_time = (window_shares(one, key) for one in (window, long))
         others = others_on(snapshot, job)
-        busy, shares_gpu = gpu_busy(look, job, gpu, len(table.jobs), others, time)
+        busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), others, time)
         long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), others, long_time)
         computing = _loaders_compute(rates, job, limits)
         least = limits.gate if computing else 0.0
         lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
-        wait = _lost(rates, workers, busy, time, file_waits(look, key, place), least)
+        wait = _lost(rates, workers, busy, time, file_waits(window, key, place), least)
         denied = processes is None or not job.members.isdisjoint(processes.denied)
         tick = 100 if processes is None else processes.clk_tck
-        moved = _moved(look.samples, job, denied, processes is None)
+        moved = _moved(window.samples, job, denied, processes is None)
         blocked = _weighted(rates, "blocked_tasks")
         blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
         out.append(
             JobFacts(
                 job,
                 place,
-                look,
+                window,
                 wait.stall,
                 lost.stall,
                 wait.disk,
@@ -293,14 +293,14 @@ def job_facts(
                 wait.other,
                 _weighted(rates, "main_disk_ratio"),
                 _weighted(rates, "main_running_ratio"),
-                _main_disk(look, key),
+                _main_disk(window, key),
                 None if blocked is None else blocked * len(job.ranks),
                 bool(blind) and blind * 2 >= waits,
                 _weighted(rates, "worker_disk_ratio"),
                 _weighted(rates, "worker_cpu_ratio"),
                 _weighted(rates, "worker_cpu_wait_ratio"),
                 _weighted(rates, "worker_idle_ratio"),
-                _growth(look, job),
+                _growth(window, job),
                 *moved,
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 and gpu.pids is None else 0),
@@ -316,18 +316,18 @@ def job_facts(
     return tuple(out)
 
 
-def _main_disk(look: Window, key: ProcessKey) -> tuple[float | None, ...]:
+def _main_disk(window: Window, key: ProcessKey) -> tuple[float | None, ...]:
     """The main thread's share of time at the disk, per sample; None unknown."""
-    found = [None if s.jobs.value is None else s.jobs.value.jobs.get(key) for s in look.samples]
+    found = [None if s.jobs.value is None else s.jobs.value.jobs.get(key) for s in window.samples]
     return tuple(None if rates is None else rates.main_disk_ratio for rates in found)
 
 
-def _growth(look: Window, job: Job) -> float | None:
+def _growth(window: Window, job: Job) -> float | None:
     """Growth of the memory of the job's trainers in bytes per second."""
     ranks = [rank.key for rank in job.ranks]
     return mean(
         task.grown_bytes_per_s
-        for s in look.samples
+        for s in window.samples
         if s.jobs.value is not None
         for key in ranks
         if (task := s.jobs.value.tasks.get(key)) is not None

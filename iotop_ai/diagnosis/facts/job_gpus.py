@@ -20,22 +20,22 @@ _UNREAD: Reading[GpuState] = Reading()
 
 
 def gpu_busy(
-    look: Window, job: Job, gpu: GpuFacts, jobs: int, others: bool | None, time: TimeShares | None
+    window: Window, job: Job, gpu: GpuFacts, jobs: int, others: bool | None, time: TimeShares | None
 ) -> tuple[float | None, bool]:
     """(how busy its GPUs are for it, whether it shares them with work of others). others: of ``others_on``."""
-    busy = _all_busy(look, job, gpu, jobs)
+    busy = _all_busy(window, job, gpu, jobs)
     if others is None:
         return busy, False
     own = time.compute + time.collective if others and time is not None else None
     return own, own is None or (busy or 0.0) - own >= OTHERS_WORK
 
 
-def _all_busy(look: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
+def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
     """The mean of its own GPUs; of all in use where it is the only job and its GPUs are not visible."""
     own = job.gpus
     if own:
         return mean(
-            rates.busy_ratio for s in look.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own
+            rates.busy_ratio for s in window.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own
         )
     return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
 

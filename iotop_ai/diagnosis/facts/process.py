@@ -160,7 +160,7 @@ class Tasks:
     def __init__(
         self,
         table: ProcessTable | None,
-        look: Window,
+        window: Window,
         own_pid: int,
         *,
         cache: FoldCache | None = None,
@@ -178,7 +178,7 @@ class Tasks:
         if only is not None:
             tree = tree or family(table)
             keys = [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
-        self._sums = window_totals(look, cache.process_columns, keys)
+        self._sums = window_totals(window, cache.process_columns, keys)
         self._ratios = _Ratios(self._sums)
         self._rows: list[_Row] = []
         self._own_pids = cache.monitor_pids.of(table, own_pid)

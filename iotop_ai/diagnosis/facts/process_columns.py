@@ -97,13 +97,13 @@ def _times(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
 
 
 def window_totals(
-    look: Window, cache: PerSampleCache[SampleColumns], only: Collection[ProcessKey] | None = None
+    window: Window, cache: PerSampleCache[SampleColumns], only: Collection[ProcessKey] | None = None
 ) -> WindowTotals:
     """The sums of a window; a process that a sample does not list did nothing in it. only: these processes, None: all.
 
     cache: holds the columns of all processes.
     """
-    samples = tuple([s for s in look.samples if s.processes.value is not None])
+    samples = tuple([s for s in window.samples if s.processes.value is not None])
     if only is not None:
         return WindowTotals(tuple([_make(sample, only) for sample in samples]))
     return WindowTotals(cache.each(samples, (), _make))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.diagnosis.facts.time_window import window_shares
-from iotop_ai.diagnosis.facts.window import window
+from iotop_ai.diagnosis.facts.window import recent_window
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.process.records import ProcessKey
@@ -16,4 +16,4 @@ def shares_over(
     history: Sequence[Sample], now_ns: int, key: ProcessKey, seconds: float = LIMITS.window_s
 ) -> TimeShares | None:
     """The shares of the last ``seconds``; None where the job's time was not counted in them."""
-    return window_shares(window(history, now_ns, seconds, ("jobs",), LIMITS), key)
+    return window_shares(recent_window(history, now_ns, seconds, ("jobs",), LIMITS), key)

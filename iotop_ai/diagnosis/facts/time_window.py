@@ -10,20 +10,20 @@ from iotop_ai.model.process.records import ProcessKey
 OTHER_CAUSES = tuple(name for name in LOST if name not in DATA)
 
 
-def window_shares(look: Window, key: ProcessKey) -> TimeShares | None:
+def window_shares(window: Window, key: ProcessKey) -> TimeShares | None:
     """The shares of all samples of the window together; None where none was counted."""
-    parts = [s.jobs.value.times[key] for s in look.samples if s.jobs.value is not None and key in s.jobs.value.times]
+    parts = [s.jobs.value.times[key] for s in window.samples if s.jobs.value is not None and key in s.jobs.value.times]
     return combined(parts)
 
 
-def file_waits(look: Window, key: ProcessKey, place: JobPlace) -> float:
+def file_waits(window: Window, key: ProcessKey, place: JobPlace) -> float:
     """Share of the window's time at files of the network mount that a job reads from; 0 where it reads from none.
 
     Where files and sockets were not counted apart, it is the whole wait for the network.
     """
     if place.remote_mount is None:
         return 0.0
-    values = [s.jobs.value for s in look.samples if s.jobs.value is not None and key in s.jobs.value.times]
+    values = [s.jobs.value for s in window.samples if s.jobs.value is not None and key in s.jobs.value.times]
     whole = sum(one.times[key].whole_ms for one in values)
     waits = [one.file_waits.get(key, one.times[key].data_network) * one.times[key].whole_ms for one in values]
     return sum(waits) / whole if whole else 0.0

@@ -94,7 +94,7 @@ class Periods:
         return self._periods[field]
 
 
-def window(
+def recent_window(
     history: Sequence[Sample],
     now_ns: int,
     seconds: float,

@@ -31,9 +31,9 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     snapshot, limits = facts.snapshot, facts.limits
     if not (facts.gpu.absent or facts.gpu.visible) or snapshot.processes.value is None or snapshot.disks.value is None:
         return ()
-    look = facts.window(limits.idle_window_s, ("block", "processes", "cpu"))
+    window = facts.window_over(limits.idle_window_s, ("block", "processes", "cpu"))
     inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.absent)
-    flags: Flags = facts.cache.idle_samples.each(look.samples, inputs, lambda one: _is_idle(one, *inputs))
+    flags: Flags = facts.cache.idle_samples.each(window.samples, inputs, lambda one: _is_idle(one, *inputs))
     finding = Finding(
         "idle",
         Severity.INFO,
@@ -47,10 +47,10 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         (Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio", limits.idle_cpu),),
         advice=() if facts.jobs else (Advice("start_job"),),
     )
-    newest = flags[bisect_right(look.samples, snapshot.at_ns - ACTIVE_NS, key=itemgetter(0)) :]
+    newest = flags[bisect_right(window.samples, snapshot.at_ns - ACTIVE_NS, key=itemgetter(0)) :]
     # Activity ends idleness at once; the window would hold it for most of its length.
     level = 1.0 if not newest or any(newest) else 0.0
-    return (Claim(finding, share(flags), len(flags), look.needed, level),)
+    return (Claim(finding, share(flags), len(flags), window.needed, level),)
 
 
 def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: Thresholds, no_gpu: bool) -> bool:

@@ -23,13 +23,13 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
         are read again and less than 1 MB/s is swapped in, the tasks must wait twice as long.
     Blind spot: without PSI it sees swapping only. File pages that are read again raise PSI too.
     """
-    limits, look = facts.limits, facts.look
-    swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in look.samples]
-    some, swap = pressure_ratio(look, "memory"), mean(swapped) or 0.0
+    limits, window = facts.limits, facts.window
+    swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in window.samples]
+    some, swap = pressure_ratio(window, "memory"), mean(swapped) or 0.0
     if max((some or 0.0) / limits.memory_pressure, swap / limits.swap_bytes_per_s) < limits.leave_level:
         return ()
-    pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in look.samples]
-    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in look.samples)
+    pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in window.samples]
+    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
     # Waiting for file pages concerns the page cache and not the programs' own memory.
     factor = 2.0 if (again or 0.0) > limits.swap_bytes_per_s and swap < limits.swap_bytes_per_s else 1.0
     flags = either(

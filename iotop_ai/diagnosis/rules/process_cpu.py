@@ -63,7 +63,7 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: a starved worker that spins looks busy. In a container the rule may take another program for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
-    if not facts.look.samples or table is None or facts.judged:
+    if not facts.window.samples or table is None or facts.judged:
         return ()
     busy = facts.gpu.busy_ratio
     with_gpu = facts.gpu.used > 0 and busy is not None
@@ -79,7 +79,7 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
         if lost < limits.gate:
             continue
         fair = limits.gpu_starved if group in guessed else limits.gpu_fair
-        flags: Flags = below(facts.gpu.busy, fair) if with_gpu else (True,) * len(facts.look.samples)
+        flags: Flags = below(facts.gpu.busy, fair) if with_gpu else (True,) * len(facts.window.samples)
         cap = WITHOUT_MAPPING if group in guessed else 1.0 if with_gpu else WITHOUT_GPU
         evidence = _evidence(facts, group, limits.worker_busy) + gpu_evidence(facts, fair)
         families = 2 + with_gpu if facts.cpu_busy_ratio is not None else 1 + with_gpu

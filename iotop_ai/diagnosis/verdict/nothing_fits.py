@@ -122,7 +122,7 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
 
 def _disks_are_known(facts: Facts) -> bool:
     """Whether at least one disk has known rates, or the machine has no disk."""
-    rates = [one for sample in facts.look.samples[-1:] for one in (sample.block.value or {}).values()]
+    rates = [one for sample in facts.window.samples[-1:] for one in (sample.block.value or {}).values()]
     return not rates or any(one.read_bytes_per_s is not None for one in rates)
 
 

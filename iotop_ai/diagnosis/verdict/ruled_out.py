@@ -26,7 +26,7 @@ def busiest_device(facts: Facts) -> DeviceFacts | None:
 def _storage(facts: Facts) -> RuledOut | None:
     device = busiest_device(facts)
     if device is None:
-        return RuledOut("storage_read", "disks_idle") if facts.look.samples and facts.snapshot.disks.value else None
+        return RuledOut("storage_read", "disks_idle") if facts.window.samples and facts.snapshot.disks.value else None
     if share(device.slow) < facts.limits.leave_share:
         args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
         return RuledOut("storage_read", "disks_calm", args)

@@ -15,7 +15,7 @@ def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
 
     before: the disk named so far, which stays until it is clearly faster.
     """
-    if len(facts.look.samples) < facts.look.needed:
+    if len(facts.window.samples) < facts.window.needed:
         return None
     name = "" if before is None else before.device
     found = [device for device in facts.devices if _is_slow(device, facts.limits, stays=device.name == name)]

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts, base_of, device_facts, prior_ms
-from iotop_ai.diagnosis.facts.window import window
+from iotop_ai.diagnosis.facts.window import recent_window
 from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -39,7 +39,7 @@ class DeviceWindow(NamedTuple):
 
 def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
     """The device's figures in the rules' window, computed as the rules compute them."""
-    samples = window(frame.history, frame.snapshot.at_ns, LIMITS.window_s, ("block",))
+    samples = recent_window(frame.history, frame.snapshot.at_ns, LIMITS.window_s, ("block",))
     infos = devices.infos(frame)
     if device.info is None or not samples.samples:
         return DeviceWindow(None, False, samples.seconds)

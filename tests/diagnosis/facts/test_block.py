@@ -7,7 +7,7 @@ import pytest
 from iotop_ai.diagnosis.facts.block import DeviceFacts, all_devices, base_of, prior_ms, serves_serially
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
-from iotop_ai.diagnosis.facts.window import window
+from iotop_ai.diagnosis.facts.window import recent_window
 from iotop_ai.model.block.counters import BlockInfo, Mount
 from tests.diagnosis.build import MB, Disk, Machine, play
 
@@ -67,13 +67,13 @@ def test_means_are_weighted_and_partitions_left_out() -> None:
     disk = Disk(read_bytes_per_s=90 * MB, await_ms=20.0, busy=0.97)
     part = Disk("sda1", kind="partition", read_bytes_per_s=90 * MB, await_ms=20.0)
     frame = play((Machine(disks=(disk, part, Disk("sdb"))), 12))[-1]
-    look = window(frame.history, frame.snapshot.at_ns, 10, ("block",))
-    facts = all_devices(frame.snapshot.disks.value, look, PerSampleCache())
+    window = recent_window(frame.history, frame.snapshot.at_ns, 10, ("block",))
+    facts = all_devices(frame.snapshot.disks.value, window, PerSampleCache())
     assert [d.name for d in facts] == ["sda"]
     assert facts[0].read_await_ms == pytest.approx(20.0)
     assert facts[0].inflation == pytest.approx(20.0 / facts[0].normal_ms)
     assert facts[0].is_flat
-    assert all_devices(None, look, PerSampleCache()) == ()
+    assert all_devices(None, window, PerSampleCache()) == ()
 
 
 def test_an_array_that_the_kernel_does_not_time_has_the_times_of_its_members() -> None:
@@ -85,8 +85,8 @@ def test_an_array_that_the_kernel_does_not_time_has_the_times_of_its_members() -
 
     def seen(*disks: Disk) -> DeviceFacts:
         frame = play((Machine(disks=disks), 12))[-1]
-        look = window(frame.history, frame.snapshot.at_ns, 10, ("block",))
-        return all_devices(frame.snapshot.disks.value, look, PerSampleCache())[0]
+        window = recent_window(frame.history, frame.snapshot.at_ns, 10, ("block",))
+        return all_devices(frame.snapshot.disks.value, window, PerSampleCache())[0]
 
     for top in (volume, array):
         facts = seen(top, *((array,) if top is volume else ()), first, second)

@@ -20,9 +20,9 @@ def test_a_part_of_the_processes_is_as_all_of_them_say() -> None:
     for frame in list(frames(session(21, 60)))[2:]:
         facts = gather(frame.snapshot, frame.history)
         table = frame.snapshot.processes.value
-        whole = Tasks(table, facts.look, 1).all()
+        whole = Tasks(table, facts.window, 1).all()
         some = frozenset(task.key.pid for task in whole[::2]) | {999_999}
-        part = Tasks(table, facts.look, 1, only=some).all()
+        part = Tasks(table, facts.window, 1, only=some).all()
         assert sorted(part) == sorted(task for task in whole if task.key.pid in some)
 
 
@@ -51,9 +51,9 @@ def test_a_watched_job_on_seen_gpus_needs_no_look_at_everybody() -> None:
     assert len(facts.related) < len(facts.tasks)
 
 
-def by_hand(table: ProcessTable, look: Window, key: ProcessKey) -> tuple[float, float | None, float | None]:
+def by_hand(table: ProcessTable, window: Window, key: ProcessKey) -> tuple[float, float | None, float | None]:
     """(blocked, CPU, bytes read) of a process, sample by sample."""
-    known = [s for s in look.samples if s.processes.value is not None]
+    known = [s for s in window.samples if s.processes.value is not None]
     rates = [s.processes.value.rates.get(key) for s in known if s.processes.value is not None]
     delay = sum(r.io_delay_ratio or 0.0 for r in rates if r is not None) / len(known)
     looks = sum(key in s.waits for s in known) / len(known)
@@ -70,11 +70,11 @@ def by_hand(table: ProcessTable, look: Window, key: ProcessKey) -> tuple[float, 
 
 def test_many_are_grouped_without_being_made_first() -> None:
     snapshot, history = histories(Crowd(120), 15)[-1]
-    table, look = snapshot.processes.value, gather(snapshot, history).look
-    groups = Tasks(table, look, 1).blocked_groups(0.2)
-    assert groups == grouped(Tasks(table, look, 1).blocked(0.2), table)
+    table, window = snapshot.processes.value, gather(snapshot, history).window
+    groups = Tasks(table, window, 1).blocked_groups(0.2)
+    assert groups == grouped(Tasks(table, window, 1).blocked(0.2), table)
     assert len(groups) > 10
-    assert Tasks(table, look, 1).loaders() == ()
+    assert Tasks(table, window, 1).loaders() == ()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -82,16 +82,16 @@ def test_column_by_column_is_as_process_by_process(seed: int) -> None:
     """In sessions where processes come and go and figures are unknown at times."""
     seen = 0
     for frame in list(frames(session(40 + seed, 60)))[2:]:
-        table, look = frame.snapshot.processes.value, gather(frame.snapshot, frame.history).look
+        table, window = frame.snapshot.processes.value, gather(frame.snapshot, frame.history).window
         assert table is not None
-        tasks = Tasks(table, look, 1)
+        tasks = Tasks(table, window, 1)
         for task in tasks.all():
-            blocked, cpu, read = by_hand(table, look, task.key)
+            blocked, cpu, read = by_hand(table, window, task.key)
             assert task.blocked_ratio == pytest.approx(blocked)
             assert task.cpu_ratio == (None if cpu is None else pytest.approx(cpu))
             assert task.read_bytes_per_s == (None if read is None else pytest.approx(read))
             seen += 1
-        fresh = Tasks(table, look, 1)
+        fresh = Tasks(table, window, 1)
         assert fresh.blocked(0.3) == tuple(task for task in tasks.all() if task.blocked_ratio >= 0.3)
         assert fresh.busy(0.1) == tuple(task for task in tasks.all() if (task.cpu_ratio or 0.0) >= 0.1)
         assert fresh.blocked_groups(0.3) == grouped(tasks.blocked(0.3), table)

@@ -12,8 +12,8 @@ from iotop_ai.diagnosis.facts.window import (
     both,
     either,
     mean,
+    recent_window,
     share,
-    window,
 )
 from iotop_ai.model.machine.cpu import UNKNOWN_CORE, CpuRates
 from iotop_ai.model.reading import Rated
@@ -34,38 +34,38 @@ def sample(
 
 def test_only_the_last_seconds_count() -> None:
     history = [sample(t) for t in range(1, 31)]
-    look = window(history, 30 * S, 10, ("cpu",))
-    assert [s.at_ns // S for s in look.samples] == list(range(21, 31))
-    assert (look.seconds, look.needed) == (10, 3)
+    window = recent_window(history, 30 * S, 10, ("cpu",))
+    assert [s.at_ns // S for s in window.samples] == list(range(21, 31))
+    assert (window.seconds, window.needed) == (10, 3)
 
 
 def test_a_slow_reading_widens_the_window_to_three_periods() -> None:
     history = [sample(t, every_s=20.0) for t in (20, 40, 60)]
-    look = window(history, 60 * S, 10, ("cpu",))
-    assert (look.seconds, len(look.samples)) == (60, 3)
+    window = recent_window(history, 60 * S, 10, ("cpu",))
+    assert (window.seconds, len(window.samples)) == (60, 3)
 
 
 def test_where_three_periods_do_not_fit_two_samples_suffice() -> None:
-    look = window([sample(t, every_s=30.0) for t in (31, 61)], 61 * S, 10, ("cpu",))
-    assert (look.needed, len(look.samples)) == (2, 2)
+    window = recent_window([sample(t, every_s=30.0) for t in (31, 61)], 61 * S, 10, ("cpu",))
+    assert (window.needed, len(window.samples)) == (2, 2)
 
 
 def test_a_carried_rate_is_no_sample() -> None:
     history = [sample(t, gpu=t % 5 == 0) for t in range(1, 31)]
-    look = window(history, 30 * S, 10, ("cpu", "gpu"))
-    assert [s.at_ns // S for s in look.samples] == [20, 25, 30]
-    assert look.seconds == 15
+    window = recent_window(history, 30 * S, 10, ("cpu", "gpu"))
+    assert [s.at_ns // S for s in window.samples] == [20, 25, 30]
+    assert window.seconds == 15
 
 
 def test_a_gap_is_read_by_nothing() -> None:
     history = [sample(1), sample(2), sample(9, every_s=7.0, gap=True), sample(10)]
-    assert [s.at_ns // S for s in window(history, 10 * S, 10, ("cpu",)).samples] == [1, 2, 10]
+    assert [s.at_ns // S for s in recent_window(history, 10 * S, 10, ("cpu",)).samples] == [1, 2, 10]
 
 
 def test_nothing_known_is_an_empty_window() -> None:
-    assert window((), 0, 10, ("cpu",)) == Window((), 10, 3)
+    assert recent_window((), 0, 10, ("cpu",)) == Window((), 10, 3)
     first = sample(1)._replace(cpu=Rated(RATES, S, None, True))
-    assert window((first,), S, 10, ("cpu",)).samples == ()
+    assert recent_window((first,), S, 10, ("cpu",)).samples == ()
 
 
 @given(
@@ -80,14 +80,14 @@ def test_a_window_holds_only_renewed_samples_of_its_width(
         at += step
         history.append(sample(at, every_s=step, renewed=renewed, gap=gap))
     now = int(at * S)
-    look = window(history, now, seconds, ("cpu",))
+    window = recent_window(history, now, seconds, ("cpu",))
     period = Periods(history).of("cpu")
-    assert look.seconds >= seconds
-    assert period is None or look.seconds >= 3 * period
-    assert all(s.cpu.renewed and not s.gap and now - look.seconds * 1e9 - 1 <= s.at_ns <= now for s in look.samples)
-    left = [s for s in history if s not in look.samples]
-    assert all(s.gap or not s.cpu.renewed or period is None or s.at_ns <= now - int(look.seconds * 1e9) for s in left)
-    assert 2 <= look.needed <= 3
+    assert window.seconds >= seconds
+    assert period is None or window.seconds >= 3 * period
+    assert all(s.cpu.renewed and not s.gap and now - window.seconds * 1e9 - 1 <= s.at_ns <= now for s in window.samples)
+    left = [s for s in history if s not in window.samples]
+    assert all(s.gap or not s.cpu.renewed or period is None or s.at_ns <= now - int(window.seconds * 1e9) for s in left)
+    assert 2 <= window.needed <= 3
 
 
 VALUES = st.lists(st.one_of(st.none(), st.floats(0, 100)), max_size=20)

@@ -53,7 +53,7 @@ def _network(group: GpuGroup) -> tuple[str, float | None, float | None]:
     """The fullest link over the window, its share, and its bytes per second."""
     busy: dict[str, list[float]] = {}
     moved: dict[str, list[float]] = {}
-    for sample in group.look.samples:
+    for sample in group.window.samples:
         for name, rates in (sample.network.value or {}).items():
             if rates.busy_ratio is not None:
                 busy.setdefault(name, []).append(rates.busy_ratio)
@@ -76,7 +76,7 @@ def _batch_calls(facts: Facts, group: GpuGroup) -> float | None:
     if job is None or not job.workers or processes is None or any(key in processes.denied for key in job.job.workers):
         return None
     totals = []
-    for sample in group.look.samples:
+    for sample in group.window.samples:
         if sample.processes.value is not None and sample.processes.renewed and sample.processes.seconds:
             rates = sample.processes.value.rates
             totals.append(sum(rates[key].write_calls_per_s or 0.0 for key in job.job.workers if key in rates))
@@ -91,7 +91,7 @@ def _rests(group: GpuGroup, limits: Thresholds) -> bool:
 def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     """The evidence that all of the group's GPUs spin; None when they do not, or when unknown."""
     limits = facts.limits
-    if len(group.gpus) < 2 or not group.settled or not group.look.samples:
+    if len(group.gpus) < 2 or not group.settled or not group.window.samples:
         return None
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
@@ -285,7 +285,7 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
     workers = () if rank is None else rank.workers
     rates = [
         task
-        for sample in group.look.samples
+        for sample in group.window.samples
         if sample.jobs.value is not None
         for key in workers
         if (task := sample.jobs.value.tasks.get(key)) is not None

@@ -50,7 +50,7 @@ def _together(facts: Facts) -> list[_Busy]:
         uuids = {gpu.state.uuid for gpu in group.gpus}
         busy = tuple(
             mean(rates.busy_ratio for uuid, rates in (sample.gpu.value or {}).items() if uuid in uuids)
-            for sample in facts.look.samples
+            for sample in facts.window.samples
         )
         args: Args = (
             ("job_pid", float(group.job.job.key.pid)),
@@ -64,7 +64,7 @@ def _together(facts: Facts) -> list[_Busy]:
 
 
 def _sm(facts: Facts, gpus: Sequence[OneGpu]) -> float | None:
-    newest = facts.look.samples[-1].gpu.value if facts.look.samples else None
+    newest = facts.window.samples[-1].gpu.value if facts.window.samples else None
     if newest is None or all(rates.sm_ratio is None for rates in newest.values()):
         return None
     return mean(gpu.mean("sm_ratio") for gpu in gpus)

@@ -182,7 +182,7 @@ def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> fl
     Growth counts where both halves of the window grew: an allocator takes a step now and then and rests.
     """
     known = [rates.memory_used_bytes for rates in gpu.rates if rates.memory_used_bytes is not None]
-    seconds = sum(sample.seconds or 0.0 for sample in group.look.samples)
+    seconds = sum(sample.seconds or 0.0 for sample in group.window.samples)
     if len(known) < 4 or not seconds:
         return None
     middle = len(known) // 2

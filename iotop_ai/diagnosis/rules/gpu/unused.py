@@ -29,7 +29,7 @@ def _work(facts: Facts, job: JobFacts) -> float:
 def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
     """For each sample whether some GPU was certainly free, and the GPUs that are free now; ((), ()) when unknown."""
     limits, readings = facts.limits, facts.snapshot.gpu.value or {}
-    look = facts.window(limits.unused_window_s, ("gpu",))
+    window = facts.window_over(limits.unused_window_s, ("gpu",))
     free = {}
     for uuid, reading in readings.items():
         state = reading.value
@@ -44,7 +44,7 @@ def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
         return (), ()
     flags = tuple(
         any((rates.busy_ratio if rates.busy_ratio is not None else 1.0) < limits.idle_gpu for rates in rows)
-        for sample in look.samples
+        for sample in window.samples
         if (rows := [r for uuid, r in (sample.gpu.value or {}).items() if uuid in free])
     )
     return flags, tuple(sorted(free.values()))

@@ -125,5 +125,5 @@ def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Eviden
 
 def job_claim(facts: Facts, job: JobFacts, finding: Finding, level: float) -> Claim:
     """A claim about means over the job's window: the level decides, not a vote of the samples."""
-    samples = len(job.look.samples)
-    return Claim(finding, 1.0, samples, job.look.needed, level)
+    samples = len(job.window.samples)
+    return Claim(finding, 1.0, samples, job.window.needed, level)

@@ -153,4 +153,4 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
 
 def _received(facts: Facts) -> list[float | None]:
     links = facts.snapshot.network.value or {}
-    return [received_bytes_per_s(links, sample.network.value or {}) for sample in facts.look.samples]
+    return [received_bytes_per_s(links, sample.network.value or {}) for sample in facts.window.samples]

@@ -69,7 +69,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
             (*job_args(facts, job), ("power", power)),
             stall_evidence(facts, job),
         )
-        out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed))
+        out.append(Claim(finding, 1.0, len(job.window.samples), job.window.needed))
     return tuple(out)
 
 
@@ -134,7 +134,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
         args: Args = (*job_args(facts, job), ("age_s", job.age_s), ("compiler", compiler), ("grown", grown))
         sure = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.absent else []))
         finding = Finding("starting", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("wait"),))
-        out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed, level))
+        out.append(Claim(finding, 1.0, len(job.window.samples), job.window.needed, level))
     return tuple(out)
 
 
@@ -164,7 +164,7 @@ def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> t
 def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
     """The claim of a checkpoint that shows in the job's time shares."""
     device = _written(facts, job)
-    seconds = sum(s.seconds or 0.0 for s in job.look.samples)
+    seconds = sum(s.seconds or 0.0 for s in job.window.samples)
     args: Args = (
         *job_args(facts, job),
         ("device", device),
@@ -183,14 +183,14 @@ def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
     finding = Finding(
         "checkpoint_write", Severity.WARNING, sure, job.subject, args, evidence, advice=advice, lost_ratio=lost
     )
-    return Claim(finding, 1.0, len(job.look.samples), job.look.needed, at_once=True)
+    return Claim(finding, 1.0, len(job.window.samples), job.window.needed, at_once=True)
 
 
 def _written(facts: Facts, job: JobFacts) -> str:
     """The disk that is written most, the one of the job's files first; "" when none is."""
     infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
     rates: dict[str, float] = {}
-    for sample in job.look.samples:
+    for sample in job.window.samples:
         for key, one in (sample.block.value or {}).items():
             if key.name in infos and infos[key.name].kind != "partition":
                 rates[key.name] = rates.get(key.name, 0.0) + (one.write_bytes_per_s or 0.0)
@@ -210,14 +210,14 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
-        disks = dict(zip((s.at_ns for s in job.look.samples), job.main_disk, strict=True))
-        found = [(s, saved) for s in job.look.samples if (saved := _saves(facts, job, s, disks.get(s.at_ns)))]
+        disks = dict(zip((s.at_ns for s in job.window.samples), job.main_disk, strict=True))
+        found = [(s, saved) for s in job.window.samples if (saved := _saves(facts, job, s, disks.get(s.at_ns)))]
         if job.time is not None and job.time.checkpoint >= limits.gate:
             out.append(_saves_by_share(facts, job, job.time.checkpoint))
             continue
         if len(found) < limits.save_ticks or job.write_bytes_per_s is None:
             continue
-        seconds = sum(s.seconds or 0.0 for s in job.look.samples)
+        seconds = sum(s.seconds or 0.0 for s in job.window.samples)
         whole = sum(bytes_per_s * (s.seconds or 0.0) for s, (_, bytes_per_s) in found)
         if job.write_bytes_per_s * seconds < limits.save_writes * whole:
             continue

@@ -49,15 +49,15 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
         finding = Finding(
             "serving", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("more_requests"),)
         )
-        out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed, asleep / limits.asleep_share))
+        out.append(Claim(finding, 1.0, len(job.window.samples), job.window.needed, asleep / limits.asleep_share))
     return tuple(out)
 
 
 def _asleep(facts: Facts, job: JobFacts) -> float | None:
     """The share of looks that find its main thread asleep in a queue or a socket."""
-    look = facts.window(facts.limits.serving_window_s, ("jobs",))
+    window = facts.window_over(facts.limits.serving_window_s, ("jobs",))
     shares = []
-    for sample in look.samples:
+    for sample in window.samples:
         rates = None if sample.jobs.value is None else sample.jobs.value.jobs.get(job.job.key)
         if rates is not None and rates.main_queue_ratio is not None:
             shares.append(rates.main_queue_ratio + (rates.main_net_ratio or 0.0))

@@ -157,7 +157,7 @@ def _refault(facts: Facts, wait: Wait) -> float | None:
     subtracted.
     """
     read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
-    samples = facts.window(facts.limits.thrash_window_s, ("memory",))
+    samples = facts.window_over(facts.limits.thrash_window_s, ("memory",))
     if not read or not infos:
         return None
     again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in samples.samples)
