@@ -31,7 +31,7 @@ _UNITS = (
 class Metric(NamedTuple):
     """The meaning of a field.
 
-    unit: of the stored value ("B/s", "1/s", "ratio", "ms", "B", "count").
+    unit: the stored value's ("B/s", "1/s", "ratio", "ms", "B", "count").
     text: one sentence for help, HELP lines and docs/metrics.md.
     term: the field's standard term where one exists ("r_await"), used as column title and JSON key.
     """
@@ -64,7 +64,7 @@ def unit_of(name: str) -> str:
 class Exported(NamedTuple):
     """The meaning of a recorded value that is exported as it is: a counter, or with ``level`` a level.
 
-    unit: of the stored value ("sectors", "ms", "count"). text: one sentence. name: in exports, without its unit; "" is
+    unit: the stored value's ("sectors", "ms", "count"). text: one sentence. name: in exports, without its unit; "" is
     the field's own.
     """
 

@@ -18,7 +18,7 @@ RECORDING = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 def explained(message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], elsewhere: str) -> str:
     """argparse's message with a hint.
 
-    flags: of the command. commands: all. elsewhere: the command that has what this one lacks, as a sentence.
+    flags: those of the command. commands: all of them. elsewhere: names the command that has what this one lacks.
     """
     if wrong := _NO_COMMAND.match(message):
         before = argv[argv.index(wrong[1]) - 1] if wrong[1] in argv[1:] else ""

@@ -31,7 +31,7 @@ class _Mark(NamedTuple):
 
 
 class ActivityTracker:
-    """Call ``update`` in each tick. work: of the newest measurement. grown: processes to inspect again."""
+    """Call ``update`` in each tick. work: found by the newest measurement. grown: processes to inspect again."""
 
     def __init__(self) -> None:
         self._marks: dict[ProcessKey, _Mark] = {}

@@ -89,7 +89,7 @@ class RankWatch:
         return [task.key.pid for task in self._order[: self.mains]]
 
     def see_sleeps(self, places: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
-        """Take in where its workers sleep, unless they are known by name. places, raws: of the whole row."""
+        """Take in where its workers sleep, unless they are known by name. places, raws: one per process of the row."""
         if self._named or not self._workers:
             return
         first = self.start + 1

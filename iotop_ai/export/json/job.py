@@ -17,8 +17,8 @@ Object = dict[str, Any]
 def job_objects(frame: Frame) -> list[Object] | None:
     """One object per job; [] without a job, None when unknown.
 
-    time: parts of the interval, null when not recorded. time_s: seconds since the job was first watched. steps: of the
-    last 10 s, null where no process of the job reports any.
+    time: parts of the interval, null when not recorded. time_s: seconds since the job was first watched. steps: those
+    of the last 10 s, null where no process of the job reports any.
     """
     table, sample = frame.snapshot.jobs.value, frame.sample.jobs.value
     if table is None:

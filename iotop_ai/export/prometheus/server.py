@@ -83,7 +83,7 @@ def allowed_host(header: str, names: Collection[str]) -> bool:
 
 
 class MetricsServer(LimitedThreads, ThreadingHTTPServer):
-    """Serves until ``stop``. token: "" for none. names: of this machine, for the Host header.
+    """Serves until ``stop``. token: "" for none. names: what the Host header may call this machine.
 
     Raises OSError where it cannot listen.
     """

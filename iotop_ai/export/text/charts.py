@@ -67,7 +67,7 @@ def chart(
 ) -> str:
     """A line chart of (seconds, value), the value axis from 0 to a round top; lines of at most ``width`` columns.
 
-    labels: of the points on the horizontal axis, in place of their seconds.
+    labels: text for each point on the horizontal axis, in place of its seconds.
 
     Raises UnknownError when no value is known or plotext cannot be loaded (it has no build for this system).
     """

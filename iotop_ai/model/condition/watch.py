@@ -11,9 +11,9 @@ from iotop_ai.model.frame import Frame
 
 
 class ClauseResult(NamedTuple):
-    """What a clause found. met None: no value was known. name: of the object that meets it, else nearest.
+    """The result of a clause. met None: no value was known. name: the object that meets it, else the nearest.
 
-    value None: of a finding, and where unknown. held_s: for how long it has been so without a break.
+    value: None for a finding, and when unknown. held_s: how long the clause has been met without a break.
     """
 
     clause: Clause

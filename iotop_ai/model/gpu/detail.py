@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class GpuDetail(NamedTuple):
     """One GPU's slow figures, read every fifth sweep. None: this GPU or driver does not report it.
 
-    slowdown_celsius, shutdown_celsius: nvmlDeviceGetTemperatureThreshold. slot_max_generation, slot_max_width: of the
-    bridge above it, from sysfs; device_max_*: of the GPU alone. ecc_*: errors since the driver was loaded (volatile)
-    and over the board's lifetime (total). rows_*: remapped rows; pages_pending: retired pages that wait for a reset.
-    recovery: field 230, nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset, 6 reset
-    of its bus, 7 reboot of the system. fabric_state: nvmlGpuFabricState, 3 is
-    complete; fabric_status: an NVML error code, 0 is success. numa_node: None also on a machine with one node. cpus:
-    the local CPUs ("0-63"). compute_mode: 0 default, 3 one process only.
+    slowdown_celsius, shutdown_celsius: nvmlDeviceGetTemperatureThreshold. slot_max_generation, slot_max_width: those of
+    the bridge above it, from sysfs; device_max_*: those of the GPU alone. ecc_*: errors since the driver was loaded
+    (volatile) and over the board's lifetime (total). rows_*: remapped rows; pages_pending: retired pages that wait for
+    a reset. recovery: field 230, nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset,
+    6 reset of its bus, 7 reboot of the system. fabric_state: nvmlGpuFabricState, 3 is complete; fabric_status: an NVML
+    error code, 0 is success. numa_node: None also on a machine with one node. cpus: the local CPUs ("0-63").
+    compute_mode: 0 default, 3 one process only.
     """
 
     uuid: str

@@ -26,7 +26,7 @@ def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
 
 
 def parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
-    """The job's and the others' parts of a GPU; None where only the job computes. pids: of the job."""
+    """The job's and the others' parts of a GPU; None where only the job computes. pids: the job's."""
     others = [one.sm_percent for one in strangers(state, pids)]
     if not any(percent != 0 for percent in others):
         return None

@@ -308,7 +308,7 @@ class JobSample(NamedTuple):
     """What the jobs did in one interval. jobs, times: by the job's key. tasks: by process.
 
     own_cpu_ratio: what the sampling cost. times: where the time went; a job whose time was not counted is left out.
-    file_waits: of the time, the share at files of a network mount; of jobs that read from one.
+    file_waits: share of the time spent at files of a network mount, for jobs that read from one.
     """
 
     jobs: Mapping[ProcessKey, JobRates]

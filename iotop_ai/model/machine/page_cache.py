@@ -22,7 +22,7 @@ class Levels(NamedTuple):
 class Cached(NamedTuple):
     """The part of a dataset in memory.
 
-    files, size_bytes: of its regular files, each counted once however many names it has. resident_bytes: over the files
+    files, size_bytes: its regular files, each counted once however many names it has. resident_bytes: over the files
     whose state is known; unknown_files, unknown_bytes: the others. unreadable: entries that could not be examined,
     first_unreadable: one of them with its error. elsewhere: folders left out because they are on other filesystems.
     """

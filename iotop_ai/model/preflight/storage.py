@@ -67,8 +67,8 @@ NAMED_FILE = "a file is only read"
 class Target(NamedTuple):
     """What was read. kind: "own" (a file of this check), "file" (the path itself or the largest one below), "device".
 
-    size_bytes: of the part that is read. direct: the page cache is bypassed (O_DIRECT). written_bytes: to our own file.
-    why_not_written: why it has no file of its own; "" when it has one.
+    size_bytes: size of the part read. direct: it bypasses the page cache (O_DIRECT). written_bytes: sent to our own
+    file. why_not_written: why it has no file of its own; "" when it has one.
     """
 
     kind: str

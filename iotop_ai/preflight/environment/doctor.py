@@ -27,7 +27,7 @@ from iotop_ai.preflight.environment.script import read_script
 def examine(
     snapshot: Snapshot, root: Root, python: str, folder: str, clock: Clock, script: str | None = None
 ) -> Diagnosis:
-    """Read the facts and return the diagnosis. snapshot: of this machine. python: the interpreter that trains.
+    """Read the facts and return the diagnosis. snapshot: describes this machine. python: the interpreter that trains.
 
     folder: where the training starts. script: its file.
     """

@@ -1,8 +1,9 @@
 """GPUs, their driver, and the torch of the user's Python: facts in, lines out.
 
 Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (DRIVERS: CUDA Toolkit and minimum required driver
-version for minor version compatibility), https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
-(CUDA_VISIBLE_DEVICES: an index, or the beginning of a UUID; the first that does not exist ends the list).
+version for minor version compatibility),
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables (CUDA_VISIBLE_DEVICES: an index, or
+the beginning of a UUID; the first that does not exist ends the list).
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _least(*values: int | None) -> int | None:
 
 
 def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) -> Check | None:
-    """What CUDA_VISIBLE_DEVICES leaves of NVIDIA's GPUs. uuids: of all, states: of those that answer."""
+    """What CUDA_VISIBLE_DEVICES leaves of NVIDIA's GPUs. uuids: all GPUs. states: the GPUs that answer."""
     name = "CUDA_VISIBLE_DEVICES"
     value = facts.variables.get(name)
     if value is None:

@@ -124,7 +124,7 @@ def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
 def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
     """When a finding was first shown: later than it was found, if the verdict was still measuring then.
 
-    changes: of the last hour, which the screen shows too.
+    changes: those of the last hour, which the screen shows, too.
     """
     return max(since_ns, next((at for at, one in reversed(changes) if one == word), since_ns))
 

@@ -244,7 +244,7 @@ class VerdictLine(NamedTuple):
 
 
 class TotalsLine(NamedTuple):
-    """A decoded tally line. at_ns, wall_ns: of the last Snapshot in it."""
+    """A decoded tally line. at_ns, wall_ns: times of the last Snapshot in it."""
 
     at_ns: int
     wall_ns: int
@@ -283,7 +283,7 @@ class Decoder:
     def read(self, line: bytes, number: int = 0) -> Item | None:
         """The decoded line; None for an unknown kind or a change without its keyframe.
 
-        Raises InputError with a reason and never the line's content. number: of the line, for the message.
+        Raises InputError with a reason and never the line's content. number: the line's, for the message.
         """
         place = f"line {number}: " if number else ""
         if len(line) > LONGEST_LINE:

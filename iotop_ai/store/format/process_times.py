@@ -22,7 +22,7 @@ _PREDICTED = ("io_at_ns", "stat_at", "stat_out")
 def _prediction(
     before: ProcessTable, after: ProcessTable, at_ns: int | None, moved: Iterable[ProcessKey]
 ) -> dict[str, Any]:
-    """The three fields after a usual sweep. at_ns: of the Reading. moved: processes with io in the line."""
+    """The three fields after a usual sweep. at_ns: time of the Reading. moved: processes with io in the line."""
     io_at_ns = before.io_at_ns if at_ns is None else at_ns
     cohorts = len(before.stat_at)
     if not cohorts or after.stat_at_ns == before.stat_at_ns:

@@ -25,8 +25,8 @@ _CHUNK = 1 << 20
 class Block(NamedTuple):
     """A keyframe with the lines up to the next.
 
-    offset, length: in the file as it is, packed or plain. at_ns, wall_ns: of the keyframe. session: its number in the
-    file. pre: of the pre-roll, which builds history and is not shown.
+    offset, length: in the file as it is, packed or plain. at_ns, wall_ns: times of the keyframe. session: its number in
+    the file. pre: it belongs to the pre-roll, which builds history and is not shown.
     """
 
     offset: int

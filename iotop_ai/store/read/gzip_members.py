@@ -27,7 +27,7 @@ PREROLL = 2
 
 
 class Member(NamedTuple):
-    """A member's place in the file. at_ns, wall_ns: of its keyframe. flags: STARTS_SESSION, PREROLL."""
+    """A member's place in the file. at_ns, wall_ns: times of its keyframe. flags: STARTS_SESSION, PREROLL."""
 
     offset: int
     length: int

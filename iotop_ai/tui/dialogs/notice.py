@@ -10,7 +10,7 @@ from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 
 
 class NoticeScreen(DialogScreen):
-    """Says why a dialog does not open. title: of the dialog that does not open. why: one clause."""
+    """Says why a dialog does not open. title: that dialog's title. why: one clause."""
 
     def __init__(self, backdrop: Backdrop, title: str, why: str) -> None:
         super().__init__(backdrop)

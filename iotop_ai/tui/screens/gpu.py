@@ -13,7 +13,7 @@ from iotop_ai.tui.styles import ThemeStyles
 
 
 class GpuScreen(DetailScreen):
-    """The screen of one GPU. uuid: of the GPU that it shows."""
+    """The screen of one GPU. uuid: identifies the GPU that it shows."""
 
     BINDINGS = GPU_KEYS
     ACTIONS = SCREENS["gpu"]

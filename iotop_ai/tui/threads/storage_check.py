@@ -42,7 +42,7 @@ class CheckEnded(Message):
 
 
 class CheckThread:
-    """One check. post_message: of the dialog that shows it."""
+    """One check. post_message: sends messages to the dialog that shows it."""
 
     def __init__(self, path: str, seconds: float, *, write: bool, post_message: Callable[[Message], bool]) -> None:
         self._path, self._seconds, self._write = path, seconds, write

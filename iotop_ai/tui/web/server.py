@@ -30,7 +30,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class BrowserServer:
-    """Serves a monitor to each browser with the key. argv, environment: of the monitor.
+    """Serves a monitor to each browser with the key. argv, environment: what the monitor is started with.
 
     show_address: is called with an address that works once; again each time an address has been used. report: is called
     with one line when a session was not ended by its user.

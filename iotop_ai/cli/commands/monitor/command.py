@@ -70,7 +70,7 @@ class Opening(NamedTuple):
     """The start of a screen.
 
     frames: continue after ``first``; when ``first`` has no verdict yet (judged False), they begin with the same Frame
-    and its verdict, which is computed after the first paint. changes: of the View, by field.
+    and its verdict, which is computed after the first paint. changes: new values of the View, by field.
     keeper, make_playback: make the recorder of a live session or the player of a recording, after the first paint.
     make_alerts: makes the alerts of a live session.
     on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a limit in seconds.

@@ -30,7 +30,7 @@ _LATE_FEW = 0.5
 
 
 class _Comm(NamedTuple):
-    """Signs of GPUs that spin. power: of the GPU that draws most, over its limit. tensor: tensor core activity.
+    """Signs of GPUs that spin. power: that of the GPU that draws most, over its limit. tensor: tensor core activity.
     stopped: no batch comes.
 
     link: the fullest network link and its share, or without known speeds the one with most bytes; "" and None when none

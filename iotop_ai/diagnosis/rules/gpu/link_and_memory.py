@@ -26,7 +26,7 @@ MEMORY_BASE = 0.9
 class _Link:
     """What is wrong with one GPU's PCIe link.
 
-    level: of its worst fault. felt: whether it costs time. why: "full", "narrow", "slow" or "replays".
+    level: that of its worst fault. felt: whether it costs time. why: "full", "narrow", "slow" or "replays".
     """
 
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Package(NamedTuple):
-    """An installed distribution. installer: pip, uv, conda; "" unknown. folder: of its metadata. url: of a direct
-    installation, as pip takes it ("git+https://host/name.git@COMMIT"); editable where that is a checkout. tags: of its
-    wheel ("cp311-cp311-manylinux_2_17_x86_64").
+    """An installed distribution. installer: pip, uv, conda; "" unknown. folder: holds its metadata. url: the source of
+    a direct installation, as pip takes it ("git+https://host/name.git@COMMIT"); editable where that is a checkout.
+    tags: those of its wheel ("cp311-cp311-manylinux_2_17_x86_64").
     """
 
     name: str
@@ -38,7 +38,7 @@ class Unmet(NamedTuple):
 
 
 class Torch(NamedTuple):
-    """A torch folder on the path, from its version.py. cuda, hip: of the build, "" without."""
+    """A torch folder on the path, from its version.py. cuda, hip: the versions it was built for, "" without."""
 
     folder: str
     version: str = ""
