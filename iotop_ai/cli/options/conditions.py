@@ -33,7 +33,7 @@ def fail_lines(outcomes: Iterable[ConditionResult]) -> list[str]:
 
 
 def exit_code_if(outcomes: Sequence[ConditionResult]) -> int:
-    """1 where a condition is met, else 0. Raises UnknownError where none is and one is unknown; call it last."""
+    """1 if a condition is met, else 0. Raises UnknownError if none is met and one is unknown; call it last."""
     if any(one.met for one in outcomes):
         return 1
     for one in outcomes:

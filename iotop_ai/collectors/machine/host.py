@@ -16,7 +16,7 @@ _CONTAINER = pattern(r"(docker|kubepods|libpod|lxc|containerd|crio)")
 
 
 def read_host(root: Root) -> Host:
-    """The Host of this session. boot_id: the boot time where the kernel has no boot ID, else ""."""
+    """The Host of this session. boot_id: the boot time if the kernel has no boot ID, else ""."""
     uname = os.uname()
     users = Users(root, timeout_s=HOME_TIMEOUT_S)
     host = Host(

@@ -224,7 +224,7 @@ def _slack(done: int, seconds: float) -> float:
 
 
 def moved_since(was: int | None, before: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
-    """Start time of a skipped process's growth where it is later than its last read; else None.
+    """Start time of a skipped process's growth if it is later than its last read, else None.
 
     was, before: times of its last read and of the previous tick. Until the previous tick the check let only the slack
     go unseen, so larger growth happened in this tick.

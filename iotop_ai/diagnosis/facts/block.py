@@ -51,7 +51,7 @@ class DeviceFacts(NamedTuple):
 
     @property
     def judged_ms(self) -> float | None:
-        """Mean await of reads where there were any, else of all requests."""
+        """Mean await of reads if there were any, else of all requests."""
         return self.read_await_ms if self.read_await_ms is not None else self.await_ms
 
     @property

@@ -24,7 +24,7 @@ _WHO = attrgetter("name", "uid")
 class TaskFacts(NamedTuple):
     """One process over a window. Ratios are means, None unknown.
 
-    blocked_ratio: by delay accounting where it shows a delay, else the share of samples in state D.
+    blocked_ratio: by delay accounting if it shows a delay, else the share of samples in state D.
     """
 
     key: ProcessKey

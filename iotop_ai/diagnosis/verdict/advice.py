@@ -75,7 +75,7 @@ def _cheaper(facts: Facts, cores: Cores) -> Advice:
 
 
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
-    """More workers where cores are idle, else cheaper transforms."""
+    """More workers if cores are idle, else cheaper transforms."""
     ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
     known = [float(one) for one in (cores, facts.physical_cores) if one is not None]
     most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))
@@ -135,7 +135,7 @@ OTHER_WORKERS = (
 
 
 def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple[Advice, ...]:
-    """More loaders per rank where that helps, else cheaper transforms.
+    """More loaders per rank if that helps, else cheaper transforms.
 
     io: the loaders are blocked and do not compute, so that more of them than cores make sense.
     """

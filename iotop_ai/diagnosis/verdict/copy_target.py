@@ -71,7 +71,7 @@ def _is_fast(facts: Facts, base: BlockInfo, infos: Mapping[str, BlockInfo]) -> b
 
 
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
-    """Cache the data where it fits into memory; else copy it to a faster disk, or into /dev/shm; None without room.
+    """Cache the data if it fits into memory, else copy it to a faster disk, or into /dev/shm; None without room.
 
     The size of the dataset is unknown; it is at most what its filesystem holds.
     """

@@ -109,6 +109,6 @@ class ConditionWatch:
 
 
 def all_met(seen: Iterable[ClauseResult]) -> bool | None:
-    """Whether every clause is met: False where one is not, else None where one is unknown."""
+    """Whether every clause is met: False if one is not, else None if one is unknown."""
     met = [one.met for one in seen]
     return False if False in met else None if None in met else True

@@ -76,7 +76,7 @@ class JobPart(NamedTuple):
 
     @property
     def late_numbers(self) -> str:
-        """The number of its late rank where it is known, else those of all its ranks."""
+        """The number of its late rank if it is known, else those of all its ranks."""
         return self.numbers if self.late_rank is None else str(self.late_rank)
 
     @property

@@ -52,5 +52,5 @@ def number_ranges(numbers: Iterable[int | None]) -> str:
 
 
 def checked_ranges(text: str) -> str:
-    """A text from outside where it has this form; else ""."""
+    """The text from outside if it has this form, else ""."""
     return text if _RANGES.fullmatch(text) else ""

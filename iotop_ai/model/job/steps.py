@@ -37,7 +37,7 @@ class StepCounts(NamedTuple):
 
     @property
     def done(self) -> int:
-        """Steps where the process counts them, else batches."""
+        """Steps if the process counts them, else batches."""
         return self.batches if self.steps is None else self.steps
 
 

@@ -188,7 +188,7 @@ class _Facts(NamedTuple):
     loud_wait: float
     """The share of time from which a wait is highlighted; 0 for never."""
     age_s: int
-    """Age of cpu% and state where they are older than ``FRESH`` ticks; else 0."""
+    """Age of cpu% and state if they are older than ``FRESH`` ticks, else 0."""
     hue: str = ""
     """The verdict's colour where it names the process."""
     named: str = ""

@@ -91,7 +91,7 @@ def pages(width: int, height: int, view: View, screen: str = "main") -> int:
 
 
 def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
-    """One page where all fits, with columns as wide as possible; else more.
+    """One page with columns as wide as possible if all fits, else several.
 
     The screen's own keys then have the first page, before the meaning of its columns and the keys of the main screen.
     """

@@ -1,4 +1,4 @@
-"""Reads a recording fast: the recorded totals of a block where they are usable, else its Snapshots, to be folded."""
+"""Reads a recording fast: the recorded totals of a block if they are usable, else its Snapshots, to be folded."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from iotop_ai.tui.threads.source import MessageReceiver
 
 
 class FleetAnswered(Message):
-    """The result of a refresh. fleet: None where it failed; trouble: why it failed, else ""."""
+    """The result of a refresh. fleet: None if it failed. trouble: why it failed, else ""."""
 
     def __init__(self, fleet: Fleet | None, trouble: str = "") -> None:
         self.fleet = fleet

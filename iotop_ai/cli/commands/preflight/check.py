@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("auto", "fio", "own"),
         default="auto",
-        help="reader: fio, our own, or auto (default): fio where it is installed, else our own",
+        help="reader: fio, our own, or auto (default): fio if it is installed, else our own",
     )
     parser.add_argument("--no-write", action="store_true", help="write no file: read the largest file of the folder")
     _add_forecast_flags(parser.add_argument_group("forecast of how busy the dataset keeps a GPU"))
