@@ -260,7 +260,6 @@ def job_facts(
     window = recent_window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
     long = recent_window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
     processes = snapshot.processes.value
-    suspended_ns = snapshot.suspended_ns or 0
     out = []
     for key, job in table.jobs.items():
         rates = _rates(window, key)
@@ -276,10 +275,8 @@ def job_facts(
         lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
         wait = _lost(rates, workers, busy, time, file_waits(window, key, place), least)
         denied = processes is None or not job.members.isdisjoint(processes.denied)
-        tick = 100 if processes is None else processes.clk_tck
         moved = _moved(window.samples, job, denied, processes is None)
         blocked = _weighted(rates, "blocked_tasks")
-        blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
         out.append(
             JobFacts(
                 job,
@@ -295,7 +292,7 @@ def job_facts(
                 _weighted(rates, "main_running_ratio"),
                 _main_disk(window, key),
                 None if blocked is None else blocked * len(job.ranks),
-                bool(blind) and blind * 2 >= waits,
+                _is_blind(rates),
                 _weighted(rates, "worker_disk_ratio"),
                 _weighted(rates, "worker_cpu_ratio"),
                 _weighted(rates, "worker_cpu_wait_ratio"),
@@ -304,7 +301,7 @@ def job_facts(
                 *moved,
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 and gpu.pids is None else 0),
-                max((rank.key.age_s(snapshot.at_ns, suspended_ns, tick) for rank in job.ranks), default=None),
+                _age_s(snapshot, job),
                 _weighted(rates, "apart_ratio"),
                 wait.time,
                 lost.time,
@@ -314,6 +311,18 @@ def job_facts(
             )
         )
     return tuple(out)
+
+
+def _is_blind(rates: Sequence[JobRates]) -> bool:
+    """Whether in at least half of the samples in which the trainer waits, the place where it sleeps is hidden."""
+    blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
+    return bool(blind) and blind * 2 >= waits
+
+
+def _age_s(snapshot: Snapshot, job: Job) -> float | None:
+    """The age of the job's oldest rank."""
+    tick = 100 if snapshot.processes.value is None else snapshot.processes.value.clk_tck
+    return max((rank.key.age_s(snapshot.at_ns, snapshot.suspended_ns or 0, tick) for rank in job.ranks), default=None)
 
 
 def _main_disk(window: Window, key: ProcessKey) -> tuple[float | None, ...]:
