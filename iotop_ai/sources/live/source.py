@@ -87,33 +87,14 @@ class LiveSource:
         """Number and events of the newest Snapshot."""
         self._host = read_host(self._root)
         self._own = OwnCostReader(self._root, self._clock)
-        block = BlockCollector(self._root, self._clock)
-        mounts = self._mounts = MountsCollector(self._root, self._clock)
+        self._mounts = MountsCollector(self._root, self._clock)
         self._state_files: StateFiles | None = None
         self._suspended_ns: int | None = None
         self._in_flight: tuple[str, int] | None = None
         self._kernel = KernelLogCollector(self._root, self._clock)
         self._kernel_events = KernelEvents(self._xid_logged)
         self.smartctl = settings.smartctl
-        # In the order of reading: devices and processes come first, close together, as their figures are compared.
-        self._collectors = [
-            ScheduledCollector(collector, self._clock)
-            for collector in (
-                block,
-                ProcessCollector(
-                    self._root, self._clock, adaptive=None if settings.exact else AdaptiveSelection(self._root)
-                ),
-                CpuCollector(self._root, self._clock),
-                MemoryCollector(self._root, self._clock),
-                PressureCollector(self._root, self._clock),
-                NetworkCollector(self._root, self._clock),
-                mounts,
-                BlockInfoCollector(self._root, self._clock, block, mounts),
-                NetfsCollector(self._root, self._clock, mounts),
-                FilesystemCollector(self._root, self._clock, mounts),
-                self._kernel,
-            )
-        ]
+        self._collectors = self._first_collectors(exact=settings.exact)
         self._jobs = JobCollector(self._root, self._clock)
         self._cgroups: ScheduledCollector | None = None
         self._disks: Mapping[str, BlockInfo] | None = None
@@ -131,6 +112,28 @@ class LiveSource:
         self._seq, self._iterating = 0, False
         if not soon:
             self.begin()
+
+    def _first_collectors(self, *, exact: bool) -> list[ScheduledCollector]:
+        """The collectors that the first picture needs; ``SlowCollectors`` makes the others.
+
+        In the order of reading: devices and processes come first, close together, as their figures are compared.
+        """
+        root, clock, mounts = self._root, self._clock, self._mounts
+        block = BlockCollector(root, clock)
+        collectors = (
+            block,
+            ProcessCollector(root, clock, adaptive=None if exact else AdaptiveSelection(root)),
+            CpuCollector(root, clock),
+            MemoryCollector(root, clock),
+            PressureCollector(root, clock),
+            NetworkCollector(root, clock),
+            mounts,
+            BlockInfoCollector(root, clock, block, mounts),
+            NetfsCollector(root, clock, mounts),
+            FilesystemCollector(root, clock, mounts),
+            self._kernel,
+        )
+        return [ScheduledCollector(collector, clock) for collector in collectors]
 
     def begin(self) -> None:
         """Start the collectors that the first Snapshot does not need, once. From any thread."""
