@@ -10,13 +10,14 @@ from iotop_ai.model.machine.memory import MemoryState
 from iotop_ai.model.machine.network import LinkCounters
 from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.model.snapshot import OwnCost
+from iotop_ai.model.snapshot import OwnCost, Snapshot
 
 MOST_LINKS = 32
 COLLECTOR, MONITOR = "iotop_collector", "iotop_monitor"
-COLLECTORS = (
-    *("block", "processes", "cpu", "memory", "pressure", "gpu", "smart", "filesystems", "network", "netfs"),
-    *("gpu_slow", "jobs", "kernel", "disks", "mounts", "marks", "cgroups", "tcp", "rdma", "pools"),
+COLLECTORS = tuple(
+    name
+    for name, default in Snapshot._field_defaults.items()
+    if isinstance(default, Reading) and name != "baselines"  # which one Snapshot of a session has
 )
 """Fields of a Snapshot whose Readings are exported with status and age."""
 

@@ -19,6 +19,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading, Status
 from tests.bench.scrape import LIMIT_MS, MOST_SERIES, cost_ms, session
 from tests.rigs.prometheus import need_prometheus, promtool
 
@@ -100,6 +101,15 @@ def test_unknown_has_no_series_and_zero_has() -> None:
     frame = drawn()[0]  # without an earlier Snapshot every rate is unknown
     assert not values(frame, "iotop_disk_busy_ratio")
     assert set(values(frame, "iotop_disk_discards_completed_total").values()) == {0.0}
+
+
+def test_each_collector_has_a_status() -> None:
+    frame = drawn()[-1]
+    read = frame.snapshot._replace(clocks=Reading(None, Status.ABSENT, "no clocks", at_ns=frame.snapshot.at_ns))
+    found = values(frame._replace(snapshot=read), "iotop_collector_status")
+    assert found['{collector="clocks",status="absent"}'] == 1
+    assert found['{collector="block",status="ok"}'] == 1
+    assert not [labels for labels in found if "baselines" in labels]
 
 
 def test_hostile_names_are_text() -> None:
