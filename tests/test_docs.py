@@ -1,4 +1,4 @@
-"""The names in docs/architecture.md exist in the package, and the commands in the pages are accepted."""
+"""The pages: names in docs/architecture.md exist, commands are accepted, every field of a recording is described."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.main import build_parser, expand_stream, join_times
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.snapshot import Snapshot
 
 TOP = Path(__file__).resolve().parent.parent
 PACKAGE = TOP / "iotop_ai"
@@ -80,6 +82,13 @@ def test_a_name_of_the_page_exists(name: str) -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path_of_the_page_exists(path: str) -> None:
     assert (TOP / path).exists() or (PACKAGE / path).exists()
+
+
+def test_the_format_of_a_recording_names_each_field_of_a_snapshot() -> None:
+    """A new field of model/snapshot.py is missing in docs/recording-format.md: name it in the list of Readings."""
+    page = (TOP / "docs" / "recording-format.md").read_text()
+    readings = [name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading)]
+    assert [name for name in readings if f"`{name}`" not in page] == []
 
 
 def commands(page: Path) -> list[str]:
