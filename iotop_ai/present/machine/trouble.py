@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.line import Span
-from iotop_ai.present.text.units import figure, percent, plural, size
+from iotop_ai.present.text.units import count, percent, plural, size
 
 RETRANSMITS = 0.01
 """From 1 % lost segments on, TCP's throughput is noticeably lower (Mathis et al. 1997: it varies as 1/sqrt(loss))."""
@@ -45,7 +45,7 @@ def _rdma(frame: Frame) -> list[Span]:
     errors = ports[worst].errors_per_s if worst else None
     if not errors:
         return []
-    return [Span(f"rdma {worst} ", "dim"), Span(f"{figure(errors)} errors/s", "warn")]
+    return [Span(f"rdma {worst} ", "dim"), Span(f"{count(errors)} errors/s", "warn")]
 
 
 def _btrfs(frame: Frame) -> list[Span]:
