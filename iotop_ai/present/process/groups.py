@@ -78,17 +78,18 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
     return {key: _rates_over(rates, summed.seconds) for key, rates in summed.value.rates.items()}, summed.seconds
 
 
-_IO_RATES = ProcessRates._fields[:7]
+_IO_RATES = frozenset(ProcessRates._fields[:7])
+_PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
+"""The rates that sum up over time; those not of io are of stat."""
 
 
 def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
     """The same growth as rates over ``seconds``, not over a process's own interval: many are not read at every tick."""
-    own = dict.fromkeys(_IO_RATES, rates.io_s) | {"major_faults_per_s": rates.stat_s}
-    changes = {
-        name: value * own_s / seconds
-        for name, own_s in own.items()
-        if own_s is not None and (value := getattr(rates, name)) is not None
-    }
+    changes = {}
+    for name in _PER_S:
+        value, own_s = getattr(rates, name), rates.io_s if name in _IO_RATES else rates.stat_s
+        if value is not None and own_s is not None:
+            changes[name] = value * own_s / seconds
     return rates._replace(**changes)
 
 
