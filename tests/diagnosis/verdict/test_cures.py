@@ -40,8 +40,8 @@ from tests.diagnosis.job_scenes import (
     TIME_SCENES,
     one,
 )
+from tests.diagnosis.rules.job.test_neighbours import resyncing
 from tests.diagnosis.rules.test_health import CABLE, HOT, MEDIA, SLOW
-from tests.diagnosis.rules.test_machine_full import resyncing
 
 Play = Machine | list[tuple[Machine, int]]
 

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import (
+    COMPUTING,
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    LOADERS,
+    TRAINER_OLD,
+    Machine,
+    classes,
+    play,
+    verdict_of,
+)
+from tests.diagnosis.host_scenes import (
+    GONE,
+    OOM,
+    ended,
+)
+from tests.diagnosis.job_scenes import BLIND
+
+DEATHS = {
+    "SIGKILL": ((ended("trainer", -9),), "who_killed", 0.95),
+    "killed for memory": ((OOM, ended("trainer", -9)), "less_memory", 0.95),
+    "nobody knows how": ((OOM, ended("trainer", None)), "less_memory", 0.6),
+    "an error": ((ended("trainer", 1),), "read_log", 0.95),
+    "a crash": ((ended("trainer", -11),), "fault_handler", 0.95),
+    "stopped": ((ended("trainer", -15),), "who_stopped", 0.95),
+    "a worker": ((ended("worker", -7, "pt_data_worker", 101), ended("trainer", 1)), "larger_shm", 0.95),
+}
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_a_death_is_told_at_once_and_kept(name: str) -> None:
+    events, cure, sure = DEATHS[name]
+    frames = play((JOB_HEALTHY, 20), (replace(GONE, events=events), 1), (GONE, 300))
+    at = frames[20].verdict.primary
+    assert (at.class_id, at.state, at.confidence, at.advice[0].template) == ("job_died", State.BLOCKED, sure, cure)
+    assert dict(at.args)["job"] == "train.py"
+    assert dict(at.args)["worker"] == ("pt_data_worker" if name == "a worker" else "")
+    assert at.severity is (Severity.WARNING if name == "stopped" else Severity.CRITICAL)
+    assert frames[-1].verdict.primary.class_id == "job_died"
+
+
+def test_the_death_of_another_job_is_told_beside_the_one_at_work() -> None:
+    other = ended("trainer", -9)._replace(pid=77, job_pid=77)
+    frames = play((JOB_HEALTHY, 20), (replace(JOB_HEALTHY, events=(other,)), 1), (JOB_HEALTHY, 10), (GONE, 15))
+    assert classes(frames[25].verdict) == ["healthy", "job_died"]
+    assert frames[-1].verdict.primary.class_id == "job_died"
+
+
+def test_a_death_is_forgotten_after_ten_minutes_or_when_training_goes_on() -> None:
+    death = (replace(GONE, events=(ended("trainer", -9),)), 1)
+    assert play((JOB_HEALTHY, 20), death, (GONE, 620))[-1].verdict.primary.class_id != "job_died"
+    young = replace(TRAINER_OLD, pid=60, start=4_000)
+    again = replace(JOB_HEALTHY, tasks=(young, *LOADERS), job=replace(COMPUTING, task=young, stall=0.0))
+    frames = play((JOB_HEALTHY, 20), death, (GONE, 25), (again, 30))
+    assert frames[44].verdict.primary.class_id == "job_died"
+    assert frames[-1].verdict.primary.class_id == "healthy"
+
+
+NO_DEATHS = {
+    "done": (ended("trainer", 0),),
+    "Ctrl-C": (ended("trainer", -2),),
+    "Ctrl-C caught": (ended("trainer", 130),),
+    "unknown": (ended("trainer", None),),
+    "a worker that is done": (ended("worker", 0, "pt_data_worker", 101),),
+    "a worker that was asked to end": (ended("worker", -15, "pt_data_worker", 101),),
+    "a kill elsewhere": (OOM,),
+    "a member of no job": (ended("", 1),),
+}
+
+
+@pytest.mark.parametrize("name", NO_DEATHS)
+def test_almost_is_no_death(name: str) -> None:
+    frames = play((JOB_HEALTHY, 20), (replace(GONE, events=NO_DEATHS[name]), 1), (GONE, 5))
+    assert all("job_died" not in classes(f.verdict) for f in frames)
+
+
+def test_an_end_between_two_decisions_is_not_lost() -> None:
+    quick = replace(GONE, interval_s=0.3)
+    frames = play((quick, 50), (replace(quick, events=(ended("trainer", -9),)), 1), (quick, 4))
+    assert frames[-1].verdict.primary.class_id == "job_died"
+    assert frames[-1].carry.ended == ()
+
+
+@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+    assert "job_died" not in classes(verdict_of(machine))

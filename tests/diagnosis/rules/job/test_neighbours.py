@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import (
+    COMPUTING,
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    LOADERS,
+    MB,
+    TRAINER_OLD,
+    Disk,
+    Machine,
+    classes,
+    play,
+    verdict_of,
+)
+from tests.diagnosis.host_scenes import (
+    CROWDED,
+    FIO,
+    HOST_SCENES,
+    OURS,
+    SHARED,
+    SLOW,
+)
+from tests.diagnosis.job_scenes import BLIND, one
+
+
+def resyncing(moved: float) -> Machine:
+    array = Disk("md0", "virtual", kind="md", slaves=("sda", "sdb"), read_bytes_per_s=30 * MB, await_ms=60.0, busy=1.0)
+    members = [
+        Disk(name, mount="", read_bytes_per_s=moved, await_ms=40.0, busy=1.0, rotational=True)
+        for name in ("sda", "sdb")
+    ]
+    out = replace(JOB_ALONE, tasks=(TRAINER_OLD, *OURS), disks=(array, *members))
+    mounts = JOB_ALONE.job.mounts if JOB_ALONE.job is not None else ()
+    return one(out, mounts=tuple(m._replace(device="9:0") for m in mounts))
+
+
+@pytest.mark.parametrize("name", HOST_SCENES)
+def test_the_cause_of_each_scene_around_a_job_is_named(name: str) -> None:
+    assert verdict_of(HOST_SCENES[name]).primary.class_id == name.split()[0]
+
+
+def neighbours(machine: Machine) -> list[str]:
+    return classes(verdict_of(machine, 20))
+
+
+def test_another_program_on_the_disk_is_named() -> None:
+    first = verdict_of(SHARED).primary
+    args = dict(first.args)
+    assert (first.class_id, first.state) == ("noisy_neighbour", State.STARVED)
+    assert (args["other"], args["others"], args["what"]) == ("fio", 3.0, "disk")
+    assert args["own"] == pytest.approx(32 * MB)
+    assert args["other_share"] == pytest.approx(60 / 92)
+    assert first.confidence == 0.75
+    assert {e.metric for e in first.evidence} >= {"disks.sda.others_ratio", "disks.sda.read_await_ms"}
+    assert [a.template for a in first.advice] == ["calm_neighbour"]
+
+
+def test_a_raid_check_is_a_neighbour() -> None:
+    machine = resyncing(90 * MB)
+    frames = play((machine, 1))
+    infos = dict(frames[0].snapshot.disks.value or {})
+    infos["md0"] = infos["md0"]._replace(md_sync="check", major=9)
+    from iotop_ai.diagnosis.facts.gather import gather
+    from iotop_ai.diagnosis.facts.neighbours import RESYNC, disk_neighbour
+
+    newest = play((machine, 14))[-1]
+    snapshot = newest.snapshot._replace(disks=newest.snapshot.disks._replace(value=infos))
+    facts = gather(snapshot, newest.history)
+    device = next(d for d in facts.devices if d.name == "md0")
+    found = disk_neighbour(facts, facts.jobs[0], device)
+    assert found is not None
+    assert (found.kind, found.name) == (RESYNC, "check of md0")
+    assert found.theirs == pytest.approx(148 * MB)
+
+
+def test_each_mirror_counts_the_writes_of_the_job_beside_a_raid_check() -> None:
+    from iotop_ai.diagnosis.facts.gather import gather
+    from iotop_ai.diagnosis.facts.neighbours import disk_neighbour
+
+    array, *mirrors = resyncing(4 * MB).disks
+    written = [replace(disk, write_bytes_per_s=60 * MB) for disk in mirrors]
+    checked = replace(array, read_bytes_per_s=2 * MB, write_bytes_per_s=60 * MB, md_sync="check", major=9)
+    newest = play((replace(resyncing(4 * MB), disks=(checked, *written)), 14))[-1]
+    facts = gather(newest.snapshot, newest.history)
+    device = next(d for d in facts.devices if d.name == "md0")
+    job = facts.jobs[0]._replace(read_bytes_per_s=2.0 * MB, write_bytes_per_s=60.0 * MB)
+    assert disk_neighbour(facts, job, device) is None
+
+
+def test_somebody_who_is_not_seen_is_guessed_at() -> None:
+    hidden = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(t, denied=True) for t in FIO)))
+    first = verdict_of(hidden).primary
+    assert (first.class_id, first.confidence, dict(first.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
+    assert [a.template for a in first.advice] == ["ask_for_share"]
+    assert next(a.template for a in verdict_of(replace(hidden, euid=1000)).primary.advice) == "run_as_root"
+
+
+ALMOST = {
+    "the job has most": replace(SHARED, tasks=(TRAINER_OLD, *LOADERS, replace(FIO[0], read=5 * MB))),
+    "nobody explains it": replace(SHARED, tasks=(TRAINER_OLD, *OURS)),
+    "they read elsewhere": replace(SHARED, tasks=(TRAINER_OLD, *OURS, replace(FIO[0], read=900 * MB))),
+    "the job's own I/O is hidden": replace(SHARED, tasks=(TRAINER_OLD, *(replace(t, denied=True) for t in OURS), *FIO)),
+    "a calm disk": replace(SHARED, disks=(replace(SLOW, await_ms=0.9, busy=0.2, queue=7.9),)),
+    "nobody waits": replace(SHARED, job=replace(COMPUTING, stall=0.01)),
+    "no RAID check": resyncing(90 * MB),
+    "cores by halves": replace(CROWDED, job=replace(COMPUTING, worker_cpu=0.48, worker_cpu_wait=0.5)),
+    "cores of its own": replace(CROWDED, tasks=(TRAINER_OLD, *(replace(t, cpu=0.55) for t in LOADERS))),
+    "a quota": replace(CROWDED, job=replace(CROWDED.job or COMPUTING, quota=1.0)),
+}
+
+
+@pytest.mark.parametrize("name", ALMOST)
+def test_almost_is_no_neighbour(name: str) -> None:
+    assert "noisy_neighbour" not in neighbours(ALMOST[name])
+
+
+def test_others_on_the_cores_are_named() -> None:
+    first = verdict_of(CROWDED).primary
+    args = dict(first.args)
+    assert (first.class_id, args["other"], args["others"], args["what"]) == ("noisy_neighbour", "stress", 4.0, "cpu")
+    assert args["theirs"] == pytest.approx(0.95 * 5 - 0.9)
+    assert [a.template for a in first.advice] == ["calm_cpu"]
+    assert "cpu_prep" not in classes(verdict_of(CROWDED))
+
+
+def test_the_same_without_others_is_too_little_preparation() -> None:
+    assert verdict_of(ALMOST["cores by halves"]).primary.class_id == "cpu_prep"
+
+
+def test_workers_that_lose_more_to_others_than_to_their_own_work_are_crowded() -> None:
+    """Two workers of five cores get 62 % of one each."""
+    part = replace(COMPUTING, workers=LOADERS[:2], worker_cpu=0.62, worker_cpu_wait=0.37)
+    crowded, slow = (replace(CROWDED, job=replace(part, stall=stall)) for stall in (0.5, 0.9))
+    assert verdict_of(crowded).primary.class_id == "noisy_neighbour"
+    assert verdict_of(slow).primary.class_id == "cpu_prep"
+
+
+@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+    assert "noisy_neighbour" not in classes(verdict_of(machine))

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import (
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    LOADERS,
+    MB,
+    Machine,
+    classes,
+    verdict_of,
+)
+from tests.diagnosis.host_scenes import (
+    SERVER,
+    SERVING,
+)
+from tests.diagnosis.job_scenes import BLIND
+
+
+def test_a_server_without_requests_serves() -> None:
+    verdict = verdict_of(SERVING)
+    first = verdict.primary
+    assert (first.class_id, verdict.state, first.confidence) == ("serving", State.CALM, 0.7)
+    assert dict(first.args)["listening"] == 1.0
+    assert verdict_of(replace(SERVING, gpus=(), gpu_pids=())).primary.class_id == "serving"
+
+
+NO_SERVERS = {
+    "it does not listen": replace(SERVING, job=replace(SERVER, listening=0)),
+    "not known": replace(SERVING, job=replace(SERVER, listening=None)),
+    "it is awake": replace(SERVING, job=replace(SERVER, queue=0.3)),
+    "it has loaders": replace(SERVING, job=replace(SERVER, workers=LOADERS)),
+    "a launcher started it": replace(SERVING, job=replace(SERVER, evidence=("gpu", "launcher"))),
+    "it computes": replace(SERVING, tasks=(replace(SERVER.task, cpu=1.5),)),
+    "it reads": replace(SERVING, tasks=(replace(SERVER.task, read=20 * MB),)),
+    "a busy GPU": replace(SERVING, gpus=(0.9,), power=500.0),
+}
+
+
+@pytest.mark.parametrize("name", NO_SERVERS)
+def test_almost_is_no_server(name: str) -> None:
+    assert "serving" not in classes(verdict_of(NO_SERVERS[name]))
+
+
+@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+    assert "serving" not in classes(verdict_of(machine))

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import (
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    Machine,
+    classes,
+    play,
+    verdict_of,
+)
+from tests.diagnosis.host_scenes import (
+    epochs,
+)
+from tests.diagnosis.job_scenes import BLIND
+
+
+def test_workers_that_start_anew_each_epoch_cost_their_start() -> None:
+    first = play(*epochs(20, 4, 4))[-1].verdict.primary
+    args = dict(first.args)
+    assert (first.class_id, first.state) == ("worker_respawn", State.STARVED)
+    assert args["epoch_s"] == pytest.approx(20)
+    assert args["turn_s"] == pytest.approx(4, abs=1.2)
+    assert first.lost_ratio == pytest.approx(0.2, abs=0.06)
+    assert first.confidence == 0.85
+    assert [a.template for a in first.advice] == ["keep_workers"]
+
+
+def test_it_leaves_when_the_workers_stay() -> None:
+    last = epochs(20, 4, 4)[-1][0]
+    assert play(*epochs(20, 4, 4), (last, 170))[-1].verdict.primary.class_id == "healthy"
+
+
+QUIET_TURNS = {
+    "one turn": epochs(40, 4, 2),
+    "the same workers": epochs(20, 4, 4, named=False),
+    "turns without a wait": epochs(20, 0, 4),
+    "a wait all the time": epochs(20, 4, 4, stall=0.9),
+}
+
+
+@pytest.mark.parametrize("name", QUIET_TURNS)
+def test_almost_is_no_respawn(name: str) -> None:
+    scenes = [(machine, ticks) for machine, ticks in QUIET_TURNS[name] if ticks]
+    assert "worker_respawn" not in classes(play(*scenes)[-1].verdict)
+
+
+@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+    assert "worker_respawn" not in classes(verdict_of(machine))
