@@ -18,7 +18,7 @@ from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.machine.filesystem import is_fuse
-from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
@@ -223,8 +223,8 @@ class _Moved(NamedTuple):
     cpu: float | None
 
 
-def _moved(samples: Sequence[Sample], job: Job, unreadable: bool, unlisted: bool) -> _Moved:
-    """The job's totals. unreadable: some process's I/O may not be read; unlisted: the processes are unknown."""
+def _moved(samples: Sequence[Sample], job: Job, newest: ProcessTable | None) -> _Moved:
+    """The job's totals. newest: the processes, which name those whose I/O may not be read; None unknown."""
     members, sums, known = job.members, [0.0] * 4, 0
     for sample in samples:
         if sample.processes.value is None or not sample.processes.renewed:
@@ -240,8 +240,8 @@ def _moved(samples: Sequence[Sample], job: Job, unreadable: bool, unlisted: bool
     if not known:
         return _Moved(None, None, None, None)
     read, rchar, write, cpu = (value / known for value in sums)
-    if unreadable:
-        return _Moved(None, None, None, None if unlisted else cpu)
+    if newest is None or not job.members.isdisjoint(newest.denied):
+        return _Moved(None, None, None, None if newest is None else cpu)
     return _Moved(read, rchar, write, cpu)
 
 
@@ -259,7 +259,6 @@ def job_facts(
         return ()
     window = recent_window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
     long = recent_window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
-    processes = snapshot.processes.value
     out = []
     for key, job in table.jobs.items():
         rates = _rates(window, key)
@@ -274,8 +273,7 @@ def job_facts(
         least = limits.gate if computing else 0.0
         lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
         wait = _lost(rates, workers, busy, time, file_waits(window, key, place), least)
-        denied = processes is None or not job.members.isdisjoint(processes.denied)
-        moved = _moved(window.samples, job, denied, processes is None)
+        moved = _moved(window.samples, job, snapshot.processes.value)
         blocked = _weighted(rates, "blocked_tasks")
         out.append(
             JobFacts(

@@ -12,7 +12,7 @@ import pytest
 from iotop_ai.collectors.state.acknowledged import MOST, Acknowledged, parse_acknowledged
 from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
-from iotop_ai.sources.live.state_files import LOOK_NS
+from iotop_ai.sources.live.state_files import READ_EVERY_NS
 from tests.clocks import ShiftedClock
 
 
@@ -104,7 +104,7 @@ def test_acknowledgements_become_events(tmp_path: Path, monkeypatch: pytest.Monk
     try:
         first, second = source.snapshot(), source.snapshot()
         kept.remove("failing_disk:S1")
-        clock.ahead_ns = LOOK_NS
+        clock.ahead_ns = READ_EVERY_NS
         third = source.snapshot()
     finally:
         source.close()
