@@ -220,3 +220,8 @@ class ReplaySource:
     def close(self) -> None:
         """Stop yielding, also while waiting; safe from any thread."""
         self._closing.set()
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closing.is_set()

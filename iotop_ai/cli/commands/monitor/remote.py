@@ -50,7 +50,7 @@ def show_stream(
     def until_end() -> Iterator[Frame]:
         nonlocal ended
         yield from frames(source)
-        ended = True
+        ended = not source.closed
 
     def opening() -> Opening:
         stream = until_end()
