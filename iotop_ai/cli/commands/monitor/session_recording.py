@@ -11,6 +11,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.own_file import create
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Event
 from iotop_ai.playback.session_recording import SessionRecorder
@@ -47,17 +48,20 @@ def new_ring() -> Ring:
 def open_file(clock: Clock, folder: str = ".") -> FileSink:
     """A new file HOST-TIME.iotop.jsonl in ``writable(folder)``.
 
-    Raises OSError or IotopError when it cannot be created, and TimeoutError when the folder does not answer.
+    Raises OSError or IotopError when it cannot be created, InputError when the folder does not answer.
     """
     from iotop_ai.cli.commands.record.options import default_output
     from iotop_ai.store.write.sink import FileSink
 
     name = default_output(os.uname().nodename, clock.wall_ns())
-
-    def open_sink() -> FileSink:
-        return FileSink.new(os.path.join(writable(folder), name))
-
-    return call_with_timeout(OPEN_S, os.path.abspath(folder), open_sink)
+    here = os.path.abspath(folder)
+    try:
+        if call_with_timeout(OPEN_S, here, lambda: private(folder)):
+            return call_with_timeout(OPEN_S, here, lambda: FileSink.new(os.path.join(folder, name)))
+        elsewhere = recordings_folder()
+        return call_with_timeout(OPEN_S, elsewhere, lambda: FileSink.new(os.path.join(writable(folder), name)))
+    except TimeoutError as error:
+        raise InputError(f"{clean(str(error.filename))}: {error.strerror}") from None
 
 
 def save_screenshot(svg: str) -> str:

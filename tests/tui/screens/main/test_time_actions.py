@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from iotop_ai.cli.commands.monitor import session_recording
 from iotop_ai.cli.commands.monitor.session_recording import open_file, private, recordings_folder
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError
@@ -333,6 +335,29 @@ def test_the_folder_of_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     sink.close()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert recordings_folder() in (str(tmp_path / "state" / "iotop-ai"), "/var/lib/iotop-ai")
+
+
+@pytest.mark.parametrize("hangs", ["here", "elsewhere"])
+def test_the_folder_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str) -> None:
+    here, elsewhere, answered = tmp_path / "here", tmp_path / "elsewhere", threading.Event()
+
+    def private_folder(folder: str) -> bool:
+        return hangs == "here" and answered.wait(60)
+
+    def shared_folder(folder: str) -> str:
+        answered.wait(60)
+        return folder
+
+    monkeypatch.setattr(session_recording, "OPEN_S", 0.1)
+    monkeypatch.setattr(session_recording, "private", private_folder)
+    monkeypatch.setattr(session_recording, "writable", shared_folder)
+    monkeypatch.setattr(session_recording, "recordings_folder", lambda: str(elsewhere))
+    try:
+        with pytest.raises(InputError) as raised:
+            open_file(Clock(), str(here))
+    finally:
+        answered.set()
+    assert str(raised.value) == f"{tmp_path / hangs}: no answer for 0.1 s"
 
 
 class Still(Clock):
