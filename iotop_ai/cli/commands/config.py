@@ -11,6 +11,7 @@ from iotop_ai.cli.config.effective import Effective, effective
 from iotop_ai.cli.config.file import ConfigFile, read_config
 from iotop_ai.cli.config.table import AUTO, SETTINGS, TABLES, Setting, value_of
 from iotop_ai.cli.options.common import flags_of
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, config_path
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.model.clean import clean
@@ -20,6 +21,8 @@ from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.keymap import remapped
 
 ACTIONS = ("init", "print", "path", "validate")
+WRITE_S = 5.0
+"""How long ``init`` waits for the file's disk or server."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +52,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _init(path: Path, *, force: bool) -> int:
-    try:
+    def write() -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with OutFile(str(path), force=force) as out:
             with out.stream() as file:
                 file.write(template().encode())
             out.commit()
+
+    try:
+        call_with_timeout(WRITE_S, path, write)
     except OSError as error:
         raise UsageError(f"{clean(str(path))}: {error.strerror}") from None
     print(f"wrote {path}")

@@ -105,6 +105,14 @@ def test_commands_work_while_the_home_hangs(home: Home, tmp_path: Path, words: t
         assert (tmp_path / "hung").read_text().count('"k":"snap"') >= 3
 
 
+def test_a_settings_file_that_cannot_be_created_is_one_line(home: Home) -> None:
+    home.hang()
+    argv, environment = [*home.inside, PROGRAM, "config", "init"], {**os.environ, **home.environment}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr == f"usage: {home.path}/config/iotop-ai/config.toml: no answer for 5 s\n"
+
+
 def test_a_recording_whose_disk_begins_to_hang(home: Home, tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
     home.behind.chmod(0o700)
