@@ -1,4 +1,8 @@
-"""Collectors that the first screen does not need: GPUs and SMART, on threads or in a process, and rarely read ones."""
+"""Collectors that the first screen does not need: GPUs and SMART, on threads or in a process, and rarely read ones.
+
+Importing this module loads all of their code, so that the sampling thread reads no file of the program later: the
+folder that the program is installed in may hang.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from iotop_ai.collectors.health.collector import SmartCollector
 from iotop_ai.collectors.health.history import HealthHistory
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup import CgroupCollector
+from iotop_ai.collectors.job.collector import JobCollector
 from iotop_ai.collectors.machine.cpu_clocks import ClocksCollector
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.collectors.machine.network.rdma import RdmaCollector
@@ -23,6 +29,7 @@ class SlowCollectors:
     def __init__(
         self, root: Root, clock: Clock, settings: Settings, interval_s: float, mounts: MountsCollector
     ) -> None:
+        self._root, self._clock = root, clock
         self.rare = (
             TcpCollector(root, clock),
             RdmaCollector(root, clock),
@@ -34,6 +41,10 @@ class SlowCollectors:
         self.details = GpuDetailCollector(self.gpu)
         history = HealthHistory(state_path(), clock) if root.live and settings.smart else None
         self.smart = SmartCollector(root, clock, settings, history=history) if settings.smart else None
+
+    def cgroups(self, jobs: JobCollector) -> CgroupCollector:
+        """The collector of the jobs' cgroups, which only a machine with a job needs."""
+        return CgroupCollector(self._root, self._clock, jobs)
 
     def start(self) -> None:
         """Make the first queries now, not at the first reading."""

@@ -222,11 +222,11 @@ class LiveSource:
     def _readings(self, at_ns: int, wall_ns: int, step: int) -> dict[str, Reading[Any]]:
         """The Readings of a Snapshot by the name of their field."""
         # Read before the loop, as begin() on another thread may add collectors during it.
-        slow_read = self._slow is not None
+        slow = self._slow
         readings: dict[str, Reading[Any]] = {}
         for scheduled in self._collectors:
             readings[scheduled.field] = self._read(scheduled, at_ns, step)
-        if not slow_read:
+        if slow is None:
             for name, reason in _LATER.items():
                 readings[name] = Reading(None, Status.PENDING, reason, "", at_ns)
         if not self._settings.smart:
@@ -238,11 +238,8 @@ class LiveSource:
         readings["marks"] = self._marks_reading
         if self._steps is not None:
             readings["steps"] = self._steps.reading(readings["processes"].value)
-        if self._cgroups is None and self._jobs.jobs:
-            # Imported here: only a machine with a job needs it.
-            from iotop_ai.collectors.job.cgroup import CgroupCollector
-
-            self._cgroups = ScheduledCollector(CgroupCollector(self._root, self._clock, self._jobs), self._clock)
+        if self._cgroups is None and slow is not None and self._jobs.jobs:
+            self._cgroups = ScheduledCollector(slow.cgroups(self._jobs), self._clock)
         if self._cgroups is not None:
             readings["cgroups"] = self._read(self._cgroups, at_ns, step)
         if self._state_files is not None:

@@ -185,3 +185,34 @@ def test_no_audited_call_of_the_source_and_the_recorder_is_elsewhere(tmp_path: P
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == "nothing 26"
+
+
+LATER = """
+import ast, sys
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live.source import LiveSource
+
+source = LiveSource(Settings(interval_s=0.2), marks=True)
+for number, _ in enumerate(frames(source)):
+    if number == 3:
+        break
+loaded = set(sys.modules)
+source.close()
+later = set()
+for name in loaded:
+    if name.startswith(("iotop_ai.sources", "iotop_ai.collectors.job", "iotop_ai.model", "iotop_ai.diagnosis")):
+        tree = ast.parse(open(sys.modules[name].__spec__.origin).read())
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            for node in ast.walk(function):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("iotop_ai."):
+                    later.add(node.module)
+print(sorted(later - loaded))
+"""
+"""What functions of the sampling thread import, of modules that are not loaded once a source runs."""
+
+
+def test_a_running_source_imports_nothing_more_of_the_program() -> None:
+    """The program's own folder may hang as well: a job that appears later must not make the sampling thread wait."""
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
