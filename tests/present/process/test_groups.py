@@ -14,7 +14,7 @@ PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
 def test_each_rate_since_the_base_counts_over_the_interval_of_its_own_file(name: str) -> None:
     own_s = {"io_s": 6.0} if name in ProcessRates._fields[:7] else {"stat_s": 6.0}
     rates = UNKNOWN_PROCESS_RATES._replace(**{name: 10.0}, **own_s)
-    assert getattr(groups._over(rates, 12.0), name) == 5.0
+    assert getattr(groups._rates_over(rates, 12.0), name) == 5.0
 
 
 def test_each_figure_of_a_group_is_a_sum_of_rates_or_has_its_own_rule() -> None:
