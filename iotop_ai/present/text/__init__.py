@@ -1,1 +1,1 @@
-"""Lines, tables, graphs, units and theme."""
+"""Rows of text, tables, graphs, units and themes."""

@@ -1,4 +1,4 @@
-"""Draws series in braille: two samples per cell, the newest at the right."""
+"""Graphs in braille: each cell shows two values, the newest at the right."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.present.text.line import Span
 
 GAP = "┄"
-"""The mark of a gap. Its ASCII substitute is a blank, so that a gap does not stand out more than known values."""
+"""The glyph of a cell without known values. Its ASCII substitute is a blank, so that it does not outweigh
+known values.
+"""
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 
 
 class Series(NamedTuple):
-    """One value per slot, oldest first; None: unknown. known: slots within the observed time."""
+    """A series of values for a graph, one per slot, the oldest first; None is unknown. known: the number of slots,
+    counted from the newest, that lie within the observed time.
+    """
 
     values: tuple[float | None, ...]
     known: int
 
     @property
     def peak(self) -> float | None:
-        """The largest known value; None when none is known."""
+        """The largest known value; None when no value is known."""
         values = self.values
         unknown = values.count(None)
-        if values[:unknown].count(None) == unknown:  # most unknown values are those before the start
+        if values[:unknown].count(None) == unknown:  # most unknown values lie before the first sample
             return max(values[unknown:], default=None)  # type: ignore[type-var]
         return max([v for v in values if v is not None])
 
@@ -38,8 +42,9 @@ class Series(NamedTuple):
 def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float) -> Series:
     """The newest ``slots`` intervals of a series; the slots before the first sample are unknown.
 
-    A sample whose interval is within a quarter of ``interval_s`` takes one slot, so that jitter moves nothing; a longer
-    one takes as many slots as it lasts, shorter ones share a slot, which has their largest value. A gap is unknown.
+    A sample whose length is within a quarter of ``interval_s`` takes exactly one slot, so that jitter does not shift
+    the graph. A longer sample takes as many slots as it lasts; shorter samples share a slot, which shows the largest of
+    their values. A gap in the samples is unknown.
     """
     return _series(samples, value, slots, interval_s)[0]
 
@@ -47,7 +52,7 @@ def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], s
 def _series(
     samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float
 ) -> tuple[Series, int]:
-    """(the series, number of the newest samples in it)."""
+    """(the series, the number of samples that it covers)."""
     used = 0
     out: list[float | None] = []
     place = 0.0
@@ -76,7 +81,9 @@ def _series(
 
 
 def nice_top(value: float | None) -> float:
-    """The scale's top: the next of 1, 2, 5 times a power of ten; 1 for nothing."""
+    """The top of a scale: the smallest of 1, 2, 5 times a power of ten that is not below the value; 1 without
+    a value.
+    """
     if not value or value <= 0:
         return 1.0
     top = 1.0
@@ -91,10 +98,10 @@ def nice_top(value: float | None) -> float:
 
 
 def area(values: Sequence[float | None], top: float, rows: int = 1) -> list[str]:
-    """Rows of braille from top to bottom, ``len(values) / 2`` cells wide.
+    """The values as a filled area: rows of braille from top to bottom, ``len(values) / 2`` cells wide.
 
-    One row fills 3 of its 4 dot rows, two rows 7 of 8, so that stacked graphs do not merge. 0 is blank, any value
-    above 0 has a dot, a cell with both samples unknown is a gap on the bottom row.
+    One row uses 3 of its 4 rows of dots, two rows use 7 of 8, so that graphs below each other do not merge. 0 is blank,
+    any value above 0 has at least one dot, and a cell whose two values are unknown shows GAP in the bottom row.
     """
     levels = [_level(v, top, 4 * rows - 1) for v in values]
     pairs = list(zip(levels[::2], levels[1::2], strict=True))
@@ -102,7 +109,7 @@ def area(values: Sequence[float | None], top: float, rows: int = 1) -> list[str]
 
 
 def _bases(rows: int) -> range:
-    """The lowest dot of each row, top to bottom."""
+    """For each row, from top to bottom: the level of its lowest dot."""
     return range(4 * (rows - 1), -1, -4)
 
 
@@ -111,7 +118,7 @@ def _level(value: float | None, top: float, high: int) -> int | None:
 
 
 class _Chars(dict[tuple[int | None, int | None], str]):
-    """The character for a pair of levels in the row of dots from ``base`` up."""
+    """For each pair of levels: the character in the row whose lowest dot is at level ``base``."""
 
     def __init__(self, base: int) -> None:
         super().__init__()
@@ -135,12 +142,12 @@ def _chars(base: int) -> _Chars:
 
 
 def series_spans(cells: str, data: Series, limit: float | None = None) -> list[Span]:
-    """One row of ``area`` as spans: ``hot`` past the limit, ``faint`` before the observed time, ``dim`` gaps."""
+    """One row of ``area`` as spans: ``hot`` above the limit, ``faint`` before the observed time, ``dim`` in gaps."""
     return token_spans(cells, token_runs(data, limit))
 
 
 def token_spans(cells: str, parts: Sequence[tuple[int, str]]) -> list[Span]:
-    """One row of ``area`` in the tokens of ``token_runs``."""
+    """One row of ``area`` in the tokens that ``token_runs`` returned for it."""
     out, start = [], 0
     for length, token in parts:
         text = cells[start : start + length]
@@ -151,7 +158,7 @@ def token_spans(cells: str, parts: Sequence[tuple[int, str]]) -> list[Span]:
 
 
 def token_runs(data: Series, limit: float | None = None) -> list[tuple[int, str]]:
-    """(number of cells, token) from left to right."""
+    """The runs of cells with the same token, from left to right: (number of cells, token)."""
     values = data.values
     unobserved = (len(values) - data.known) // 2
     unknown = values.count(None)
@@ -177,7 +184,7 @@ _RUN = pattern(r"(.)\1*")
 
 
 class SlidingSeries:
-    """``series`` of one kind of value, moved on by one slot where only one sample is new."""
+    """Keeps the latest result of ``series``, and moves it on by one slot when only one sample is new."""
 
     def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
@@ -195,7 +202,9 @@ class SlidingSeries:
         slots: int,
         interval_s: float,
     ) -> Series:
-        """Like ``series``. key: all inputs of ``value`` besides the sample's block, cpu, gpu, jobs and length."""
+        """Like the function ``series``. key: everything that ``value`` reads, except a sample's block, cpu, gpu, jobs
+        and seconds.
+        """
         key = (*key, slots, interval_s)
         current, before = self._newest, self._samples
         if key != self._key or not self._follows(samples, interval_s, full=current.known == slots):
@@ -210,9 +219,9 @@ class SlidingSeries:
         return current
 
     def _follows(self, samples: tuple[Sample, ...], interval_s: float, *, full: bool) -> bool:
-        """Whether these are the samples of last time and a new one that takes exactly one slot.
+        """Whether these are the samples of the last call and one new sample that takes exactly one slot.
 
-        full: the oldest ones are beyond the left edge, so that they may be missing.
+        full: whether the series fills all slots. Old samples then lie beyond the left edge and may be missing.
         """
         before = self._samples
         if len(before) < 2 or len(samples) < 2:
@@ -230,7 +239,9 @@ class SlidingSeries:
 
 
 def _alike(was: Sample, now: Sample) -> bool:
-    """Whether two samples are equal in every graph; a sample that leaves the history loses its processes."""
+    """Whether two samples look the same in every graph. Equal samples can be different objects, because a sample that
+    leaves the history loses its processes.
+    """
     return (
         was.block is now.block
         and was.cpu is now.cpu

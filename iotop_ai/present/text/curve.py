@@ -1,4 +1,6 @@
-"""Series to a continuous braille line, for graphs of four rows and more, where an area would outweigh the text."""
+"""Graphs as a continuous line in braille, for graphs of four or more rows, in which a filled area would outweigh the
+text.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,31 @@ from math import log10
 from iotop_ai.present.text.braille import GAP
 
 TALL_ROWS = 4
-"""Rows from which a graph is a line instead of an area."""
+"""The least number of rows at which a graph is drawn as a line, not as an area."""
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 
 Level = Callable[[float], int]
-"""The height of a value above 0 in dots, 1 to 4 for each row."""
+"""Gives the height of a value above 0 in dots, from 1 to 4 times the number of rows."""
 
 
 def linear(top: float, rows: int) -> Level:
-    """Even steps from 0 to ``top``."""
+    """A linear scale from 0 to ``top``."""
     high = 4 * rows
     return lambda value: max(1, min(high, round(value / top * high)))
 
 
 def logarithmic(low: float, top: float, rows: int) -> Level:
-    """Even steps for equal ratios from ``low`` to ``top``."""
+    """A logarithmic scale from ``low`` to ``top``."""
     high = 4 * rows
     decades = log10(top / low)
     return lambda value: max(1, min(high, 1 + round(log10(max(value, low) / low) / decades * (high - 1))))
 
 
 def curve(values: Sequence[float | None], rows: int, level: Level) -> list[list[int]]:
-    """The dots of each row from top to bottom, a number for each cell of two values. 0 and unknown have no dot."""
+    """The rows of dots from top to bottom; each number holds the dots of one cell, which shows two values. A value that
+    is 0 or unknown has no dot.
+    """
     out = [[0] * (len(values) // 2) for _ in range(rows)]
     before: int | None = None
     for i, value in enumerate(values):
@@ -49,14 +53,16 @@ def curve(values: Sequence[float | None], rows: int, level: Level) -> list[list[
 
 
 def level_dots(cells: int, rows: int, height: int) -> list[list[int]]:
-    """A level over the whole width, a dot for each cell."""
+    """A horizontal line at this height, with one dot in each cell, in the form that ``curve`` returns."""
     out = [[0] * cells for _ in range(rows)]
     out[rows - 1 - (height - 1) // 4] = [_LEFT[(height - 1) % 4]] * cells
     return out
 
 
 def curve_text(values: Sequence[float | None], top: float, rows: int) -> list[str]:
-    """Like ``area``: rows of braille from top to bottom; a cell with both values unknown is a gap on the bottom row."""
+    """The values as a line: rows of braille from top to bottom, as from ``area``. A cell whose two values are unknown
+    shows GAP in the bottom row.
+    """
     dots = curve(values, rows, linear(top, rows))
     out = ["".join([chr(0x2800 + one) if one else " " for one in line]) for line in dots[:-1]]
     pairs = zip(dots[-1], values[::2], values[1::2], strict=True)

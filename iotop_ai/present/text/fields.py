@@ -1,4 +1,4 @@
-"""Labelled fields, as many on a row as fit."""
+"""Labelled fields side by side, as many in a row as fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _GAP = "   "
 
 
 class Field(NamedTuple):
-    """A labelled value. tail: dim text behind it (unit, limit or detail) with its own leading blank."""
+    """A labelled value. tail: the dim text after the value (a unit, a limit or a detail), with a leading blank if it
+    needs one.
+    """
 
     label: str
     value: str
@@ -20,13 +22,13 @@ class Field(NamedTuple):
 
 
 def _row(spans: list[Span], width: int) -> Line:
-    """The row without the gap behind its last field."""
+    """The row without the gap after its last field."""
     *first, last = spans
     return row(width, cut_spans([*first, last._replace(text=last.text.removesuffix(_GAP))], width))
 
 
 def field_rows(fields: Iterable[Field], width: int) -> list[Line]:
-    """Rows of fields side by side; a field that does not fit starts a new row."""
+    """The fields in rows; a field that does not fit starts a new row."""
     out: list[Line] = []
     spans: list[Span] = [Span(" ")]
     for field in fields:

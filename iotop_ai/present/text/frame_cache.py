@@ -1,4 +1,4 @@
-"""The cache of a screen's panels: results for the newest Frame, and objects that last from Frame to Frame."""
+"""The cache of a screen's panels: results for the newest Frame, and objects that are kept from Frame to Frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ ItemFunction: TypeAlias = "Callable[[Frame, V, Item], T]"
 
 
 class FrameCache:
-    """Owned by the screen, which hands it to the panels in its View. The rows are the same without it, but slower."""
+    """The cache of one screen, which hands it to the panels in its View. Without a cache the rows are the same, but
+    take longer to make.
+    """
 
     __slots__ = ("parts", "results")
 
@@ -30,11 +32,13 @@ class Caching(Protocol):
 
     @property
     def cache(self) -> FrameCache | None:
-        """The screen's cache."""
+        """The screen's cache; None when results are not cached."""
 
 
 def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], T]:
-    """Keep the newest result in the screen's cache, for the same Frame and View objects only."""
+    """Keep the function's latest result in the screen's cache, and return it while the Frame and View are the same
+    objects.
+    """
 
     @wraps(function)
     def cached(frame: Frame, view: V) -> T:
@@ -53,7 +57,9 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
 
 
 def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V, Item, T]], ItemFunction[V, Item, T]]:
-    """Like ``cached_per_frame``, for a function that also takes an item: one result for each ``key`` of an item."""
+    """Like ``cached_per_frame``, for a function that also takes an item: one result is kept for each ``key`` of an
+    item.
+    """
 
     def decorate(function: ItemFunction[V, Item, T]) -> ItemFunction[V, Item, T]:
         @cached_per_frame
@@ -75,7 +81,7 @@ def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V,
 
 
 def cache_part(view: Caching, make: Callable[[], T]) -> T:
-    """The object that ``make`` returns, created once for each screen; on each call where the View has no cache."""
+    """The object that ``make`` returns, made once for each screen; made on every call if the View has no cache."""
     if view.cache is None:
         return make()
     part: T | None = view.cache.parts.get(make)

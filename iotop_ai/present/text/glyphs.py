@@ -1,4 +1,4 @@
-"""The glyphs of the screen and their ASCII substitutes."""
+"""The glyphs of the screen that are not ASCII, and their ASCII substitutes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ _RAMP = " .:-=+*#@"
 
 
 def ascii_text(text: str) -> str:
-    """The text in ASCII, with the same number of columns: braille by its number of dots, ``?`` for other characters."""
+    """The text in ASCII, in as many columns. A braille character becomes a sign of similar density, an unknown one
+    ``?``.
+    """
     if text.isascii():
         return text
     out = []
@@ -53,10 +55,10 @@ def ascii_text(text: str) -> str:
 
 
 def in_ascii(lines: Iterable[Line], wanted: bool) -> list[Line]:
-    """The lines, in ASCII when ``wanted``."""
+    """The lines; in ASCII if ``wanted``."""
     return [ascii_line(line) for line in lines] if wanted else list(lines)
 
 
 def ascii_line(line: Line) -> Line:
-    """The line in ASCII, with its tokens, background and key."""
+    """The line in ASCII, with its tokens, background and key unchanged."""
     return line._replace(spans=tuple(Span(ascii_text(s.text), s.token) for s in line.spans))

@@ -1,4 +1,4 @@
-"""Cached graphs: when they move on by one value, only the cells at both ends are drawn again."""
+"""Cached graphs: when a graph moves on by one value, only the cells at its two ends are drawn again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from iotop_ai.present.text.curve import curve_text
 
 Values: TypeAlias = "tuple[float | None, ...]"
 Draw: TypeAlias = "Callable[[Sequence[float | None], float, int], list[str]]"
-"""``area`` or ``curve_text``: the rows of a graph by its values, the top of its scale and the number of rows."""
+"""A function that draws rows from the values, the top of the scale and the number of rows: ``area`` or
+``curve_text``.
+"""
 
 
 class _Picture(NamedTuple):
-    """The newest rows of one graph. rest: the values without the first.
+    """The latest rows drawn for one graph.
 
-    earlier: the rows of the picture before, () without any. A cell holds two values, so the next rows are these earlier
-    ones shifted by one cell.
+    rest: the values without the first. earlier: the rows drawn before these; () if there are none. A cell shows two
+    values, so the next rows are the earlier rows, shifted by one cell.
     """
 
     values: Values
@@ -28,17 +30,17 @@ class _Picture(NamedTuple):
 
 
 class GraphCache:
-    """The newest pictures by kind, top of the scale, rows and number of values."""
+    """The latest rows of each graph, by drawing function, top of the scale, number of rows and number of values."""
 
     def __init__(self) -> None:
         self.newest: dict[tuple[Draw, float, int, int], list[_Picture]] = {}
 
     def area(self, values: Sequence[float | None], top: float, rows: int = 1) -> list[str]:
-        """Like the function ``area``, cached."""
+        """Like the function ``area``, but cached."""
         return self._rows(area, tuple(values), top, rows)
 
     def curve(self, values: Sequence[float | None], top: float, rows: int) -> list[str]:
-        """Like the function ``curve_text``, cached."""
+        """Like the function ``curve_text``, but cached."""
         return self._rows(curve_text, tuple(values), top, rows)
 
     def _rows(self, draw: Draw, values: Values, top: float, rows: int) -> list[str]:
@@ -54,7 +56,7 @@ class GraphCache:
                 at, before = i, known
                 break
         if before is not None and before.earlier and len(values) >= 4:
-            # In a curve the last cell joins the one before it, and the first cell has no join.
+            # In a curve, the last cell joins its left neighbour, and the first cell does not join anything.
             firsts, lasts = draw(values[:2], top, rows), draw(values[-4:], top, rows)
             parts = zip(firsts, before.earlier, lasts, strict=True)
             out = [first + text[2:] + last[-1] for first, text, last in parts]

@@ -1,4 +1,4 @@
-"""A line of the screen as spans of (text, token), which the views paint."""
+"""A row of the screen as Spans, which are (text, token) pairs, and the functions that build and cut rows."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ from iotop_ai.lazy.regex import pattern
 
 ELLIPSIS = "…"
 DISK_PREFIX = "disk:"
-"""Prefix of the key of a disk's row; its kernel name follows."""
+"""The key of a disk's row is this prefix and the disk's kernel name."""
 _INVISIBLE = frozenset(chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x200D, 0x034F))
-"""Variation selectors and joiners: terminals disagree about the width of the text they change."""
+"""Variation selectors and joiners, which are removed: terminals disagree about the width of the text that
+they change.
+"""
 
 
 _ONE_CELL = pattern(
     "[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u203a\u2190-\u21ff\u2264\u2265\u2500-\u25fc\u2800-\u28ff]*"
 ).fullmatch
-"""Matches text whose characters take one column on every terminal: one match instead of a test of each character."""
+"""Matches text whose characters all take one column on every terminal. It is faster than a test of each character."""
 
 
 class Span(NamedTuple):
-    """Text in one token ("dim", "bad", "strong"; see present/text/theme.py)."""
+    """Text with one token, which sets its style: "dim", "bad", "strong" (see present/text/theme.py)."""
 
     text: str
     token: str = "text"
 
 
 class Line(NamedTuple):
-    """One row. background: "" or "sel", "panel". key: the meaning of a click on the row ("disk:sda")."""
+    """One row of the screen. background: "", "sel" for a selected row, or "panel". key: what a click on the row
+    selects, such as "disk:sda"; "" for nothing.
+    """
 
     spans: tuple[Span, ...]
     background: str = ""
@@ -39,16 +43,16 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The characters without their tokens."""
+        """The text of the row without tokens."""
         return "".join(span.text for span in self.spans)
 
 
 _new = tuple.__new__
-"""Builds a record in a third of its constructor's time, since a picture has some five hundred of them."""
+"""Builds a NamedTuple in a third of the time that its constructor takes; a picture has some five hundred."""
 
 
 class Cell(NamedTuple):
-    """Text at a column: its first, or with ``right`` its last (inclusive)."""
+    """Text at a column. column: the column of the text's first character, or of its last if ``right``."""
 
     column: int
     text: str
@@ -63,14 +67,14 @@ def _cells_of_wide_text(text: str) -> int:
 
 @lru_cache(maxsize=2048)
 def char_cells(char: str) -> int:
-    """Columns of one character on a terminal: 0, 1 or 2."""
+    """The number of columns that a character takes on a terminal: 0, 1 or 2."""
     if category(char) in ("Mn", "Me", "Cf") or 0x1160 <= ord(char) <= 0x11FF:
         return 0
     return 2 if east_asian_width(char) in "WF" else 1
 
 
 def cells(text: str) -> int:
-    """Columns that the text takes on a terminal."""
+    """The number of columns that the text takes on a terminal."""
     return len(text) if text.isascii() or _ONE_CELL(text) else _cells_of_wide_text(text)
 
 
@@ -80,14 +84,16 @@ def is_single_width(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Text from outside, for a cell: composed, without the characters whose width depends on the terminal."""
+    """Text from outside, made safe for a cell: composed, and without the characters whose width depends on the
+    terminal.
+    """
     if text.isascii():
         return text
     return "".join(c for c in normalize("NFC", text) if c not in _INVISIBLE)
 
 
 def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
-    """The text in at most ``width`` columns; a shortened one ends in ``mark``."""
+    """The text in at most ``width`` columns; a shortened text ends in ``mark``."""
     text = plain(text)
     if cells(text) <= width:
         return text
@@ -97,9 +103,10 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def cut_middle(text: str, width: int, tail: int = 0) -> str:
-    """The text in at most ``width`` columns; a longer one keeps its end, where a message has its reason.
+    """The text in at most ``width`` columns. A longer text is cut in its middle, because a message often ends with its
+    reason.
 
-    tail: columns at its end that stay whole where they fit.
+    tail: the number of columns at the end of the text that are kept if they fit.
     """
     text = plain(text)
     if cells(text) <= width:
@@ -127,12 +134,14 @@ def _head(text: str, width: int) -> str:
 
 
 def spans_cells(spans: Iterable[Span]) -> int:
-    """Columns of several spans."""
+    """The number of columns that the spans take together."""
     return sum([cells(span.text) for span in spans])
 
 
 def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:
-    """The spans in at most ``width`` columns; the first that does not fit is cut and marked, the rest dropped."""
+    """The spans in at most ``width`` columns: the first span that does not fit is cut and ends in an ellipsis, and the
+    spans after it are dropped.
+    """
     out: list[Span] = []
     room = width
     for span in spans:
@@ -147,16 +156,17 @@ def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:
 
 
 def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line:
-    """A line of exactly ``width`` columns; a cell that would overlap the one before starts after it and is cut.
+    """A line of exactly ``width`` columns. A cell that would overlap its left neighbour starts after the neighbour and
+    is cut.
 
-    A gap belongs to the span before it, so that a row has few spans.
+    A gap belongs to the span at its left, so that a row has few spans.
     """
     return _place(width, given, background, key)
 
 
 @lru_cache(maxsize=512)
 def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Line:
-    """``place``, cached: most rows are unchanged since the previous picture."""
+    """``place``, cached because most rows do not change from picture to picture."""
     spots = []
     for column, text, token, right in given:
         if text:
@@ -204,8 +214,8 @@ _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 @lru_cache(maxsize=256)
 def stretches(token: str) -> bool:
-    """Whether the blanks after a span may join it: not after a block, a graph or an underlined word, whose colour or
-    line would go on.
+    """Whether the blanks after a span may belong to the span. Not after a block, a graph or an underlined word: their
+    colour or underline would continue.
     """
     return not token.startswith(_NO_GAP)
 
@@ -220,7 +230,9 @@ def _gap(spans: list[Span], x: int, to: int) -> None:
 
 
 def _tail(text: str, skip: int) -> str:
-    """The text without its first ``skip`` columns; a wide character cut in two becomes a blank."""
+    """The text without its first ``skip`` columns. If they end inside a wide character, a blank replaces its second
+    half.
+    """
     if text.isascii() or _ONE_CELL(text):
         return text[max(0, skip) :]
     x = 0
@@ -232,7 +244,9 @@ def _tail(text: str, skip: int) -> str:
 
 
 def row(width: int, left: Iterable[Span], right: Iterable[Span] = (), key: str = "", background: str = "") -> Line:
-    """A line of exactly ``width`` columns: ``left`` from column 0, ``right`` up to the last; left is cut first."""
+    """A line of exactly ``width`` columns: ``left`` starts in column 0 and ``right`` ends in the last. If they do not
+    fit, ``left`` is cut first.
+    """
     return _row(width, tuple(left), tuple(right), key, background)
 
 
@@ -248,13 +262,13 @@ def _row(width: int, left: tuple[Span, ...], right: tuple[Span, ...], key: str, 
 
 
 def fill_rows(lines: Sequence[Line], width: int, height: int) -> list[Line]:
-    """Exactly ``height`` rows: cut, or filled with blank ones."""
+    """The lines as exactly ``height`` rows: cut, or filled up with blank rows."""
     height = max(0, height)
     return [*lines[:height], *[blank(width)] * (height - len(lines))]
 
 
 def stack_sections(parts: Iterable[list[Line]], width: int, *, spread: bool) -> list[Line]:
-    """The sections one below the other; spread: with a blank row between two."""
+    """The sections below each other. spread: whether a blank row separates them."""
     out: list[Line] = []
     for part in parts:
         if part and out and spread:
@@ -265,5 +279,5 @@ def stack_sections(parts: Iterable[list[Line]], width: int, *, spread: bool) -> 
 
 @lru_cache(maxsize=8)
 def blank(width: int) -> Line:
-    """An empty row."""
+    """A blank row."""
     return Line((Span(" " * width),))

@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def panel(rows: Rows) -> Rows:
-    """At most ``height`` rows, in ASCII where the view asks for it."""
+    """Cut the rows that the function returns to ``height``, and turn them into ASCII if the View asks for it."""
 
     @wraps(rows)
     def cut_to_height(frame: Frame, view: View, width: int, height: int) -> list[Line]:
@@ -39,7 +39,7 @@ def panel(rows: Rows) -> Rows:
 
 
 def reason_spans(reading: Reading[Any]) -> list[Span]:
-    """The reason why a Reading has no value, and its remedy."""
+    """The reason why a Reading has no value, and the remedy."""
     word = _WORDS[reading.status]
     text = reading.reason or word
     if reading.reason and reading.status in (Status.DENIED, Status.FAILED) and word not in text:
@@ -58,7 +58,9 @@ def reason_row(width: int, reading: Reading[Any]) -> Line:
 
 
 def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:
-    """One row that says that a device is missing, or why that is unknown. name: "" for a machine without any."""
+    """One row that says that a device is missing, or why that is unknown. name: the device's name; "" if the machine
+    has no such device.
+    """
     if reading.value is None:
         return reason_row(width, reading)
     if not name:
@@ -67,5 +69,7 @@ def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:
 
 
 def scroll_to(at: int, scroll: int, count: int, visible: int) -> int:
-    """The first of ``visible`` rows out of ``count``: the nearest to ``scroll`` at which row ``at`` is visible."""
+    """The first of the ``visible`` rows out of ``count``: as near to ``scroll`` as possible, such that row ``at`` is
+    visible.
+    """
     return max(0, at - visible + 1, min(scroll, at, count - visible))

@@ -1,4 +1,4 @@
-"""Spans of a sentence by their weight, and its clauses."""
+"""Spans with the weight that a sentence gives them, and the cutting of a sentence at its clauses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def plain(text: str) -> Span:
 
 
 def strong(text: str) -> Span:
-    """A span of figures and names."""
+    """A span that holds a figure or a name."""
     return Span(text, "strong")
 
 
@@ -29,7 +29,7 @@ _CLAUSE_END = re.compile("; |: |, | \\(")
 
 
 def whole_clauses(text: str, room: int) -> str:
-    """The sentence without its last clauses, so that it fits; as it is where the first clause does not fit either."""
+    """The sentence without its last clauses, so that it fits; unchanged if not even the first clause fits."""
     if cells(text) <= room:
         return text
     heads = [text[: end.start()] for end in _CLAUSE_END.finditer(text, 1)]

@@ -1,4 +1,4 @@
-"""Rows that do not all fit: the shown ones, with a last row that says what is below."""
+"""Rows that do not all fit: the rows shown, and a last row that counts the rows below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from iotop_ai.present.text.units import plural
 
 
 def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[Line]:
-    """The ``room`` rows from ``scroll`` on, or as many as there are; with more, the last one counts those below."""
+    """The rows from ``scroll`` on, at most ``room``. If not all rows fit, the last one shown counts the rows
+    below it.
+    """
     counts = len(rows) > room > 1
     room -= counts
     first = max(0, min(scroll, len(rows) - room))
@@ -20,10 +22,10 @@ def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[L
 
 
 def below_note(below: int) -> str:
-    """ " 3 more rows below ", or " the end " without any."""
+    """ " 3 more rows below "; " the end " when there are none below."""
     return f" {plural(below, 'more row')} below " if below else " the end "
 
 
 def most_scroll(rows: int, room: int) -> int:
-    """The largest ``scroll`` that still fills the room."""
+    """The largest ``scroll`` at which the rows still fill the room."""
     return rows - room + (room > 1) if rows > room else 0

@@ -1,4 +1,4 @@
-"""The states of a span of time as one row of runs, each with its word where it fits."""
+"""The states during a span of time as one bar: each run of a state shows the state's name where it fits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ _HUES = {"STARTING": "info", "BUSY": "warn", "WASTED": "warn", "SLOWED": "warn"}
 
 
 class Run(NamedTuple):
-    """A state and its duration."""
+    """A stretch of time in one state."""
 
     state: str
     seconds: float
 
 
 def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) -> list[Run]:
-    """The runs within a span, from (at_ns, state word) changes, oldest first; the first is not after its start."""
+    """The runs between two times.
+
+    states: the changes of state as (at_ns, state), the oldest first. The first change is not after ``from_ns``.
+    """
     out = []
     for i, (at, word) in enumerate(states):
         end = states[i + 1][0] if i + 1 < len(states) else to_ns
@@ -31,9 +34,9 @@ def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) ->
 
 
 def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
-    """The row: "─" is OK, "╌" UNSURE or CALM, "━" anything else, so that it reads without colour.
+    """The bar: "─" for OK, "╌" for UNSURE and CALM, "━" for any other state, so that it can be read without colours.
 
-    Widths follow the seconds; a run too short for a cell is left out.
+    The width of a run is proportional to its duration; a run too short for a cell is left out.
     """
     whole = sum(run.seconds for run in runs)
     if not whole or width <= 0:
@@ -41,7 +44,7 @@ def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
     out: list[Span] = []
     passed, begin = 0.0, 0
     for i, run in enumerate(runs, 1):
-        # Each run ends at its share of the whole, so that rounding errors do not add up.
+        # Each run ends at its share of the total, so that rounding errors do not add up.
         passed += run.seconds
         end = width if i == len(runs) else round(passed / whole * width)
         out += _run(run, end - begin)

@@ -1,4 +1,4 @@
-"""Table layout: the columns that fit a width, their positions, and the section's rule with their titles."""
+"""The layout of tables: which columns fit, where they are placed, and the rule with their titles."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, cut_spans, place, spans_cells, stretches
 from iotop_ai.present.text.units import token_of
 
-_new = tuple.__new__  # as in present/text/line.py
+_new = tuple.__new__  # faster than the constructor, see present/text/line.py
 
 
 class Column(NamedTuple):
-    """A column. width: its slot with the gap before it; wide: the slot where there is room.
+    """A column of a table.
 
-    drop: columns with the largest number go first when the width shrinks, all of one number together; 0 stays.
-    left: aligned to the left. gap: the least number of blanks before it, in its slot.
+    width: the columns of the screen that it takes, including the gap before its text. drop: when the table is too wide,
+    the columns with the largest number are dropped together, then those with the next; 0 is never dropped. wide: the
+    width where there is room; 0 for the normal width. left: whether its text is aligned to the left. gap: the least
+    number of blanks before its text.
     """
 
     id: str
@@ -29,14 +31,14 @@ class Column(NamedTuple):
 
 
 class ColumnSlot(NamedTuple):
-    """A column of the table at its position: first and last screen column of its text."""
+    """A column placed in the table. first, last: the first and the last column of the screen for its text."""
 
     column: Column
     first: int
     last: int
 
     def cell(self, text: str, token: str = "") -> Cell:
-        """The text in this column. token: "" for ``token_of`` the text."""
+        """The text as a cell of this column. token: "" for the token that ``token_of`` gives the text."""
         first, last = self.first, self.last
         if len(text) > last - first + 1 or not text.isascii():
             text = cut(text, last - first + 1)
@@ -45,7 +47,7 @@ class ColumnSlot(NamedTuple):
 
 
 def fit_columns(columns: Sequence[Column], room: int) -> list[Column]:
-    """The columns that fit into ``room``, after dropping the others by their ``drop`` number."""
+    """The columns that fit into ``room`` after the others are dropped in the order of their ``drop`` numbers."""
     return list(_fitting(tuple(columns), room))
 
 
@@ -62,8 +64,8 @@ def _fitting(columns: tuple[Column, ...], room: int) -> list[Column]:
 
 
 def place_columns(columns: Sequence[Column], start: int, width: int) -> list[ColumnSlot]:
-    """The columns side by side from ``start``, each widened up to its ``wide`` while there is room; a last column that
-    is aligned to the left takes the rest.
+    """The columns placed side by side from ``start`` on, each widened up to ``wide`` while there is room. A last column
+    that is aligned to the left takes the remaining room.
     """
     return list(_slots(tuple(columns), start, width))
 
@@ -85,15 +87,15 @@ def _slots(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSl
 
 
 Word = tuple[str, str, str]
-"""The content of a column: a text, its token, and a dim text right behind it."""
+"""The content of a cell: a text, its token, and a dim text directly after it."""
 
 
 def layout_row(
     spans: list[Span], x: int, at: Iterable[ColumnSlot], words: Iterable[Word], width: int
 ) -> tuple[Span, ...]:
-    """A row of ``width`` columns: ``spans``, which take ``x`` of them, then the word of each column.
+    """A row of ``width`` columns: ``spans``, which take ``x`` columns, and then the word of each column of the table.
 
-    About five times as fast as ``place``: columns side by side cannot overlap.
+    It is about five times as fast as ``place``, because the columns of a table cannot overlap.
     """
     for (column, first, last), (text, token, tail) in zip(at, words, strict=True):
         takes = len(text) + len(tail)
@@ -103,7 +105,7 @@ def layout_row(
         if not takes:
             continue
         blanks = (first if column.left else last + 1 - takes) - x
-        if blanks < 0:  # a window of a few columns
+        if blanks < 0:  # the window is only a few columns wide
             break
         if stretches(token):
             text = " " * blanks + text
@@ -119,7 +121,7 @@ def layout_row(
 
 
 def rule(width: int, title: str, right: Sequence[Span] = (), *, focus: bool = False) -> Line:
-    """A section's rule: ``── title ─────── right ──``."""
+    """The rule above a section: ``── title ─────── right ──``."""
     dash, rule_token = ("━", "rule-focus") if focus else ("─", "rule")
     left = [Span(dash * 2 + " ", rule_token), Span(title, "title-focus" if focus else "title")]
     end: list[Span] = []
@@ -139,9 +141,10 @@ def head(
     marked: Iterable[str] = (),
     note: str = "",
 ) -> Line:
-    """A section's rule and the column titles on one row. marked: ids of the sorted columns. note: dim, after the title.
+    """The rule above a table, with the titles of the columns in the same row.
 
-    A title that is wider than its slot is cut at its left neighbour.
+    marked: the ids of the columns that the table is sorted by. note: a dim text after the title, shown if it fits. The
+    table's title is cut where the first column's title begins.
     """
     return _head(width, title, tuple(columns), focus, frozenset(marked), note)
 
@@ -168,7 +171,7 @@ def _head(
 
 
 def note_room(width: int, title: str, columns: Iterable[ColumnSlot]) -> int:
-    """Columns for a note behind the title of ``head``."""
+    """The number of columns that ``head`` has for a note after the title."""
     first = min((_title_start(p) for p in columns if p.column.title), default=width)
     return first - cells(title) - 6
 

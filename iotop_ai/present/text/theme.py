@@ -1,7 +1,7 @@
-"""The style of a token in each theme, as data that the screen, the first frame and the tests share.
+"""The style of each token in each theme, as data that the screen, the first picture and the tests share.
 
-Foreground and background are "#rrggbb", an ANSI colour number "0".."15", or "" for the terminal's own. No information
-depends on colour alone: a word, ``>``, ``?`` or weight shows it too.
+A foreground or background is "#rrggbb", an ANSI colour number "0" to "15", or "" for the terminal's default. Nothing is
+shown by colour alone: a word, ``>``, ``?`` or the weight shows it too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class TextStyle(NamedTuple):
-    """The style of a span."""
+    """The style of a span. fg, bg: the foreground and background colour."""
 
     fg: str = ""
     bg: str = ""
@@ -30,10 +30,10 @@ TOKENS = (
     *(f"edge-{hue}" for hue in HUES),
     *("tint-bad", "tint-bad-strong", "tint-warn", "tint-warn-strong"),
 )
-"""Every token of a row of the screen."""
+"""All tokens that a row of the screen may use."""
 
 BACKGROUNDS = ("", "sel", "panel")
-"""Every background that a Line may have; ``text_styles`` holds them as "bg", "bg-sel" and "bg-panel"."""
+"""All backgrounds that a Line may have. ``text_styles`` calls them "bg", "bg-sel" and "bg-panel"."""
 
 _DARK = {
     "bg": "#0f1317",
@@ -88,7 +88,7 @@ _CVD = _DARK | {
 
 
 def _full(p: dict[str, str]) -> dict[str, TextStyle]:
-    """A theme of exact colours."""
+    """The styles of a theme with exact colours. p: the colours by name."""
     bg = p["bg"]
     out = {
         name: TextStyle(p[name], bg)
@@ -125,7 +125,9 @@ _ANSI_BLOCKS = {
 
 
 def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, TextStyle]:
-    """A theme of the terminal's 16 colours. console: for the Linux console, where SGR 2 and colour 8 are unreadable."""
+    """The styles of a theme with the terminal's 16 colours. console: whether the terminal is the Linux console, on
+    which dim text (SGR 2) and colour 8 are unreadable.
+    """
     dim = TextStyle(dim=not console)
     faint = dim if console else TextStyle("8")
     out = {
@@ -151,7 +153,7 @@ def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, TextStyle
 
 
 def _mono() -> dict[str, TextStyle]:
-    """No colour at all: weight, underline and inverse."""
+    """The styles without colours: only weight, underline and inverse."""
     dim = TextStyle(dim=True)
     out = dict.fromkeys(("text", "ok", "info", "unsure", "graph", "hot", "title"), TextStyle())
     out |= dict.fromkeys(("dim", "faint", "zero", "none", "rule", "mute", "behind"), dim)
@@ -168,7 +170,9 @@ def _mono() -> dict[str, TextStyle]:
 
 @cache
 def text_styles(theme: str) -> dict[str, TextStyle]:
-    """Token to style of one theme: dark, light, ansi, ansi-light, ansi-console, mono or cvd; KeyError for another."""
+    """The style of each token in this theme: dark, light, ansi, ansi-light, ansi-console, mono or cvd. Raises KeyError
+    for any other theme.
+    """
     themes = {
         "dark": lambda: _full(_DARK),
         "light": lambda: _full(_LIGHT),
@@ -182,9 +186,9 @@ def text_styles(theme: str) -> dict[str, TextStyle]:
 
 
 def text_style_of(theme: str, token: str, background: str = "") -> TextStyle:
-    """The TextStyle of a span on a row with that background.
+    """The style of a span on a row with this background.
 
-    On a selected row dim text becomes normal; a block keeps its own colours; in a theme without colours the row is
+    On a selected row, dim text becomes normal text; a block keeps its colours; in a theme without colours, the row is
     inverse.
     """
     table = text_styles(theme)

@@ -1,7 +1,8 @@
-"""Numbers to text: three digits, a dim 0 for a measured zero, ``<0.1``, ``-`` undefined, ``?`` unknown.
+"""Numbers as text in about three digits. A measured zero is a dim ``0``, a small value ``<0.1``, an undefined value
+``-``, an unknown value ``?``.
 
-MB and the letters K M G T are the kernel tools' own: powers of 1,024, as in ``iostat -m`` and ``iotop``; in rates they
-are powers of 1,000 after ``use_units("decimal")``. Link speeds and watts are decimal.
+MB and the letters K M G T are powers of 1,024, as in ``iostat -m`` and ``iotop``. In rates, they are powers of 1,000
+after ``use_units("decimal")``. Link speeds and watts always use powers of 1,000.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
     from datetime import UTC, datetime, timedelta
 else:
     try:
-        # The C classes without datetime.py, whose import takes 2 % of a start.
+        # The C classes, without datetime.py: importing it takes 2 % of a start.
         from _datetime import UTC, datetime, timedelta
-    except ImportError:  # as in datetime: another interpreter
+    except ImportError:  # an interpreter without the C module
         from datetime import UTC, datetime, timedelta
 
 UNKNOWN = "?"
@@ -23,27 +24,27 @@ KIB, MIB, GIB = 1024, 1024**2, 1024**3
 UNIT_WORDS = {"binary": "1 MB/s is 1,048,576 B/s", "decimal": "1 MB/s is 1,000,000 B/s"}
 _KILO = {"binary": 1024, "decimal": 1000}
 _rates = ["binary"]
-"""Global, as a locale is: every sentence and table of a process has the same units."""
+"""The unit system of rates. It is global, as a locale is: all sentences and tables of a process use the same units."""
 _LETTERS = ("", "K", "M", "G", "T", "P")
 
 
 def use_units(units: str) -> None:
-    """Set the size of a KB, MB and GB in rates: one of model.settings.UNITS."""
+    """Set the unit system of rates: "binary" or "decimal", as in model.settings.UNITS."""
     _rates[0] = units
 
 
 def rate_bytes(power: int) -> int:
-    """The bytes of a KB (1), MB (2), GB (3) in rates."""
+    """The number of bytes in a KB (power 1), MB (2) or GB (3) of a rate."""
     return int(_KILO[_rates[0]] ** power)
 
 
 def rate_unit(most: float) -> tuple[str, int]:
-    """(unit, its bytes) of a graph whose largest rate is ``most``."""
+    """The unit for a graph whose largest rate is ``most``, and the bytes in that unit."""
     return ("GB/s", rate_bytes(3)) if most >= 999.5 * rate_bytes(2) else ("MB/s", rate_bytes(2))
 
 
 def token_of(text: str, otherwise: str = "text") -> str:
-    """The token of a figure: measured zero, undefined, unknown, or ``otherwise``."""
+    """The token for a figure that is a measured zero, undefined or unknown; ``otherwise`` for any other figure."""
     if text == "0":
         return "zero"
     if text == UNDEFINED:
@@ -54,24 +55,26 @@ def token_of(text: str, otherwise: str = "text") -> str:
 
 
 def figure(value: float | None) -> str:
-    """A measured quantity in at most four characters below 10,000, then with k, M: "87.0", "735", "1701", "13k"."""
+    """A measured quantity with one decimal below 100: "87.0", "735", "1701"; from 10,000 on with k, M and so
+    on: "13k".
+    """
     return _figure(value, 99.95)
 
 
 def brief(value: float | None) -> str:
-    """A figure in a sentence or beside a graph: one decimal only below 10 ("9.4", "92", "<0.1")."""
+    """A figure for a sentence or beside a graph, with one decimal only below 10: "9.4", "92", "<0.1"."""
     if value is not None and value >= 9.95:
         return _whole(value)
     return figure(value)
 
 
 def count(value: float | None) -> str:
-    """Events per second: whole numbers from 1 on ("735", "13k"), one decimal below ("0.4", "<0.1")."""
+    """Events per second, with one decimal only below 1: "735", "13k", "0.4", "<0.1"."""
     return _figure(value, 0.95)
 
 
 def _figure(value: float | None, whole_from: float) -> str:
-    """The value with one decimal below ``whole_from``, from there on whole."""
+    """The value, with one decimal below ``whole_from`` and without decimals from there on."""
     if value is None:
         return UNKNOWN
     if value <= 0:
@@ -97,7 +100,9 @@ def _whole(value: float) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A share 0..1 as whole percent: "0" measured zero, "<1" small, "?" unknown."""
+    """A ratio of 0..1 in percent, without decimals: "0" for a measured zero, "<1" for a small value, "?" when
+    unknown.
+    """
     if ratio is None:
         return UNKNOWN
     if ratio <= 0:
@@ -107,7 +112,7 @@ def percent(ratio: float | None) -> str:
 
 
 def scaled(size: float | None) -> tuple[str, str]:
-    """Bytes that processes move as (three digits, letter): ("91.8", "M"), ("0", ""), ("<0.1", "K"), ("?", "")."""
+    """An amount or rate of I/O as (figure, letter of the unit): ("91.8", "M"), ("0", ""), ("<0.1", "K"), ("?", "")."""
     if size is None:
         return UNKNOWN, ""
     if size <= 0:
@@ -126,7 +131,7 @@ def scaled(size: float | None) -> tuple[str, str]:
 
 
 def size(bytes_: float | None) -> str:
-    """Bytes in one word: "128K", "4.5K", "512", "61G", "1.3T"."""
+    """A number of bytes as one word: "128K", "4.5K", "512", "61G", "1.3T"."""
     if bytes_ is None:
         return UNKNOWN
     if bytes_ <= 0:
@@ -151,12 +156,12 @@ def capacity(bytes_: float | None) -> str:
 
 
 def mib(bytes_per_s: float | None) -> str:
-    """Bytes per second in the rMB/s and wMB/s columns."""
+    """A rate in MB/s without its unit, as in the columns rMB/s and wMB/s."""
     return figure(None if bytes_per_s is None else bytes_per_s / rate_bytes(2))
 
 
 def amount(bytes_: float | None) -> str:
-    """Bytes in a sentence: "1.3 TB", "128 KB", "0 B", "?"."""
+    """A number of bytes in a sentence: "1.3 TB", "128 KB", "0 B", "?"."""
     text = size(bytes_)
     return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else text if text == UNKNOWN else f"{text} B"
 
@@ -167,14 +172,14 @@ def plural(number: int, noun: str) -> str:
 
 
 def rate(bytes_per_s: float | None) -> tuple[str, str]:
-    """Bytes per second as (figure, unit): ("92.0", "MB/s"), ("1.7", "GB/s"), ("0", "MB/s")."""
+    """A rate as (figure, unit): ("92.0", "MB/s"), ("1.7", "GB/s"), ("0", "MB/s")."""
     if bytes_per_s is not None and bytes_per_s >= 999.5 * rate_bytes(2):
         return figure(bytes_per_s / rate_bytes(3)), "GB/s"
     return mib(bytes_per_s), "MB/s"
 
 
 def link_speed(bits_per_s: float | None) -> str:
-    """A link's speed: "100G", "1G", "?"."""
+    """A link's speed in bits per second: "100G", "1G", "?"."""
     if bits_per_s is None:
         return UNKNOWN
     for unit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")):
@@ -185,7 +190,7 @@ def link_speed(bits_per_s: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A span of time, from 2 h on in two units: "41 s", "4 min", "2 h 5 min", "3 d 2 h"."""
+    """A duration, with a second unit from 2 h on: "41 s", "4 min", "2 h 5 min", "3 d 2 h"."""
     if seconds is None:
         return UNKNOWN
     whole = round(seconds)
@@ -201,17 +206,17 @@ def duration(seconds: float | None) -> str:
 
 
 def gpu_time(hours: float) -> str:
-    """Hours times GPUs: "6.2 GPU-hours"; less than 0.1 of one as "22 s of GPU time"."""
+    """GPU time: "6.2 GPU-hours"; below 0.1 GPU-hours "22 s of GPU time". hours: hours times GPUs."""
     return f"{duration(hours * 3600)} of GPU time" if hours < 0.1 else f"{figure(hours)} GPU-hours"
 
 
 def interval(seconds: float) -> str:
-    """The interval: "1 s", "0.2 s"."""
+    """A sampling interval: "1 s", "0.2 s"."""
     return f"{seconds:g} s"
 
 
 def clock(wall_ns: int, utc_offset_s: int | None = None, pattern: str = "%H:%M:%S") -> str:
-    """A wall time for people, in the machine's zone or at a fixed offset from UTC."""
+    """A wall-clock time for people, in the machine's time zone or at a fixed offset from UTC."""
     if utc_offset_s is None:
         return datetime.fromtimestamp(wall_ns / 1e9).strftime(pattern)
     return (datetime.fromtimestamp(wall_ns / 1e9, UTC) + timedelta(seconds=utc_offset_s)).strftime(pattern)

@@ -1,1 +1,1 @@
-"""The verdict in words."""
+"""The verdict as sentences, on the screen and in plain text."""

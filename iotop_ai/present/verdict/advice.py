@@ -1,4 +1,4 @@
-"""The figures of a finding as parts of sentences, and the reasons against a class."""
+"""Parts of sentences made from a finding's figures, and the sentences that say why a class is ruled out."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ Args = Mapping[str, Value]
 
 
 def number(args: Args, name: str) -> float | None:
-    """A numeric argument; None when it is missing or unknown."""
+    """The numeric argument of this name; None when it is missing, unknown or a text."""
     value = args.get(name)
     return None if value is None or isinstance(value, str) else float(value)
 
 
 def word(args: Args, name: str) -> str:
-    """A text argument; "" when it is missing."""
+    """The text argument of this name; "" when it is missing, unknown or a number."""
     value = args.get(name)
     return plain(value) if isinstance(value, str) else ""
 
 
 def whole(args: Args, name: str) -> str:
-    """A count; "?" when unknown."""
+    """The numeric argument of this name as a whole number; "?" when unknown."""
     value = number(args, name)
     return units.UNKNOWN if value is None else f"{value:.0f}"
 
 
 def percent(args: Args, name: str) -> str:
-    """A ratio as "78 %"; "? %" when unknown."""
+    """The ratio of this name as "78 %"; "? %" when unknown."""
     return f"{units.percent(number(args, name))} %"
 
 
 def rate(bytes_per_s: float | None) -> str:
-    """Bytes per second in a sentence: "92 MB/s", "6.0 MB/s" as beside the graph, "1.7 GB/s"."""
+    """A rate as a sentence shows it: "92 MB/s", "1.7 GB/s". Below 10 it keeps a decimal, as beside the graph: "6.0
+    MB/s".
+    """
     figure, unit = units.rate(bytes_per_s)
     return f"{_short(figure) if len(figure) > 3 else figure} {unit}"
 
 
 def amount(args: Args, name: str) -> str:
-    """Bytes in a sentence: "1.3 TB", "128 KB"."""
+    """The number of bytes of this name as a sentence shows it: "1.3 TB", "128 KB"."""
     return units.amount(number(args, name))
 
 
 def milliseconds(value: float | None) -> str:
-    """A latency's figure without its unit: "87", "0.9", "12". 0 is "<0.1", because the kernel counts whole ms."""
+    """A latency without its unit: "87", "0.9", "12". 0 becomes "<0.1", because the kernel counts whole milliseconds."""
     if value == 0:
         return "<0.1"
     if value is not None and 0 < value < 0.95:
@@ -56,13 +58,13 @@ def milliseconds(value: float | None) -> str:
 
 
 def latency(a: Args) -> list[Span]:
-    """The await of the finding's device beside the typical one: "87 ms (typical ≤ 0.9)"."""
+    """The await of the finding's device, with its typical value: "87 ms (typical ≤ 0.9)"."""
     figure, typical = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
     return [Span(f"{figure} ms", "strong"), Span(f" (typical ≤ {typical})")]
 
 
 def _short(figure: str) -> str:
-    """The figure without its decimal if it is 10 or more, or the decimal is 0: "92" for "92.0", "1" for "1.0"."""
+    """The figure without its decimal if it is at least 10 or if the decimal is 0: "92" for "92.0", "1" for "1.0"."""
     head, dot, tail = figure.partition(".")
     if dot and head.isdigit() and tail.isdigit() and (len(head) > 1 or tail == "0"):
         return f"{float(figure):.0f}"
@@ -70,14 +72,14 @@ def _short(figure: str) -> str:
 
 
 def idle_cores(a: Args) -> str:
-    """The finding's idle cores: "0.7 of 2 cores idle"."""
+    """The number of idle cores in the finding: "0.7 of 2 cores idle"."""
     idle = number(a, "idle") if number(a, "idle_cores") is None else number(a, "idle_cores")
     figure = units.figure(idle).removesuffix(".0")
     return f"{figure} of {whole(a, 'cores')} cores idle"
 
 
 def limit_text(a: Args) -> str:
-    """A cgroup's limit: "10 MB/s", "300 reads/s", "10 MB/s of writes", "300 writes/s"."""
+    """A cgroup's I/O limit: "10 MB/s", "300 reads/s", "10 MB/s of writes", "300 writes/s"."""
     writes = word(a, "what").startswith("write")
     if word(a, "what").endswith("bytes"):
         return rate(number(a, "limit")) + (" of writes" if writes else "")
@@ -106,10 +108,10 @@ _WHY: dict[str, Callable[[Args], str]] = {
 
 
 def why_text(ruled_out: RuledOut) -> str:
-    """Why the class does not hold, as one clause."""
+    """Why the class is ruled out, as one clause."""
     return _WHY[ruled_out.template](dict(ruled_out.args))
 
 
 def why_templates() -> tuple[str, ...]:
-    """The ids of all reasons."""
+    """The template ids of all reasons for which a class can be ruled out."""
     return tuple(_WHY)

@@ -1,4 +1,6 @@
-"""The banner: a state in one word, why, what else, and what to do. Its height is fixed, so that nothing below jumps."""
+"""The banner: the state in one word, the cause, a second finding, and the advice. Its height is fixed, so that the
+panels below it do not jump.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,9 @@ HOUR_NS = 60 * MINUTE_NS
 
 @panel
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The banner: state, because, and, do in 4 rows; in 6 rows also ``not`` and ``hour``.
+    """The banner. Its 4 rows are the state, ``because``, ``and``, ``do``; with 6 rows, ``not`` and ``hour`` are added.
 
-    Without a second finding, its row of the 4 shows the classes ruled out or the states of the last hour.
+    With 4 rows and no second finding, the third row shows the classes ruled out or the states of the last hour.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]
@@ -61,14 +63,14 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
 
 
 def verdict_row(frame: Frame, view: View, width: int) -> Line:
-    """The banner's first row alone, for the head of a page about a disk, a GPU, health or jobs."""
+    """The banner's first row alone, for the top of a page about a disk, a GPU, health or jobs."""
     if is_silent(view):
         return _old(frame, view, width, [])[0]
     return _state(frame, width, HUE[frame.verdict.state])
 
 
 def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
-    """The newest verdict, without its colours, with its age and the reason why no reading follows."""
+    """The last verdict, dimmed, with its age and the reason why no newer reading has arrived."""
     age = Span(f"{duration(view.silent_s or 0)} old ", "warn")
     room = width - _SENTENCE - 2 - cells(age.text)
     words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
@@ -78,7 +80,7 @@ def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]
 
 
 def _state(frame: Frame, width: int, hue: str) -> Line:
-    """The state's block, the headline in one weight, and the loss at the right end."""
+    """The state on its coloured block, the headline, and the lost GPU time at the right end."""
     state = frame.verdict.state
     block = Span(f" {state:<8}", f"block-{hue}")
     lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict, frame)], width - 30)
@@ -94,7 +96,7 @@ def _state(frame: Frame, width: int, hue: str) -> Line:
 
 
 def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]) -> Line:
-    # The state's block is the banner's only red: names are strong here.
+    # Only the state's block may be red in the banner, so names that are "bad" become strong.
     spans = [Span(s.text, "strong") if s.token == "bad" else s for s in spans]
     edge = Span("▌", f"edge-{hue}")
     if not spans:
@@ -108,29 +110,30 @@ def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]
 
 
 def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
-    """The states of the last hour as a line of runs; in the first minute, since when the state has lasted."""
+    """The states of the last hour as a bar; during the first minute, the time since which the state has lasted."""
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
     if now - begin < MINUTE_NS:
         return "since", _since(frame, view)
     first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
     room = width - _SENTENCE - cells(first) - cells(last) - 4
-    from iotop_ai.present.text.state_bar import run_spans, runs_between  # after a minute, so that no start waits for it
+    from iotop_ai.present.text.state_bar import run_spans, runs_between  # not needed in the first minute: start faster
 
     runs = run_spans(runs_between(states, begin, now), room)
     return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
 
 
 def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) -> int:
-    """When a finding was first shown: later than it was found, if the verdict was still measuring then.
+    """The time at which the screen first showed a finding. A finding may begin earlier, while the verdict still
+    measures.
 
-    changes: those of the last hour, which the screen shows, too.
+    changes: the changes of the last hour, as (time, state or class).
     """
     return max(since_ns, next((at for at, one in reversed(changes) if one == word), since_ns))
 
 
 def _since(frame: Frame, view: View) -> list[Span]:
-    """The start and duration of the state, within this session; [] without a finding."""
+    """When the present state began and how long it has lasted; [] without a finding."""
     snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
     if since is None or frame.verdict.measuring:
         return []

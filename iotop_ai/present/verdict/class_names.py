@@ -1,4 +1,4 @@
-"""The name of each class in a list of verdicts; its id is in JSON, in conditions and on the page of reasons."""
+"""The display name of each verdict class. JSON, conditions and the page of reasons show the class's id instead."""
 
 from __future__ import annotations
 

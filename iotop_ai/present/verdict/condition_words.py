@@ -1,4 +1,4 @@
-"""The answer to a condition in words: "data_wait > 10%: met: data_wait 66.8 %"."""
+"""The result of a condition in words: "data_wait > 10%: met: data_wait 66.8 %"."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _ANSWERS = {True: "met", False: "not met", None: "unknown"}
 
 
 def outcome_text(outcome: ConditionResult) -> str:
-    """The condition, the answer, and what was found for each clause."""
+    """The condition, whether it is met, and what was measured for each of its clauses."""
     return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found_text(outcome.seen)}"
 
 
 def found_text(seen: Iterable[ClauseResult]) -> str:
-    """What was found for each clause: "disks.sda.busy_ratio 99.2 %"."""
+    """What was measured for each clause: "disks.sda.busy_ratio 99.2 %"."""
     return "; ".join(map(_seen_text, seen))
 
 
@@ -41,12 +41,14 @@ def _seen_text(seen: ClauseResult) -> str:
 
 
 def _name_of(one: Figure, name: str) -> str:
-    """The figure with the object's own name in place of a pattern."""
+    """The figure's name with the object's name in place of the pattern: "disks.sda.busy_ratio" for
+    "disks.*.busy_ratio".
+    """
     return one.text if not one.family or not name or not one.name else f"{one.family}.{name}.{one.field}"
 
 
 def value_text(one: Figure, value: float | None) -> str:
-    """A value in the figure's unit; a share in percent."""
+    """The value in the figure's unit; a ratio as a percentage."""
     if value is None:
         return UNKNOWN
     if one.unit == "ratio":

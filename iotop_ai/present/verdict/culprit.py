@@ -1,4 +1,6 @@
-"""The cause that the verdict names. It has the state's colour in the path, its row, its chart and its page."""
+"""The culprit: the disk, GPU or processes that the verdict names as the cause. The screen shows them in the colour of
+the verdict's state.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from iotop_ai.present.text.frame_cache import cached_per_frame
 
 Args = Mapping[str, str | float | None]
 HUES = {State.SLOWED: "warn", State.WASTED: "warn", State.BUSY: "warn"}
-"""The colours of loud states that are not "bad"."""
+"""The colours of the loud states that are not "bad"."""
 _GPU_CELLS = {
     "gpu_throttle": "throttle",
     "pcie": "link",
@@ -28,12 +30,13 @@ _WRITES = ("checkpoint_write",)
 
 
 class Culprit(NamedTuple):
-    """The disk, GPU or process that the verdict names.
+    """The disk, GPUs or processes that the verdict names as the cause.
 
-    hue: "bad" or "warn", "" when nothing is named. disk_hue: colour of the disk, which a second finding may name. disk:
-    kernel name. mount: a full or slow filesystem's. gpus: UUIDs. gpu_cell, process_cell: the column that shows why.
-    pids: those of the named processes. worker_state: "run" where the job's workers compute. cores, memory: whether the
-    host's cores or memory are the cause.
+    hue: "bad" or "warn"; "" when the verdict names none. disk: the disk's kernel name. disk_hue: the disk's colour,
+    which can differ from hue because a second finding may name the disk. mount: the mount point of a full or slow
+    filesystem. gpus: the UUIDs of the named GPUs. gpu_cell, process_cell: the column that shows why a GPU or a process
+    is named. pids: the pids of the named processes. worker_state: "run" if the cause is that the job's workers compute.
+    cores, memory: whether the machine's cores or memory are the cause.
     """
 
     hue: str = ""
@@ -54,7 +57,7 @@ NONE = Culprit()
 
 @cached_per_frame
 def culprit_of(frame: Frame, view: View) -> Culprit:
-    """The culprit of the Frame's verdict."""
+    """The culprit that the Frame's verdict names."""
     first = frame.verdict.primary
     disk, disk_hue = _disk(frame)
     if first.state not in LOUD:
@@ -84,7 +87,7 @@ def hue_of(state: State) -> str:
 
 
 def _disk(frame: Frame) -> tuple[str, str]:
-    """(kernel name, hue) of the disk that a finding names, else of the very slow disk; ("", "") without one."""
+    """(kernel name, hue) of the disk that a finding names, otherwise of the very slow disk; ("", "") without either."""
     present = {key.name for key in frame.snapshot.block.value or {}}
     for number, finding in enumerate(frame.verdict.findings):
         if finding.state not in LOUD or (number and finding.severity is Severity.INFO):
@@ -111,7 +114,7 @@ def _job(frame: Frame) -> Job | None:
 
 
 def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int], str]:
-    """(the processes that are named, the column that shows why)."""
+    """(pids of the processes that the finding names, the column that shows why)."""
     if first.class_id in _COMPUTE:
         job = _job(frame)
         if job is None:
@@ -133,7 +136,7 @@ def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int]
 
 
 def _larger_rate(frame: Frame, pids: frozenset[int]) -> str:
-    """The column, "read" or "write", of the larger rate of these processes."""
+    """The column with the larger sum over these processes: "read" or "write"."""
     table = frame.sample.processes.value
     rates = [] if table is None else [rate for key, rate in table.rates.items() if key.pid in pids]
     read = sum(rate.read_bytes_per_s or 0.0 for rate in rates)
@@ -141,7 +144,9 @@ def _larger_rate(frame: Frame, pids: frozenset[int]) -> str:
 
 
 def _alike(frame: Frame, pid: str | float | None) -> frozenset[int]:
-    """The processes with the name and user of this pid: a finding about several processes has the pid of one."""
+    """The pids of all processes with the name and user of this process. A finding about several processes holds only
+    the pid of one of them.
+    """
     table = frame.snapshot.processes.value
     if table is None or not isinstance(pid, float):
         return frozenset()
@@ -152,7 +157,7 @@ def _alike(frame: Frame, pid: str | float | None) -> frozenset[int]:
 
 
 def _gpus(frame: Frame, first: Finding, args: Args) -> frozenset[str]:
-    """UUIDs of the GPUs that the finding names: by number, by UUID, or as all GPUs of the job."""
+    """The UUIDs of the GPUs that the finding names by number or by UUID, or of all GPUs of the job."""
     readings = frame.snapshot.gpu.value or {}
     if first.subject in readings:
         return frozenset((first.subject,))

@@ -1,4 +1,4 @@
-"""Cures as sentences, from their template ids and arguments."""
+"""The sentence for each piece of advice, made from its template id and arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from iotop_ai.present.verdict.advice import Args, amount, idle_cores, limit_text
 
 
 def _source(a: Args) -> str:
-    """The dataset's directory, whose whole size is an upper bound: "/data (at most 1.3 TB, ~4 h)"."""
+    """The dataset's directory: "/data (at most 1.3 TB, ~4 h)". "At most", because the job may read only part of the
+    directory.
+    """
     if number(a, "shared"):
         return f"its dataset on {word(a, 'source')}"
     hours = number(a, "hours")
@@ -44,7 +46,7 @@ def _faster(a: Args) -> str:
 
 
 def _setting(a: Args) -> str:
-    """The framework's setting for the number of loader workers."""
+    """The name of the framework's setting for the number of loader workers."""
     return "worker_count" if word(a, "framework") == "jax" else "num_workers"
 
 
@@ -63,7 +65,9 @@ def _cores(count: float) -> str:
 
 _MOSTLY = 0.5
 _NONE_IDLE, _NONE_OF = 0.25, 0.02
-"""Fewer idle cores than this, or than this part of all, count as none."""
+"""With fewer idle cores than _NONE_IDLE, or a smaller part of all cores than _NONE_OF, the sentence says that all cores
+are used.
+"""
 
 
 def _cheaper(a: Args) -> str:
@@ -197,7 +201,7 @@ _READS_AHEAD = {
 
 
 def _by(a: Args, words: Mapping[str, str], other: str) -> str:
-    """The words of the job's framework; ``other`` where it is another or unknown."""
+    """The words for the job's framework; ``other`` for a framework without words, or an unknown one."""
     return words.get(word(a, "framework"), other)
 
 
@@ -234,7 +238,7 @@ def _make_room(a: Args) -> str:
 
 
 def _kernel_bus(a: Args) -> str:
-    """The PCI address as the kernel writes it; NVML's has a longer domain and capitals."""
+    """The GPU's PCI address as the kernel logs it. NVML writes it with a longer domain and in capitals."""
     return word(a, "bus").lower()[-len("0000:00:00.0") :]
 
 
@@ -346,7 +350,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def command_of(advice: Advice) -> str:
-    """The iotop-ai command that does or checks it; "" without one."""
+    """The iotop-ai command that follows or checks the advice; "" if there is none."""
     args = dict(advice.args)
     if advice.template not in ("copy_data", "keep_in_memory") or number(args, "shared"):
         return ""
@@ -359,5 +363,5 @@ def command_of(advice: Advice) -> str:
 
 
 def cure_templates() -> tuple[str, ...]:
-    """The ids of all cures."""
+    """The template ids of all pieces of advice."""
     return tuple(_ADVICE)

@@ -1,4 +1,4 @@
-"""A finding's evidence in words: the metric, its value, its threshold, and whether it is met."""
+"""A finding's evidence in words: each metric, its value, its threshold, and whether the threshold is met."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.present.text import units
 from iotop_ai.present.verdict.advice import milliseconds, rate
 
 MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
-"""Threshold met, not met, value unknown, or without a threshold."""
+"""The standing of a piece of evidence: threshold met, threshold not met, value unknown, or no threshold."""
 
 _WORDS = {
     "stall_ratio": "time without data",
@@ -80,16 +80,20 @@ _BELOW = (
     *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
     *("memory_full_in_s", ".gpus", ".answers", "pcie_width", "pcie_generation"),
 )
-"""Suffixes of metrics that support a finding of any class when they are below their threshold."""
+"""Metrics whose name ends so support a finding of any class when they are below their threshold."""
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
-"""Metrics that support a loss or an idle class below their threshold, and an OK class above it."""
+"""These metrics support a finding of a loud or idle class when they are below their threshold, and one of an OK class
+when they are above it.
+"""
 
 _AT_LIMIT = (".read_bytes", ".read_ios")
-"""Rates that are evidence only near a cgroup's limit, mostly just below it."""
+"""For rates whose name ends so, the threshold is a cgroup's limit. A rate held at the limit is mostly just below it."""
 
 
 class Fact(NamedTuple):
-    """One row. limit: with its sign, "" without one. standing: MET, UNMET, UNKNOWN or PLAIN."""
+    """One row of evidence. what: the metric in words. limit: the threshold with its sign; "" without a threshold.
+    standing: MET, UNMET, UNKNOWN or PLAIN. metric: the metric's dotted id.
+    """
 
     what: str
     value: str
@@ -99,7 +103,7 @@ class Fact(NamedTuple):
 
 
 def facts_of(finding: Finding) -> tuple[Fact, ...]:
-    """The evidence of a finding, in its order."""
+    """The evidence of a finding as rows, in the finding's order."""
     return tuple(_fact(finding, one) for one in finding.evidence)
 
 
@@ -129,18 +133,18 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
 
 
 def _any_counts(one: Evidence) -> bool:
-    """Whether one event is too many: an error, a reset."""
+    """Whether a single event already meets the threshold, as with errors and resets."""
     return one.unit == "count" and one.threshold == 0.0
 
 
 def _normal(finding: Finding) -> float | None:
-    """The normal time of a request to the finding's device, rounded as in the evidence; None when unknown."""
+    """The normal time of a request to the finding's device in ms, rounded as in the evidence; None when unknown."""
     normal = dict(finding.args).get("normal_ms")
     return round(normal, 3) if isinstance(normal, float) else None
 
 
 def counts_below(finding: Finding, metric: str) -> bool:
-    """Whether a figure supports the finding when it is below its threshold."""
+    """Whether the metric supports the finding when it is below its threshold, not above it."""
     if metric.endswith(_BELOW):
         return True
     if metric.endswith(".stall_ratio"):
@@ -178,7 +182,7 @@ def what_is(metric: str) -> str:
 
 
 def measured(value: float | None, unit: str) -> str:
-    """A figure with its unit, in three digits; "?" when unknown."""
+    """A value with its unit, in about three digits; "?" when unknown."""
     if value is None:
         return units.UNKNOWN
     if unit == "ratio":

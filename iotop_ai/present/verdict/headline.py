@@ -1,6 +1,6 @@
 """The verdict in words: the loss, its cause, and the advice.
 
-Every function returns spans whose clauses are separated by spans of their own, so that ``fit`` can drop whole clauses.
+Every function separates its clauses with Spans that hold only the separator, so that ``fit`` can drop whole clauses.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ _Words = Callable[[Args], Spans]
 
 
 def text_of(spans: Sequence[Span]) -> str:
-    """The text without its tokens."""
+    """The text of the Spans, without their tokens."""
     return "".join(span.text for span in spans)
 
 
 def fit(spans: Sequence[Span], width: int) -> Spans:
-    """The longest run of whole clauses from the left within ``width`` columns; no clause ends within brackets.
+    """As many whole clauses from the left as fit in ``width`` columns; no clause ends inside brackets.
 
-    A clause that does not fit loses its text in brackets first; a first clause then loses whole words.
+    Text in brackets is dropped before a whole clause is. If even the first clause is too long, its last words are
+    dropped.
     """
     out, text = _fit(spans, width), text_of(spans)
     if text_of(out) == text or "(" not in text or ("(" in text_of(out) and _is_whole(out, spans)):
@@ -59,7 +60,7 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
 
 
 def _is_whole(part: Sequence[Span], spans: Sequence[Span]) -> bool:
-    """Whether it ends where a clause does."""
+    """Whether ``part``, the beginning of ``spans``, ends where a clause ends."""
     rest = text_of(spans)[len(text_of(part)) :]
     return not rest or rest.startswith(_PARTS)
 
@@ -108,7 +109,7 @@ def _fit(spans: Sequence[Span], width: int) -> Spans:
 
 
 def _ended(spans: Spans) -> Spans:
-    """Cut words without an open bracket, and without a last word that needs another after it."""
+    """The cut words without an unclosed bracket, and without a last word such as "of" that cannot end a clause."""
     text = _closed(text_of(spans)).rstrip(" ,;:")
     while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
         text = text[:word_at].rstrip(" ,;:")
@@ -122,8 +123,8 @@ def _ended(spans: Spans) -> Spans:
 
 
 def _complete(text: str) -> str:
-    """A cut sentence without its incomplete end: cut before an open bracket, else at a comma or colon in its second
-    half.
+    """A cut sentence without its incomplete end: cut before an unclosed bracket, otherwise at a comma or colon in its
+    second half.
     """
     closed = _closed(text)
     if closed == text:
@@ -133,7 +134,7 @@ def _complete(text: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """The text up to a bracket that does not close."""
+    """The text before a bracket that is not closed."""
     return text[: text.rindex("(")] if text.count("(") > text.count(")") else text
 
 
@@ -210,7 +211,7 @@ def _failing(a: Args) -> Spans:
 
 
 def _nothing_fits(part: str, a: Args) -> Spans:
-    # Imported here: a start has no need for it.
+    # imported here to keep the start fast
     from iotop_ai.present.verdict import nothing_fits_words as words
 
     return words.headline(a) if part == "headline" else words.because(a)
@@ -231,7 +232,7 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
 
 
 def headline(verdict: Verdict, frame: Frame) -> Spans:
-    """The loss, beside the state word: "8 of 8 GPUs wait for data 78 % of the time"."""
+    """The verdict's sentence beside the state: "8 of 8 GPUs wait for data 78 % of the time"."""
     if verdict.measuring and verdict.primary.class_id == "unknown":
         done, needed = f"{verdict.watched_s:.0f}", f"{verdict.needed_s:.0f}"
         return [_plain("measuring "), _strong(done), _plain(f" of {needed} s")]
@@ -244,13 +245,17 @@ def headline_of(finding: Finding) -> Spans:
 
 
 def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: Finding) -> Spans:
-    """The words of a finding; of_job: those for a job with sampled tasks, where its class has them."""
+    """The words of a finding.
+
+    plain: the words of classes that need no job. of_job: the words for a job with sampled tasks, preferred where the
+    class has them.
+    """
     a = dict(finding.args)
     if finding.class_id in plain and not (verdict_words.of_job(a) and finding.class_id in of_job):
         return plain[finding.class_id](a)
     if finding.class_id in of_job:
         return of_job[finding.class_id](a)
-    # Imported here: a start has no need for it.
+    # imported here to keep the start fast
     from iotop_ai.present.gpu.verdict_words import BECAUSE, HEADLINES
 
     return (HEADLINES if plain is _HEADLINES else BECAUSE)[finding.class_id](a)
@@ -290,7 +295,9 @@ def _because_idle(a: Args) -> Spans:
 
 
 def _figures_behind(a: Args) -> list[str]:
-    """The reasons with a number, if the first reason, with which the headline begins, has none."""
+    """The reasons with a number, which support the cause; [] if the first reason, shown in the headline, has
+    a number.
+    """
     first, *more = word(a, "reasons").split(", ")
     if any(letter.isdigit() for letter in first):
         return []
@@ -328,7 +335,7 @@ _BECAUSE: dict[str, Callable[[Args], Spans]] = {
 
 
 def signals(verdict: Verdict) -> Spans:
-    """The missing signal groups by name: "cannot see: NVIDIA driver, SMART"; [] without any."""
+    """The missing groups of signals by name: "cannot see: NVIDIA driver, SMART"; [] if none is missing."""
     out: Spans = []
     for clause in verdict.missing:
         out += [COMMA if out else _plain("cannot see: "), _plain(_signal(clause))]
@@ -339,12 +346,14 @@ _SIGNALS = {"not root": "other users' I/O", "PSI off": "pressure (PSI is off)", 
 
 
 def _signal(clause: str) -> str:
-    """The short name of a missing signal group; the reasons page has the whole clause."""
+    """The short name of a missing group of signals. The page of reasons shows the whole clause."""
     return _SIGNALS.get(clause) or clause.partition(":")[0].removeprefix("no ")
 
 
 def because(verdict: Verdict, frame: Frame) -> Spans:
-    """The cause with its figures and normal values; when unsure, the measured values and missing signals."""
+    """The cause with its figures and normal values. When the verdict is unsure: the measured values and the missing
+    signals.
+    """
     out = _words(_BECAUSE, verdict_words.BECAUSE, verdict.primary)
     if verdict.primary.class_id == "unknown":
         unseen = signals(verdict)
@@ -353,7 +362,7 @@ def because(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def second(verdict: Verdict, frame: Frame) -> Spans:
-    """The second finding, after a very slow disk that no finding names; [] without either."""
+    """The second finding in words, after a very slow disk if no finding names that disk; [] without either."""
     other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
     if slow is None or any(_names(finding, slow) for finding in verdict.findings):
@@ -394,11 +403,11 @@ _CAUSES = {
 
 
 def advice(verdict: Verdict, frame: Frame) -> Spans:
-    """The advice with its numbers, best first; the first in strong, with the iotop-ai command that does it."""
+    """The advice with its figures, the best first and in strong, each with the iotop-ai command that follows it."""
     out: Spans = []
     if not verdict.primary.advice:
         return out
-    from iotop_ai.present.verdict.cures import advice_text, command_of  # the first picture has no cure
+    from iotop_ai.present.verdict.cures import advice_text, command_of  # the first picture has no advice
 
     for item in verdict.primary.advice:
         out += [SEMI, _plain(advice_text(item))] if out else [_strong(advice_text(item))]
@@ -409,26 +418,26 @@ def advice(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def sureness(confidence: float) -> str:
-    """A confidence as a word: high, medium, low."""
+    """A confidence of 0..1 as a word: high, medium or low."""
     return "high" if confidence >= SURE_HIGH else "medium" if confidence >= SURE_MEDIUM else "low"
 
 
 def confidence(verdict: Verdict, frame: Frame) -> Spans:
-    """The confidence: "confidence high"; [] without a finding."""
+    """The confidence in the verdict: "confidence high"; [] without a finding."""
     if verdict.primary.class_id == "unknown":
         return []
     return [Span("confidence ", "dim"), _plain(sureness(verdict.primary.confidence))]
 
 
 def loss(verdict: Verdict, frame: Frame) -> Spans:
-    """The GPU time lost: "6.2 GPU-h lost/h"; [] without any."""
+    """The lost GPU time: "6.2 GPU-h lost/h"; [] when none is lost."""
     gpus = number(dict(verdict.primary.args), "gpus")
     lost = (gpus or 0.0) * (verdict.primary.lost_ratio or 0.0)
     return [] if not lost else [_strong(units.figure(lost)), Span(" GPU-h lost/h", "dim")]
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON: null where unknown, ratios 0..1."""
+    """A finding as a JSON object. Unknown values are null, ratios are 0..1."""
     from iotop_ai.present.verdict.cures import advice_text
 
     return {

@@ -1,4 +1,4 @@
-"""The words of class unknown: UNSURE about a job, CALM and BUSY on a machine without one."""
+"""The words of the class "unknown": the state UNSURE for a job, CALM and BUSY for a machine without a job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.present.verdict.advice import Args, amount, latency, number, perce
 
 
 def headline(a: Args) -> Spans:
-    """The headline of class unknown."""
+    """The headline of the class "unknown"."""
     if word(a, "state"):
         return _without_job(a)
     from iotop_ai.diagnosis.thresholds import LIMITS  # not needed by the first picture
@@ -35,7 +35,7 @@ def headline(a: Args) -> Spans:
 
 
 def _suspect(a: Args) -> Spans:
-    """The unproven cause: a very slow disk where there is one."""
+    """The cause that is suspected but not proven: a very slow disk, if there is one."""
     if number(a, "slow"):
         return [plain("suspect: disk "), bad(word(a, "device"))]
     return [plain("cause not seen")]
@@ -50,7 +50,7 @@ def _nothing_slow(a: Args) -> Spans:
 
 
 def _without_job(a: Args) -> Spans:
-    """The headline of CALM and BUSY: it names the disk, CPUs or memory at its limit."""
+    """The headline of CALM and BUSY. That of BUSY names what is at its limit: a disk, the CPUs or the memory."""
     limit = word(a, "limit")
     if limit == "disk":
         return [plain("disk "), bad(word(a, "device")), plain(" is at its limit: "),
@@ -67,7 +67,7 @@ def _without_job(a: Args) -> Spans:
 
 
 def _because_limit(a: Args) -> Spans:
-    """The load on the disk, the CPUs or the memory at its limit."""
+    """The load on the disk, CPUs or memory at its limit."""
     if word(a, "limit") == "disk":
         out = [plain("it answers in "), *latency(a), COMMA, plain("reads "),
                strong(rate(number(a, "read_bytes_per_s"))), COMMA, plain("writes "),
@@ -85,7 +85,7 @@ def _because_limit(a: Args) -> Spans:
 
 
 def because(a: Args) -> Spans:
-    """The measured figures, as a clause."""
+    """The measured figures, separated by semicolons."""
     if word(a, "limit"):
         return _because_limit(a)
     parts: list[Spans] = []

@@ -1,4 +1,4 @@
-"""The verdict as a few lines of plain text to paste: whole sentences, no command lines."""
+"""The verdict as a few lines of plain text for pasting: whole sentences, no command lines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.headline import text_of
 
 LABEL = 10
-"""Columns before each sentence, for the state's word or the line's label, as in the banner."""
+"""The width of the first column, which holds the state or the line's label, as in the banner."""
 _PATH_CELLS = 400
 _WAITS_CELLS = 80
 _BAR = "━─"
 
 
 def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008 - a frozen record
-    """The banner's sentences, uncut, the job's time, the path of the data, the waits of the workers, and the source.
+    """The banner's sentences at full length, the job's time and steps, the path of the data, the waits of the workers,
+    and where and when the verdict was seen.
 
-    Empty lines are left out. ASCII, except in names from outside.
+    A line without text is left out. All is ASCII, except for names from outside.
     """
     verdict = frame.verdict
     state = "; ".join(
@@ -48,7 +49,7 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
 
 
 def in_plain_ascii(text: str) -> str:
-    """A sentence of the screen with its two signs beyond ASCII replaced."""
+    """A sentence of the screen with its two non-ASCII signs replaced."""
     return text.replace("›", ">").replace("≤", "<=")
 
 
@@ -58,7 +59,7 @@ def ruled_out_text(verdict: Verdict) -> str:
 
 
 def _waits(frame: Frame) -> str:
-    """The time of the job's workers by state; "" when unknown."""
+    """The shares of the workers' time in each state; "" when unknown."""
     line = job_waits(frame, _WAITS_CELLS)
     job = current_job(frame)
     if line is None or job is None:
@@ -69,7 +70,7 @@ def _waits(frame: Frame) -> str:
 
 
 def _seen(frame: Frame, view: View) -> str:
-    """Host, job, time, duration, and confidence."""
+    """Host, job, date and time, how long iotop-ai has watched, and its confidence."""
     snapshot, verdict = frame.snapshot, frame.verdict
     job = current_job(frame)
     out = [snapshot.host.name]
@@ -82,7 +83,7 @@ def _seen(frame: Frame, view: View) -> str:
 
 
 def fenced(lines: Sequence[str]) -> list[str]:
-    """The lines as a block of Markdown; the fence is longer than any run of back-ticks in them."""
+    """The lines as a fenced block of Markdown. The fence is longer than any run of back-ticks in the lines."""
     longest = max((len(run) for line in lines for run in _ticks(line)), default=0)
     fence = "`" * max(3, longest + 1)
     return [fence, *lines, fence]

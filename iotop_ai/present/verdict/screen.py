@@ -1,4 +1,4 @@
-"""The reasons of the verdict over the whole screen: evidence for and against it, other classes, advice."""
+"""The page of reasons: evidence for and against the verdict, other classes, advice and the last hour."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEYS = (
     *("reason.back", "reason.up", "reason.copy", "reason.acknowledge", "reason.job", "detail.next_verdict"),
     *("reason.help", "app.quit"),
 )
-"""Keys of the last row; a narrow screen drops the last ones first."""
+"""The keys shown in the last row; a narrow screen drops them from the end."""
 TALL, WIDE = 40, 120
 _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
@@ -43,7 +43,7 @@ COLUMNS = (
 
 
 def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: int = 0) -> list[Line]:
-    """Exactly ``height`` lines: the banner, the body from ``scroll`` on, the keys."""
+    """The page as exactly ``height`` lines: the banner, the body from line ``scroll`` on, the keys."""
     top = banner_rows(frame, view, width, _top(width, height))
     body = body_rows(frame, view, width, spread=height >= TALL)
     rows = scrolled(body, max(0, height - len(top) - 1), scroll, width)
@@ -51,7 +51,7 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
 
 
 def most_reasoning_scroll(frame: Frame, view: View, width: int, height: int) -> int:
-    """The largest scroll that still fills the screen."""
+    """The largest scroll at which the body still fills the screen."""
     room = max(0, height - _top(width, height) - 1)
     return most_scroll(len(body_rows(frame, view, width, spread=height >= TALL)), room)
 
@@ -61,7 +61,7 @@ def _top(width: int, height: int) -> int:
 
 
 def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Line]:
-    """All rows below the banner. spread: with a blank row between sections."""
+    """All rows below the banner. spread: whether a blank row separates the sections."""
     first, *others = frame.verdict.findings
     facts = evidence.facts_of(first)
     others_seen = considered(rule_facts(frame, view), frame.carry, frame.verdict)
@@ -95,7 +95,7 @@ def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]
 
 
 def _time(frame: Frame) -> str:
-    """The job's time by share over the verdict's window; "" without a job."""
+    """How the job's time was spent during the verdict's window, as shares; "" without a job."""
     if current_job(frame) is None:
         return ""
     return time_sentence(frame) if counted(frame) else NOT_RECORDED
@@ -110,7 +110,7 @@ def _title(frame: Frame, view: View, first: Finding) -> str:
 
 
 def _places(width: int) -> list[ColumnSlot]:
-    """The columns of value, limit and, where there is room, the metric's id."""
+    """The columns of the value, the limit and, on a wide screen, the metric's id."""
     if width < WIDE:
         return place_columns(COLUMNS[:2], width - 28, width - 1)
     return place_columns(COLUMNS, _WHAT, width - 1)
@@ -128,7 +128,7 @@ def _fact(width: int, fact: Fact) -> Line:
 
 
 def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
-    """Evidence against the verdict, and missing signals."""
+    """The evidence against the verdict, and the signals that are missing."""
     missing = frame.verdict.missing
     if not facts and not missing:
         return []
@@ -162,7 +162,7 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
 
 
 def _considered(frame: Frame, width: int, seen: tuple[Considered, ...]) -> list[Line]:
-    """The other classes that show a sign, and the names of the classes that show none."""
+    """The other classes for which there is a sign, and the names of the classes for which there is none."""
     silent = without_a_sign(frame.verdict, seen)
     out = [rule(width, "considered", [Span("sure of it", "dim")])]
     for one in seen:
@@ -201,12 +201,12 @@ def _cures(width: int, first: Finding) -> list[Line]:
 
 
 def _state_at(states: Sequence[tuple[int, str]], at_ns: int) -> str:
-    """The state at that time; "" when unknown."""
+    """The state at this time; "" when unknown."""
     return next((word for since, word in reversed(states) if since <= at_ns), "")
 
 
 def _past(frame: Frame, view: View, width: int) -> list[Line]:
-    """The last hour: the states as one line, and each change of the verdict with its duration."""
+    """The last hour: a bar of the states, and each change of the verdict with its duration."""
     now, classes = frame.snapshot.at_ns, frame.carry.classes
     if not classes:
         return []

@@ -1,4 +1,4 @@
-"""The machine and its verdict in one short line, for a status bar or a prompt, and its parts by name."""
+"""The machine and its verdict in one short line, for a status bar or a prompt, and the fields of that line by name."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ MEANINGS = {
     "time": "14:32:05",
     "colour": "of the state: red, yellow, green, cyan, magenta or default; for tmux #[fg={colour}]",
 }
-"""Fields of --format; an unknown value is "?", one that does not apply is empty."""
+"""The fields of --format and their meanings. An unknown value is "?"; a value that does not apply is ""."""
 NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
-"""The verdict's fields where the job in question is not seen."""
+"""The verdict's fields when the job that was asked for is not found."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
 _TMUX_FORMAT = pattern(r"#(?=[{\[(])")
 _FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")
 
 
 def status_fields(frame: Frame, view: View = View()) -> dict[str, str]:  # noqa: B008 - a frozen record
-    """Every field of MEANINGS. A name in it is not a format of tmux, which reads those of a program's output, too."""
+    """The value of each field of MEANINGS. tmux would interpret a format such as #{pane_id} in a name from outside, so
+    a blank after the # makes it plain text.
+    """
     return {name: _TMUX_FORMAT.sub("# ", value) for name, value in _fields(frame, view).items()}
 
 
@@ -90,7 +92,7 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
 
 
 def default_line(fields: dict[str, str]) -> str:
-    """ "STARVED 78% | sda 92.0 MB/s 87 ms 100% | GPU 22% | CPU 45% MEM 31%"."""
+    """The line without --format: "STARVED 78% | sda 92.0 MB/s 87 ms 100% | GPU 22% | CPU 45% MEM 31%"."""
     state = "" if fields["state"] == "?" else " ".join(filter(None, (fields["state"], fields["lost"])))
     moves = fields["read"] if not fields["read"].startswith("0 ") else fields["write"]
     disk = " ".join(filter(None, (fields["disk"], moves, fields["await"], fields["util"]))) if fields["disk"] else ""
@@ -99,7 +101,7 @@ def default_line(fields: dict[str, str]) -> str:
 
 
 def checked_format(text: str) -> str:
-    """The format itself. Raises UsageError for an unknown field and a single brace."""
+    """The format, unchanged. Raises UsageError for an unknown field and for a single brace."""
     for found in _FIELD.finditer(text):
         if found[0] in ("{", "}"):
             raise UsageError(f"--format {text!r}: a single {found[0]}; write it twice")
@@ -109,5 +111,5 @@ def checked_format(text: str) -> str:
 
 
 def formatted(text: str, fields: dict[str, str]) -> str:
-    """The format with its fields; {{ and }} are braces."""
+    """The format with its fields filled in; {{ and }} become single braces."""
     return _FIELD.sub(lambda found: found[0][0] if found[1] is None else fields[found[1]], text)
