@@ -1,4 +1,4 @@
-"""A job's own cgroup in one clause each: memory against its limit, the CPU quota, its I/O rates, its waits."""
+"""A job's cgroup in words, one clause each: its memory and limit, its CPU quota, its I/O rates, its waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def cgroup_text(frame: Frame, job: ProcessKey) -> str:
-    """The job's own cgroup in words; "" while it is unknown."""
+    """The job's cgroup in words; "" when unknown."""
     table = frame.snapshot.cgroups.value
     path = None if table is None else table.jobs.get(job)
     group = None if table is None or path is None else table.groups.get(path)

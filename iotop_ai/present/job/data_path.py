@@ -1,4 +1,4 @@
-"""The path of the data: the process or job, its mount, partition and device; and what tasks wait for."""
+"""The path of the data, from the process or job over its mount and partition to the disk; and what tasks wait for."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from iotop_ai.present.text.units import MIB, UNKNOWN, capacity, clock, duration,
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _OWN_SHARE = 0.3
-"""A process that reads less than this share of its device's bytes is not named as the reader."""
+"""A process that reads less than this share of its disk's bytes is not named as the reader."""
 
 
 @panel
 def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with host, time and mode; the hops from process to device; what tasks wait for."""
+    """The rule with host, time and mode; the path from the process to the disk; what tasks wait for."""
     out = [
         rule(width, "path", _right(frame, view, width), focus=view.focus == "path"),
         row(width, [Span(" "), *hops(frame, view, width - 2)]),
@@ -59,7 +59,7 @@ def _right(frame: Frame, view: View, width: int) -> list[Span]:
 
 
 def _mode(view: View) -> list[Span]:
-    """live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min, ► REMOTE; with a sign of a recording in progress."""
+    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min or ► REMOTE; and a sign while a recording is written."""
     if view.mode == "replay":
         return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "► REPLAY paused", "mode")]
     recording = _recording(view)
@@ -90,9 +90,9 @@ def _recording(view: View) -> list[Span]:
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
-    """Process or job > mount > partition > device, as far as known; without details where they do not fit.
+    """Process or job › mount › partition › disk, as far as known; details are left out where they do not fit.
 
-    For a job it is the path to its own files, unless the viewer selected a device.
+    For a job, it is the path to the job's files, unless the user selected a disk.
     """
     job, culprit = None if view.device else current_job(frame), culprit_of(frame, view)
     if job is not None:
@@ -128,14 +128,14 @@ def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
 
 
 def no_files_text(frame: Frame, job: Job) -> str:
-    """Why a job has no data file: it has none open, or this user may not see them."""
+    """Why no data file of the job is known: the job has none open, or this user may not see its files."""
     table = frame.snapshot.processes.value
     hidden = table is not None and not job.members.isdisjoint(table.denied)
     return "open files of another user (sudo)" if hidden else "no open data file seen"
 
 
 def _remote_hops(mount: JobMount | None, culprit: Culprit, without: str) -> list[list[Span]]:
-    """The end of a path without a local device: a server, or no data file."""
+    """The end of a path that does not lead to a local disk: a server, or the reason why no data file is known."""
     if mount is None:
         return [[Span(without, "dim")]]
     token = culprit.hue if mount.path == culprit.mount else "text"
@@ -146,7 +146,7 @@ def _remote_hops(mount: JobMount | None, culprit: Culprit, without: str) -> list
 
 
 def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
-    """The mount's device; None for a network mount or an unknown device."""
+    """The disk or partition of the mount; None for a network mount or an unknown device."""
     for device in devices.all_devices(frame, view):
         info = device.info
         if info is None:
@@ -162,10 +162,11 @@ def _bytes(device: BlockDevice, kind: str) -> float | None:
 
 
 def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> list[Span]:
-    """The process with most I/O; "?" when the visible processes do not account for the device's bytes.
+    """The process with the most I/O; "?" when the visible processes do not account for the disk's bytes.
 
-    kind: the direction of most of the device's bytes. Where no process moves any that way, the one that moves most the
-    other way: the device may get them later than the process makes them.
+    kind: "read" or "write", whichever makes up most of the disk's bytes. If no process moves bytes in that direction,
+    the process with the most bytes in the other direction is named, because the disk may receive writes later than the
+    process makes them.
     """
     table, delivered = frame.snapshot.processes.value, _bytes(device, kind)
     if table is None or frame.sample.processes.seconds is None:
@@ -176,10 +177,10 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
         value = group.rates.read_bytes_per_s if (way or kind) == "read" else group.rates.write_bytes_per_s
         return value or 0.0
 
-    # The idle groups are last and many.
+    # The many idle groups come last.
     busy = [*takewhile(lambda group: not group.idle, every)]
     best = max(busy, key=moved, default=None)
-    # Writes reach the device later than the process makes them, so only reads can be compared.
+    # Only reads can be compared, because the disk receives writes later than the process makes them.
     short = kind == "read" and delivered is not None and delivered > MIB
     if best is None or moved(best) <= 0:
         if short:
@@ -200,7 +201,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
 
 @cached_per_frame
 def _plain(frame: Frame, view: View) -> View:
-    """The view without filter, sort order and totals: the path does not depend on the list of processes."""
+    """The View without filter, sort order and totals, because the path does not depend on the process list."""
     plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, base=None)
     return view if plain == view else plain
 
@@ -222,7 +223,7 @@ def _mount_hop(device: BlockDevice, frame: Frame, details: bool, culprit: Culpri
 
 
 def fold_names(names: Sequence[str]) -> str:
-    """nvme0 nvme1 nvme2 as "nvme0-2"; other names side by side."""
+    """nvme0 nvme1 nvme2 as "nvme0-2"; names without a common stem side by side."""
     runs: list[tuple[str, int, int]] = []
     for name in names:
         stem = name.rstrip("0123456789")
@@ -236,7 +237,7 @@ def fold_names(names: Sequence[str]) -> str:
 
 
 def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) -> list[list[Span]]:
-    """The device and, under a stacked one, the physical devices below it."""
+    """The disk; for a stacked device, also the physical disks below it."""
     known = devices.infos(frame)
     token = device.hue if device.guilty else "text"
     top = [Span(devices.short_name(device), token)]
@@ -261,7 +262,9 @@ def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) ->
 
 
 def _waits(frame: Frame, view: View, width: int) -> Line:
-    """Tasks in D and running, and the shares of time in which tasks waited for cpu, io and memory (PSI)."""
+    """The number of tasks that are blocked (state D) and running, and the share of time in which tasks waited for disk,
+    CPU and memory (PSI).
+    """
     table = frame.snapshot.processes.value
     if table is None:
         return reason_row(width, frame.snapshot.processes)

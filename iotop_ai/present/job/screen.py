@@ -1,4 +1,4 @@
-"""The jobs screen: a row for each training job, the largest loss first, and the job under the cursor in full."""
+"""The jobs screen: a row for each training job, the largest loss first, and the details of the job under the cursor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from iotop_ai.present.verdict.culprit import culprit_of
 from iotop_ai.present.verdict.facts import rule_facts
 
 KEYS = ("jobs.back", "jobs.up", "jobs.choose", "jobs.next", "detail.back", "jobs.help", "app.quit")
-"""The actions of the last row."""
+"""The actions shown in the last row."""
 PREFIX = "job:"
 _NAME_END = 13
 COLUMNS = (
@@ -53,7 +53,7 @@ COLUMNS = (
 )
 _WIDE = 120
 _QUIET = 100_000.0
-"""Bytes per second below which a job counts as not reading."""
+"""A job that reads fewer bytes per second counts as not reading."""
 _NO_JOB = (
     "A job is a program that has PyTorch, TensorFlow or JAX loaded or uses a GPU; or that computes and has XGBoost, "
     "LightGBM or scikit-learn loaded, was started by torchrun, deepspeed, accelerate, MPI or Slurm, or uses Ray; or a "
@@ -74,18 +74,20 @@ _EVIDENCE = {
     "ray": "uses Ray",
     "notebook": "notebook",
 }
-"""The screen's words for each word of evidence."""
+"""The screen's words for each kind of evidence that a program is a training job."""
 _KINDS = {
     "ray": "tasks and actors of Ray",
     "prep": "those of a Hugging Face dataset's map()",
     "env": "simulated environments, which load no data",
     "pool": "a pool of multiprocessing",
 }
-"""The screen's words for each kind of workers except loaders, which the evidence names."""
+"""The screen's words for each kind of worker, except loaders, which the evidence names."""
 
 
 class JobRow(NamedTuple):
-    """One job of the list. lost_h: GPU-hours so far, None without a GPU or its use. device: "" when unknown."""
+    """One job of the list. lost_h: the GPU-hours lost so far; None without a GPU or while the GPU's use is unknown.
+    device: the disk or mount that the job reads from; "" when unknown.
+    """
 
     facts: JobFacts
     lost_h: float | None
@@ -93,12 +95,14 @@ class JobRow(NamedTuple):
 
     @property
     def pid(self) -> int:
-        """The pid of its topmost process."""
+        """The pid of the job's topmost process."""
         return self.facts.job.key.pid
 
 
 def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
-    """Every job, the largest loss first: GPU-hours, hours, the present wait; then by the GPUs and bytes it uses."""
+    """All jobs. The order is by GPU-hours lost, hours lost, the present wait, then the GPUs and bytes that a
+    job uses.
+    """
     facts = rule_facts(frame, view)
     lost = frame.carry.lost
     out = []
@@ -111,7 +115,7 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
 
     def order(job: JobRow) -> tuple[float, float, float, Importance]:
         hours = lost.get(job.facts.job.key, 0.0)
-        # The waits of an idle program do not matter.
+        # The wait of an idle program does not matter.
         wait = (job.facts.stall or 0.0) if job.facts.active else 0.0
         return (-hours * job.facts.gpus, -hours, -wait, importance(job.facts))
 
@@ -119,12 +123,14 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
 
 
 def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
-    """The pid of the next (+1) or previous (-1) job, wrapping round; 0 without any."""
+    """The pid of the next (step 1) or previous (step -1) job, wrapping around; 0 if there is no job."""
     return next_in_order([one.pid for one in job_rows(frame, view)], pid, step) or 0
 
 
 def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: int) -> list[Line]:
-    """Exactly ``height`` lines; cursor: pid of the job with the marked row; without such a job the first is marked."""
+    """The screen as exactly ``height`` lines. cursor: the pid of the job whose row is marked; if there is no such job,
+    the first row is marked.
+    """
     jobs = job_rows(frame, view)
     body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _none(frame, width)
     return above_rows([verdict_row(frame, view, width), *body], words_above(KEYS, view), view, width, height)
@@ -154,7 +160,7 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
         out.append(blank(width))
     out += _detail(frame, view, width, selected)
     for one in jobs:
-        # Other jobs follow as long as they fit whole.
+        # Details of other jobs follow if they fit completely.
         more = [] if one is selected else [blank(width), *_detail(frame, view, width, one)]
         if len(out) + len(more) > height:
             break
@@ -201,12 +207,12 @@ def _reads_nothing(facts: JobFacts) -> bool:
 
 
 def _share(facts: JobFacts, value: float | None) -> str:
-    """A share of the workers' time; "-" without workers."""
+    """A share of the workers' time; "-" if the job has no workers."""
     return percent(value) if facts.workers else UNDEFINED
 
 
 def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
-    """The job under the cursor: its verdict, its path, the waits of its workers, its loss and limits."""
+    """The details of a job: its verdict, its path, the waits of its workers, its lost time and its limits."""
     facts, job = one.facts, one.facts.job
     about = with_job_verdict(frame, one.pid)
     verdict = about.verdict
@@ -233,13 +239,13 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
 
 
 def _counts(frame: Frame, one: JobRow) -> TimeCounts | None:
-    """The job's time by share since it was first watched; None where that was not recorded."""
+    """The job's time in each share since the job was first watched; None if it was not recorded."""
     table = frame.snapshot.jobs.value
     return None if table is None else table.times.get(one.facts.job.key)
 
 
 def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
-    """A row for each share of its time since it was first watched: percent, h:mm:ss, a bar."""
+    """A row for each share of the job's time since it was first watched: percent, h:mm:ss and a bar."""
     counts = _counts(frame, one)
     if counts is None:
         return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]
@@ -255,13 +261,15 @@ def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
 
 
 def _clock(milliseconds: int) -> str:
-    """A duration as h:mm:ss."""
+    """A duration in milliseconds as h:mm:ss."""
     minutes, seconds = divmod(round(milliseconds / 1000), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
-    """The job's loss, the evidence that it is a job, its limits and its mounts."""
+    """What is known about the job as (label, text): its steps, its loss, the evidence that it is a job, limits and
+    mounts.
+    """
     job, own_place = one.facts.job, one.facts.place
     known = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(word, word) for word in job.evidence))))
     kinds = dict.fromkeys(_KINDS[rank.worker_kind] for rank in job.ranks if rank.worker_kind in _KINDS)
@@ -294,7 +302,9 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
 
 
 def _lost_text(frame: Frame, one: JobRow) -> str:
-    """The job's lost time: the sum of the shares that lose time, else the time of verdicts with a loss."""
+    """The job's lost time: the sum of the shares that count as lost; if they were not recorded, the time of verdicts
+    with a loss.
+    """
     counts = _counts(frame, one)
     if counts is None:
         hours, since, gpu_hours = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named", one.lost_h
@@ -306,7 +316,7 @@ def _lost_text(frame: Frame, one: JobRow) -> str:
 
 
 def _hidden(frame: Frame, job: Job) -> str:
-    """The parts of the job that this user may not read; "" when all are readable."""
+    """The parts of the job that this user may not read; "" if all are readable."""
     words = list(job.hidden)
     table = frame.snapshot.processes.value
     if table is not None and not job.members.isdisjoint(table.denied):

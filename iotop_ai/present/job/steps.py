@@ -9,18 +9,18 @@ from iotop_ai.model.job.steps import StepRates
 from iotop_ai.present.text.units import UNKNOWN, duration, figure, percent
 
 LATE_S = 5.0
-"""Seconds without a step after which the rates are shown with their age."""
+"""The number of seconds without a step after which the rates are shown with their age."""
 _MOST_RANKS = 16
 
 
 def steps_text(frame: Frame, job: Job) -> str:
-    """The job's steps over the verdict's window; "" where none of its processes reports any."""
+    """The job's steps during the verdict's window; "" if none of its processes reports steps."""
     found = job_steps(frame, job)
     return "" if found is None else _sentence(found) + _age(frame, found)
 
 
 def ranks_text(frame: Frame, job: Job) -> str:
-    """Each of several reporting ranks: "rank 0 12.4/s 34 ms 42 %, rank 1 ..."; "" with fewer than two."""
+    """The steps of each rank that reports them: "rank 0 12.4/s 34 ms 42 %, rank 1 ..."; "" for fewer than two ranks."""
     found = job_steps(frame, job)
     if found is None or len(found.ranks) < 2:
         return ""
@@ -30,7 +30,7 @@ def ranks_text(frame: Frame, job: Job) -> str:
 
 
 def steps_rate(frame: Frame, job: Job) -> str:
-    """ "12.4 steps/s"; "" where no process of the job reports its steps."""
+    """The job's rate of steps: "12.4 steps/s"; "" if none of its processes reports steps."""
     found = job_steps(frame, job)
     return "" if found is None else f"{_figure(found.steps_per_s)} steps/s"
 
@@ -58,7 +58,7 @@ def _figure(value: float | None) -> str:
 
 
 def _age(frame: Frame, found: JobSteps) -> str:
-    """When the newest step ended, if that is long ago."""
+    """How long ago the newest step ended; "" if it ended recently."""
     table = frame.snapshot.steps.value or {}
     newest_ns = max(table[key].at_ns for key, _ in found.ranks)
     age_s = (frame.snapshot.at_ns - newest_ns) / 1e9

@@ -1,4 +1,4 @@
-"""One row under the banner: the time of the verdict's job by share, over the verdict's window."""
+"""The row below the banner that shows how the verdict's job spent its time during the verdict's window."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_
 from iotop_ai.present.text.panel import panel
 
 _WORDS_AT = (10, 30)
-"""The columns where the two largest shares begin: fixed, so that the bar does not move."""
+"""The columns at which the two largest shares begin. They are fixed, so that the bar does not move."""
 _BAR_AT = 50
 _LEAST_BAR = 8
 _STEPS_FROM = 100
 _STEPS_CELLS = 14
-"""Screen width from which the job's steps are shown at the right, and the width of that field."""
+"""The width of a screen from which on the job's steps are shown at the right, and the width of that field."""
 _SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
 LETTERS = {
     "compute": "c", "collective": "l", "transfer": "t", "data_disk": "d", "data_network": "n", "data_cpu": "u",
     "data_other": "o", "host": "h", "checkpoint": "k", "startup": "s", "compile": "m", "stopped": "p", "hung": "g",
     "unexplained": "?",
 }  # fmt: skip
-"""A part without room for its word shows a letter that no other part has."""
+"""The letter of each share, shown where the share's part of the bar has no room for its word. No two letters
+are equal.
+"""
 _GLYPHS = {"compute": "─", "unexplained": "╌"}
-"""As in the line of states: lost time is drawn heavier, so that it stands out without colour."""
+"""As in the bar of states, lost time is drawn with a heavier line, so that it stands out without colours."""
 
 
 @panel
 def time_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The two largest shares in words, and a bar of all; [] where the job's time is not counted."""
+    """The two largest shares in words, and a bar of all shares; [] if the job's time is not counted."""
     if not counted(frame):
         return []
     shares = window_shares(frame)
@@ -61,20 +63,21 @@ def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
 
 
 def _steps(frame: Frame) -> str:
-    """The steps of the verdict's job; "" where it reports none."""
+    """The rate of steps of the verdict's job; "" if it does not report steps."""
     job = current_job(frame) if frame.snapshot.steps.value else None
     if job is None:
         return ""
-    # Imported here: not needed at start-up.
+    # imported here because a start does not need it
     from iotop_ai.present.job.steps import steps_rate
 
     return steps_rate(frame, job)
 
 
 def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
-    """The shares in their fixed order as a bar of ``room`` columns; each is named where it has room for it.
+    """The shares, in their fixed order, as a bar of ``room`` columns; each is named if the name fits.
 
-    Computing has the look of OK; the largest loss has the look of the verdict's state, if that loses time.
+    Computing looks like the state OK. The largest loss has the colour of the verdict's state, if that is a state that
+    loses time.
     """
     total = sum(values)
     if not total or room <= 0:
@@ -83,7 +86,7 @@ def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
     out: list[Span] = []
     passed, begin = 0.0, 0
     for name, value in zip(SHARES, values, strict=True):
-        # Each part ends at its share of the whole, so that rounding errors do not add up.
+        # Each part ends at its share of the total, so that rounding errors do not add up.
         passed += value
         end = round(passed / total * room)
         out += _part(name, end - begin, share_token(name, name == worst, state))
@@ -92,12 +95,14 @@ def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
 
 
 def largest_loss(values: Sequence[float]) -> str:
-    """The name of the share with the largest loss for a known reason. values: in the order of SHARES."""
+    """The name of the largest share that counts as lost for a known reason. values: the shares in the order
+    of SHARES.
+    """
     return max(LOST, key=lambda name: values[SHARES.index(name)])
 
 
 def share_token(share: str, worst: bool, state: State) -> str:
-    """The colour of a share. worst: it is the largest loss. state: that of the job's verdict."""
+    """The colour of a share. worst: whether the share is the largest loss. state: the state of the job's verdict."""
     if share == "compute":
         return "ok"
     if share == "unexplained":

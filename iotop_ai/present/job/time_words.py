@@ -1,4 +1,4 @@
-"""Where a job's time goes, in words and figures: "data: disk 52 %"."""
+"""The shares of a job's time in words and figures: "data: disk 52 %"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.present.text.units import percent
 
 NOT_RECORDED = "not recorded"
 _TENTHS = 1000
-"""Tenths of a percent in a whole."""
+"""The number of tenths of a percent in a whole."""
 _NAMES = {
     "data_disk": "data: disk",
     "data_network": "data: network",
@@ -22,7 +22,7 @@ _NAMES = {
 
 
 class Part(NamedTuple):
-    """One share. value: 0..1. figure: its percent; "<1" for less."""
+    """One share of a job's time. value: the ratio, 0..1. figure: the ratio in percent, "<1" if it is smaller."""
 
     share: str
     value: float
@@ -35,14 +35,14 @@ class Part(NamedTuple):
 
     @property
     def short_name(self) -> str:
-        """The share's name within a sentence: "data disk"."""
+        """The share in words, for use within a sentence: "data disk"."""
         return self.name.replace(":", "")
 
 
 def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
-    """The shares of a whole that are not 0, the largest first. values: in the order of SHARES, by any measure.
+    """The shares of a total that are not 0, the largest first. values: the shares in the order of SHARES, in any unit.
 
-    Each figure is rounded on its own, as in the verdict's sentence.
+    Each figure is rounded by itself, so the figures agree with the verdict's sentence but may not add up to 100.
     """
     total = sum(values)
     shown = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
@@ -50,7 +50,7 @@ def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
 
 
 def table_of(values: Sequence[float]) -> tuple[Part, ...]:
-    """The same with one decimal, rounded so that all figures add up to 100; "<0.1" counts as 0."""
+    """As ``parts_of``, but with one decimal and rounded so that all figures add up to 100; "<0.1" counts as 0."""
     parts = parts_of(values)
     exact = [part.value * _TENTHS for part in parts]
     steps = [int(value) for value in exact]
@@ -66,9 +66,9 @@ def counted(frame: Frame) -> bool:
 
 
 def window_shares(frame: Frame) -> TimeShares | None:
-    """The shares of the verdict's job over the verdict's window; None without a job, or where nothing was counted."""
+    """The shares of the verdict's job during the verdict's window; None without a job, or if nothing was counted."""
     job = current_job(frame)
-    # The first picture has no interval yet, and does not wait for the import.
+    # The first picture has no interval yet, so it does not need the import.
     if job is None or not any(s.jobs.value is not None and job.key in s.jobs.value.times for s in frame.history):
         return None
     from iotop_ai.diagnosis.facts.time_shares import shares_over
@@ -77,7 +77,7 @@ def window_shares(frame: Frame) -> TimeShares | None:
 
 
 def time_sentence(frame: Frame) -> str:
-    """The shares over the verdict's window: "data disk 52 %, compute 41 %, unexplained 7 %"; "" where unknown."""
+    """The shares during the verdict's window: "data disk 52 %, compute 41 %, unexplained 7 %"; "" when unknown."""
     shares = window_shares(frame)
     parts = () if shares is None else parts_of(shares[:-1])
     return ", ".join(f"{part.short_name} {part.figure} %" for part in parts if part.figure != "<1")

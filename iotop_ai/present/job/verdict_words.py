@@ -1,6 +1,6 @@
-"""The verdict about a job in words, and the time of its workers by state.
+"""The verdict about a job in words, and how its workers spend their time.
 
-Like present/verdict/headline.py, every function returns spans whose clauses are separated by spans of their own.
+As in present/verdict/headline.py, clauses are separated by Spans that hold only the separator.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ BLOCKED = 0.5
 
 
 def of_job(a: Args) -> bool:
-    """Whether the finding is about a job with sampled tasks."""
+    """Whether the finding is about a job whose tasks are sampled."""
     return bool(word(a, "job"))
 
 
 def waits_for_data(a: Args) -> Spans:
-    """The loss: "8 of 8 GPUs wait for data 78 % of the time"; without a GPU, that of the job."""
+    """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time"; for a job without GPUs, the job waits."""
     used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
     if used:
         gpus = "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
@@ -131,7 +131,7 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
 
 
 def _blocked(a: Args) -> Spans:
-    """The workers' share in state D: "2 workers blocked 97 %"."""
+    """The share of time in which the workers are blocked: "2 workers blocked 97 %"."""
     if number(a, "threads"):
         return [_strong("its loader threads blocked"), _plain(f" {percent(a, 'disk_share')} of the wait")]
     if not number(a, "workers"):
@@ -285,7 +285,7 @@ def _because_full(a: Args) -> Spans:
 
 
 def other_text(a: Args) -> str:
-    """The other program: "fio x4 (fio.service)"."""
+    """The other program that takes from the job: "fio x4 (fio.service)"."""
     if word(a, "other_kind") == "unseen":
         return "a process whose I/O is not visible here"
     count = f" x{whole(a, 'others')}" if (number(a, "others") or 0) > 1 else ""
@@ -377,7 +377,7 @@ BECAUSE: dict[str, Callable[[Args], Spans]] = {
 
 
 def current_job(frame: Frame) -> Job | None:
-    """The job of the verdict, else one of this user, else the first; None without any."""
+    """The job of the verdict, otherwise one of this user, otherwise the first; None if there is no job."""
     table = frame.snapshot.jobs.value
     if table is None or not table.jobs:
         return None
@@ -387,7 +387,7 @@ def current_job(frame: Frame) -> Job | None:
 
 
 def job_mount(frame: Frame, job: Job) -> JobMount | None:
-    """The mount of the job's data: the one in the verdict, else the most used one; None when unknown."""
+    """The mount of the job's data: the one that the verdict names, otherwise the most used one; None when unknown."""
     table = frame.snapshot.jobs.value
     mounts = () if table is None or job.key not in table.places else table.places[job.key].mounts
     named = word(dict(frame.verdict.primary.args), "mount")
@@ -395,7 +395,9 @@ def job_mount(frame: Frame, job: Job) -> JobMount | None:
 
 
 def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
-    """The job and its workers as hops: "slurm 48213 alice train.py x8", "64 workers"; the named ones in its colour."""
+    """The job and its workers as parts of the path: "slurm 48213 alice train.py x8", "64 workers". Those that the
+    verdict names have its colour.
+    """
     trainer = culprit.hue if any(rank.key.pid in culprit.pids for rank in job.ranks) else "text"
     ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
     label = [Span(f"{job.label} ", "dim")] if job.label else []
@@ -408,9 +410,9 @@ def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
 
 
 def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
-    """The time of the job's workers by state, in fixed order; None when unknown.
+    """The time of the job's workers in each state, in a fixed order; None when unknown.
 
-    Without workers it is the trainer's own time. The state that the verdict names has its colour.
+    For a job without workers, it is the trainer's time. The state that the verdict names has the verdict's colour.
     """
     job, sample = current_job(frame), frame.sample.jobs.value
     rates = None if job is None or sample is None else sample.jobs.get(job.key)
@@ -427,7 +429,7 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
         name, shares = "trainer", (task.disk_ratio, task.cpu_ratio, task.cpu_wait_ratio, task.idle_ratio)
     blocked = shares[0]
     if blocked is not None:
-        # This state is sampled; the time on a CPU, and waiting for one, is counted exactly.
+        # The blocked time is sampled, while the time on a CPU and the time waiting for a CPU are counted exactly.
         blocked = min(blocked, max(0.0, 1.0 - sum(share or 0.0 for share in shares[1:3])))
     high = blocked is not None and blocked >= BLOCKED
     room = max(0, min(40, width - 60))

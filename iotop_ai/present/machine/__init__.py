@@ -1,1 +1,1 @@
-"""Rows and dialogs about the host."""
+"""Rows and dialogs about the machine."""

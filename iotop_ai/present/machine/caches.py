@@ -1,4 +1,4 @@
-"""Caches in words: the cost of a drop, the jobs that run, the results of a drop, an eviction and a dataset check."""
+"""Caches in words: what a drop costs, which jobs run, and the results of a drop, an eviction and a dataset check."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ COST = (
 WORD = "drop"
 """The word that confirms a drop."""
 STEPS = {"sync": "writing out dirty pages ...", "drop": "dropping ..."}
-"""Progress by the step of actions/cache/drop.py."""
+"""The words for each step of actions/cache/drop.py while it is in progress."""
 FIRST_USER = 1000
-"""From this uid on users are people (login.defs)."""
+"""The smallest uid of a person, as in login.defs; smaller uids belong to the system."""
 _NOBODY = 65534
 _MOST_NAMED = 4
 
 
 def level_text(level: int, levels: Levels) -> str:
-    """What a level drops, with its present size."""
+    """What this level drops, with its present size."""
     pages = f"page cache, {amount(levels.cached_bytes)}"
     slab = f"dentries and inodes, {amount(levels.slab_reclaimable_bytes)}"
     return {1: f"the {pages}", 2: slab}.get(level, f"the {pages}; {slab}")
 
 
 def sync_text(dirty_bytes: int | None) -> str:
-    """The sentence about dirty pages, which are written out first."""
+    """The sentence about dirty pages, which are written to the disks before a drop."""
     return f"{amount(dirty_bytes)} not yet written go to the disks first."
 
 
 def running_text(snapshot: Snapshot, uid: int | None) -> str:
-    """The work that a drop would slow: training jobs, other users' first, then other users with processes."""
+    """What a drop would slow down: the training jobs, those of other users first, then other users with processes."""
     jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
     ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
     counts = Counter(_job(job, uid) for job in ordered)
@@ -59,7 +59,7 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
 
 
 def _is_person(uid: int, own: int | None) -> bool:
-    """Whether a user's processes count: those of people, and those of root unless the viewer is root."""
+    """Whether a user's processes are named: those of people, and those of root unless the viewer is root."""
     return FIRST_USER <= uid != _NOBODY or (uid == 0 and own != 0)
 
 
@@ -70,7 +70,7 @@ def _job(job: Job, uid: int | None) -> str:
 
 
 def effect_rows(effect: Effect) -> list[tuple[str, str, str]]:
-    """(name, before, after) of the figures that change."""
+    """(name, before, after) of each figure that a drop changes."""
     before, after = effect.before, effect.after
     return [
         ("Cached", amount(before.cached_bytes), amount(after.cached_bytes)),
@@ -96,7 +96,7 @@ def evicted_text(done: Evicted) -> str:
 
 
 def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list[str]:
-    """The files that could not be examined, one sentence per line; [] without any."""
+    """The files that could not be examined, one sentence per line; [] if all could be."""
     out = []
     if unknown:
         owner = "their owner" if unknown > 1 else "its owner"
@@ -109,14 +109,14 @@ def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list
 
 
 def fits_in_memory(dataset: Cached, room_bytes: int | None) -> bool | None:
-    """Whether the dataset fits into memory; None unknown."""
+    """Whether the dataset fits into memory; None when unknown."""
     if room_bytes is None or (dataset.unreadable and dataset.size_bytes <= room_bytes):
         return None
     return dataset.size_bytes <= room_bytes
 
 
 def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
-    """The dataset and the available memory, one sentence per line."""
+    """The dataset, and whether it fits into the available memory, one sentence per line."""
     share = dataset.resident_ratio
     out = [f"{plain(dataset.top)}: {plural(dataset.files, 'file')}, {amount(dataset.size_bytes)}"]
     if share is not None:

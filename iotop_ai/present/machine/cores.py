@@ -1,4 +1,4 @@
-"""The CPU core by core: a row for each with its shares of time, or several in a row where there are many."""
+"""The CPU's cores: a row for each with its shares of time, or several cores in a row on a machine with many."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ COLUMNS = (
 )
 _NAME, _BAR_GAP = 7, 3
 _LEAST, _BAR = 15, 6
-"""Columns of a core, and of its bar, where cores are side by side."""
+"""The width of a core, and of its bar, where several cores share a row."""
 
 
 def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:
-    """A rule, then the cores by number. hue: colour of the busiest core, where the verdict names it."""
+    """A rule, then the cores in the order of their numbers. hue: the colour of the busiest core if the verdict names
+    the cores; otherwise "".
+    """
     table, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
     if table is None or height < 2:
         return [] if height < 2 else [rule(width, "cores"), row(width, [Span(" "), *reason_spans(frame.snapshot.cpu)])]
@@ -51,7 +53,7 @@ def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, h
 
 
 def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str]]) -> list[Line]:
-    """The cores, filled column by column; where they do not all fit, the busiest ones."""
+    """Several cores in a row, filled column by column. If not all fit, the busiest ones are shown."""
     most = max(1, (width - 1) // _LEAST)
     rows = height - 1
     left_out = len(cores) - most * rows

@@ -1,4 +1,4 @@
-"""The dialog about dropping the host's caches: the question, the progress, the result."""
+"""The dialog that drops the machine's caches: the question, the progress, the result."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from iotop_ai.present.text.units import amount
 
 TITLE = "DROP CACHES"
 EVICT = 4
-"""The choice below the kernel's three levels: evict one dataset."""
+"""The choice below the kernel's three levels: evict a single dataset."""
 _SHORT = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one dataset only"}
 
 
 class DropView(NamedTuple):
-    """The dialog's state."""
+    """The state of the dialog."""
 
     choice: int = 1
-    """1 to 3 is a level of vm.drop_caches, EVICT a dataset."""
+    """The selected choice: 1 to 3 for a level of vm.drop_caches, EVICT for a dataset."""
     typed: str = ""
     error: str = ""
-    """Why the last input was refused."""
+    """Why the last input was refused; "" if it was not."""
     how: str | None = None
-    """"root", "sudo", "" without permission; None while that is being checked."""
+    """How this user may drop caches: "root", "sudo", or "" for not at all; None while that is being checked."""
     reason: str = ""
-    """Why permission is missing."""
+    """Why this user may not drop caches."""
     remedy: str = ""
     wait_s: float = 0.0
-    """Time until the next drop is allowed."""
+    """The seconds until the next drop is allowed."""
     doing: str = ""
-    """The step in progress; "" none."""
+    """The step in progress; "" if none is."""
     seconds: float = 0.0
-    """Duration of the step so far."""
+    """The seconds that the step has taken so far."""
     effect: Effect | None = None
-    """Result of a drop."""
+    """The result of a drop; None before its end."""
     evicted: Evicted | None = None
-    """Result of an eviction."""
+    """The result of an eviction; None before its end."""
 
     @property
     def may_drop(self) -> bool:
-        """Whether the three levels can be chosen."""
+        """Whether the three levels can be chosen now."""
         return bool(self.how) and self.wait_s <= 0
 
 
 def levels_of(memory: MemoryState | None) -> Levels:
-    """The figures that a drop changes; None where unknown."""
+    """The figures that a drop changes; each is None when unknown."""
     if memory is None:
         return Levels(None, None, None, None, None, None)
     return Levels(
@@ -62,7 +62,7 @@ def levels_of(memory: MemoryState | None) -> Levels:
 
 
 def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
-    """(rows about the drop and its cost, rows of the choice)."""
+    """(rows about the drop and its cost, rows of the choices)."""
     levels = levels_of(now.memory.value)
     if view.doing:
         return _doing(levels, view, width)
@@ -98,7 +98,7 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
 
 
 def may_choose(view: DropView, level: int) -> bool:
-    """Whether this choice is permitted."""
+    """Whether this choice can be chosen now."""
     return level == EVICT or view.may_drop
 
 

@@ -1,4 +1,4 @@
-"""The machine in a few rows: links, filesystem usage, CPU, memory, pressure, and the monitor's own cost."""
+"""The machine in a few rows: network links, filesystem usage, CPU, memory, pressure, and the monitor's cost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; from two rows on also filesystem usage; from four on the network table. Zoomed: also each core."""
+    """The CPU row; with two rows also filesystem usage, with four also the network table; when zoomed also
+    each core.
+    """
     culprit = culprit_of(frame, view)
     out = [_cpu_row(frame, width, culprit)]
     if height >= 2:
@@ -62,7 +64,7 @@ def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
 
 
 def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) -> list[Line]:
-    """A row per link, the busiest when not all fit; the last row names the others."""
+    """A row for each link. If not all fit, the busiest links have rows, and the last row names the others."""
     reading = frame.snapshot.network
     at = place_columns(fit_columns(LINKS, width - 14), 14, width)
     out = [head(width, "network", at, focus=focus)]
@@ -82,7 +84,7 @@ def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) 
 
 
 def link_count(frame: Frame) -> int:
-    """Number of network links."""
+    """The number of network links."""
     return len(frame.snapshot.network.value or {})
 
 
@@ -124,7 +126,7 @@ def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> 
 
 
 def _urgency(item: tuple[str, Reading[FilesystemUsage]]) -> tuple[int, float]:
-    """Sort key: full filesystems first, then the largest."""
+    """The sort key of a filesystem: full ones first, then the largest."""
     usage = item[1].value
     if usage is None:
         return 1, 0.0
@@ -143,16 +145,16 @@ def _mount(path: str, reading: Reading[FilesystemUsage], culprit: Culprit) -> li
 
 
 def _net(frame: Frame, width: int) -> list[Span]:
-    """The two or, on a wide screen, four busiest links; all RDMA ports together count as one link.
+    """The two busiest links, or four on a wide screen; all RDMA ports together count as one link.
 
-    Gbit/s against the speed; MB/s where that is unknown.
+    The traffic is in the unit of the link's speed; in MB/s if the speed is unknown.
     """
     table, rates = frame.snapshot.network.value, frame.sample.network.value or {}
     if not table:
         return []
     ports = [name for name, link in table.items() if link.kind == "ib" and link.bits_per_s]
     most = (2 if width < 120 else 4) - bool(ports)
-    # The bytes of a bond are those of its interfaces, counted twice.
+    # The bytes of a bond are counted in its interfaces already.
     physical = [name for name, link in table.items() if link.place != "" and link.kind != "ib"]
     names = sorted(sorted(physical, key=natural), key=lambda n: -_bytes(rates.get(n)))[:most]
     out = [Span("net", "dim")]
@@ -165,7 +167,7 @@ def _net(frame: Frame, width: int) -> list[Span]:
 
 
 def _summed(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates | None:
-    """The traffic of several links; None where that of one is unknown."""
+    """The summed traffic of several links; None if that of any is unknown."""
     received, sent = 0.0, 0.0
     for name in names:
         one = rates.get(name)
@@ -188,7 +190,9 @@ def _traffic(name: str, bits_per_s: int | None, now: LinkRates | None) -> list[S
 
 
 def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
-    """As many of CPU, memory, swap, pressure and caches as fit; the monitor's own cost at the right."""
+    """As many of CPU, problems, memory, swap, pressure and caches as fit; at the right, what the monitor
+    itself costs.
+    """
     out: list[Span] = []
     right = _own(frame)
     room, used = width - 2 - spans_cells(right), 0
@@ -209,7 +213,7 @@ def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
 
 
 def _coloured(spans: list[Span], hue: str) -> list[Span]:
-    """The spans in the colour of the verdict that names them; "" leaves them as they are."""
+    """The spans in the colour of the verdict that names them; unchanged if hue is ""."""
     return [span._replace(token=hue) for span in spans] if hue else spans
 
 
@@ -274,7 +278,7 @@ def _dirty(frame: Frame) -> list[Span]:
 
 
 def _own(frame: Frame) -> list[Span]:
-    """CPU and memory of the monitor itself, and its delay when it is late."""
+    """The CPU and memory that the monitor itself uses, and how late it is, if it is."""
     own = frame.sample.own
     share = UNKNOWN if own.cpu_ratio is None else f"{own.cpu_ratio * 100:.1f}"
     out = [Span(f"self {share} %", "dim")]

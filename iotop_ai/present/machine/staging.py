@@ -1,4 +1,4 @@
-"""Staging in words: the plan, the measured speed, the result."""
+"""The staging of a dataset in words: the plan, the measured speeds, the result."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def plan_text(plan: Plan) -> list[str]:
 
 
 def rate(bytes_per_s: float | None) -> str:
-    """A rate as text: "92 MB/s"; "?" when unknown."""
+    """A rate in words: "92 MB/s"; "?" when unknown."""
     return "?" if bytes_per_s is None else f"{amount(bytes_per_s)}/s"
 
 
 def speed_text(speed: Speed, plan: Plan) -> list[str]:
-    """The measured speeds and how long the copy takes, one sentence per line."""
+    """The measured speeds and the expected duration of the copy, one sentence per line."""
     files = f"{plural(speed.sample_files, 'file')}, {amount(speed.sample_bytes)}"
     how = "past the page cache" if speed.direct else "taken out of the page cache first"
     out = [f"source reads {rate(speed.source_read)} ({files}, {how})"]
@@ -71,7 +71,7 @@ def _times(gain: float) -> str:
 
 
 def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> str:
-    """Why nothing is copied, with the option that changes that; "" when it is copied."""
+    """Why nothing is copied, with the option that overrides the refusal; "" if it may be copied."""
     if plan.fits is False:
         return "it does not fit"
     if plan.unreadable:
@@ -88,7 +88,7 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
 
 
 def verified_text(done: Verified) -> str:
-    """The result of comparing the copy with its source, as a sentence."""
+    """The result of the comparison of the copy with its source, as a sentence."""
     content = f"content of {plural(done.checked_files, 'file')}, {amount(done.checked_bytes)}"
     if done.wrong:
         return f"verified: {done.wrong} of {plural(done.files, 'file')} differ, the first: {plain(done.first_wrong)}"
@@ -96,7 +96,7 @@ def verified_text(done: Verified) -> str:
 
 
 def progress_text(verb: str, done: int, total: int, seconds: float) -> str:
-    """The progress as text: "copying 1.2 GB of 40 GB, 310 MB/s, 2 min left". done, total: bytes."""
+    """The progress in words: "copying 1.2 GB of 40 GB, 310 MB/s, 2 min left". done, total: numbers of bytes."""
     text = f"{verb} {amount(done)} of {amount(total)}"
     if seconds >= 1.0 and done:
         per_s = done / seconds

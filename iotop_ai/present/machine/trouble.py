@@ -1,4 +1,4 @@
-"""Problems of the host that are shown only while they exist: heat, lost packets, link errors."""
+"""Problems of the machine that are shown only while they exist: heat, lost packets, errors of links and filesystems."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import count, percent, plural, size
 
 RETRANSMITS = 0.01
-"""From 1 % lost segments on, TCP's throughput is noticeably lower (Mathis et al. 1997: it varies as 1/sqrt(loss))."""
+"""From 1 % lost segments on, TCP's throughput is noticeably lower (Mathis et al. 1997: it is proportional to
+1/sqrt(loss)).
+"""
 _SEGMENTS_PER_S = 100.0
-"""Below this rate the ratio of retransmitted segments means nothing."""
+"""At lower rates, the ratio of retransmitted segments is meaningless."""
 
 
 def host_problems(frame: Frame) -> list[list[Span]]:
@@ -58,7 +60,7 @@ def _btrfs(frame: Frame) -> list[Span]:
 
 
 def zfs_cache(frame: Frame) -> list[Span]:
-    """Size and hit ratio of ZFS's own cache (ARC); [] without ZFS."""
+    """The size and hit ratio of the ARC, the cache of ZFS; [] without ZFS."""
     rates = frame.sample.pools.value
     if rates is None or rates.arc_bytes is None:
         return []

@@ -1,4 +1,4 @@
-"""A dataset and the forecast of a GPU's share in words."""
+"""A dataset in words, and the forecast of how busy its storage can keep a GPU."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from iotop_ai.present.text.units import UNKNOWN, amount, brief, count, percent, 
 
 
 def speed(bytes_per_s: float | None) -> str:
-    """A rate as text: "418 MB/s", "9.4 MB/s", "2.9 GB/s"."""
+    """A rate in words: "418 MB/s", "9.4 MB/s", "2.9 GB/s"."""
     if bytes_per_s is not None and bytes_per_s < 9.95 * rate_bytes(2):
         return f"{brief(bytes_per_s / rate_bytes(2))} MB/s"
     return " ".join(rate(bytes_per_s))
 
 
 def dataset_text(report: Report) -> list[str]:
-    """The dataset's files, where they are now, and how long they take to decode."""
+    """The dataset's files, how much of them is in memory, and how long they take to decode."""
     found = report.dataset
     if found is None:
         return []
@@ -64,7 +64,9 @@ def _decoding_text(decoding: Decoding, read: bool) -> list[str]:
 
 
 def forecast_text(report: Report) -> list[str]:
-    """ "forecast: 8 workers at 240 samples/s need 412 MB/s; this disk gives 96: expect 23 % of the GPU"."""
+    """The forecast: "forecast: 8 workers at 240 samples/s need 412 MB/s; this disk gives 96: expect 23 % of
+    the GPU".
+    """
     demand, found = report.demand, report.forecast
     if demand is None:
         return []

@@ -1,4 +1,4 @@
-"""One dim row of the live screen: the problems found by ``iotop-ai doctor`` that affect a running job."""
+"""A dim row of the live screen with the problems found by ``iotop-ai doctor`` that affect a running job."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from iotop_ai.present.text.phrases import whole_clauses
 DISMISS = "doctor.dismiss"
 _AREAS = ("container", "limits", "machine")
 _MACHINE_WARNINGS = ("link", "accounting", "clock")
-"""Last words of warnings that concern every job. Those about swap, scheduler and read-ahead depend on the job."""
+"""The names of warnings that concern every job end in these words. Whether swap, scheduler or read-ahead matter depends
+on the job.
+"""
 
 
 class _Rank(NamedTuple):
-    """The order of problems: failures before warnings, then as doctor lists them."""
+    """The sort key of a problem: failures come before warnings, then doctor's order counts."""
 
     warning: bool
     place: int
 
 
 def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
-    """The problems of a job that runs now, the worst first: every failure, and warnings that slow the whole machine.
+    """The problems that affect a running job, the worst first: all failures, and the warnings that slow the whole
+    machine.
 
-    A warning that most healthy machines have is left to ``iotop-ai doctor``.
+    Warnings that most healthy machines have are left to ``iotop-ai doctor``.
     """
     found: list[tuple[_Rank, Problem]] = []
     for place, check in enumerate(checks):
@@ -43,7 +46,9 @@ def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
 
 @panel
 def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The worst problem, the number of others, and the key that dismisses the row; [] without any."""
+    """The worst problem, the number of further ones, and the key that dismisses the row; [] if there are no
+    problems.
+    """
     if not view.problems:
         return []
     from iotop_ai.present.screen.actions import all_actions  # most screens have no such row

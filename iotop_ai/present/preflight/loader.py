@@ -1,4 +1,4 @@
-"""A sweep of a data loader in words: what each configuration gave, which one to use and why."""
+"""A sweep of a data loader in words: what each configuration gave, which one to use, and why."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount, brief, count, percent, plural
 
 MIXED = 0.3
-"""Two configurations cannot be compared if the share that they read from storage differs by more."""
+"""Two configurations are not comparable if the shares that they read from storage differ by more than this."""
 CROWDED = 0.8
-"""A configuration that takes more than this part of the free memory is named."""
+"""A configuration that takes more than this part of the free memory gets a warning."""
 CACHED = 0.5
-"""An epoch that takes less than this part of the free memory can be kept in it."""
+"""An epoch that takes less than this part of the free memory can be kept in memory."""
 SLOW_FIRST_S = 10.0
 
 
 def configuration_text(one: Configuration) -> str:
-    """ "4 workers, batch 32, prefetch 4, spawn, pinned"."""
+    """A configuration in words: "4 workers, batch 32, prefetch 4, spawn, pinned"."""
     words = [plural(one.workers, "worker"), f"batch {one.batch_size}"]
     words += [f"prefetch {one.prefetch}"] if one.prefetch is not None else []
     words += [f"interleave {one.interleave}"] if one.interleave is not None else []
@@ -26,7 +26,7 @@ def configuration_text(one: Configuration) -> str:
 
 
 def patch_text(run: Run) -> str:
-    """The keyword arguments as one line of Python: only those that reached the loader."""
+    """The keyword arguments as one line of Python. Only those that the loader accepted are included."""
     one, taken = run.configuration, set(run.built.applied if run.built else ())
     values: dict[str, object] = {
         "batch_size": one.batch_size,
@@ -72,7 +72,7 @@ def reason_text(report: Report, choice: Choice) -> str:
 
 
 def findings_text(report: Report) -> list[str]:
-    """The recommendation and its reason, then what is wrong or noteworthy."""
+    """The recommendation and its reason, then problems and notes."""
     out: list[str] = []
     choice = report.choice
     if choice is not None:
@@ -128,12 +128,12 @@ def _pipeline(report: Report, choice: Choice) -> list[str]:
 
 
 def _in_main(run: Run) -> bool:
-    """Whether the work is done in the loader's own process."""
+    """Whether the loading is done in the main process."""
     return not run.configuration.workers or (run.built is not None and run.built.kind == TENSORFLOW)
 
 
 def _start_methods(report: Report) -> list[str]:
-    """Which start methods work and which fail; [] when all work or none does."""
+    """Which start methods work and which fail; [] if all of them work or none does."""
     states: dict[str, set[bool]] = {}
     for run in report.runs:
         start = run.built.start if run.built else run.configuration.start
@@ -166,14 +166,14 @@ def _crowded(report: Report) -> list[str]:
 
 
 def from_storage(used: Used) -> float | None:
-    """Share of the bytes read that came from a disk; None unknown."""
+    """The share of the bytes read that came from a disk; None when unknown."""
     if used.storage_bytes is None or not used.asked_bytes:
         return None
     return min(used.storage_bytes / used.asked_bytes, 1.0)
 
 
 def _mixed(report: Report) -> list[str]:
-    """Configurations of which some read from a disk and some from memory."""
+    """A warning if some configurations read mostly from a disk and others mostly from memory; [] otherwise."""
     shares = [(share, run) for run in report.runs if run.steady and (share := from_storage(run.used)) is not None]
     if len(shares) < 2 or report.cold:
         return []
@@ -186,7 +186,7 @@ def _mixed(report: Report) -> list[str]:
 
 
 def failure_lines(run: Run) -> list[str]:
-    """What failed, and what to do."""
+    """What failed, and the remedy; [] if nothing failed."""
     if run.failure is None:
         return []
     lines = [f"{configuration_text(run.configuration)}: {plain(run.failure.text)}"]
@@ -194,5 +194,5 @@ def failure_lines(run: Run) -> list[str]:
 
 
 def progress_text(place: str, batches: int) -> str:
-    """The progress of a sweep: "2/4, 120 batches"."""
+    """The progress of a sweep: "configuration 2/4, 120 batches"."""
     return f"configuration {place}, {plural(batches, 'batch').replace('batchs', 'batches')}"

@@ -1,4 +1,4 @@
-"""A storage check in words: the place of the path, the target of the reads, the problems."""
+"""A storage check in words: the path's mount and disk, what was read, the problems."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _on(place: Place, before: str) -> str:
 
 
 def target_text(target: Target, engine: str) -> str:
-    """The target that was read, and the way of reading, in one line."""
+    """What was read, and how, in one line."""
     what = {
         "own": f"a file of its own, {amount(target.size_bytes)}, removed again",
         "file": f"{_file_words(target)}, {amount(target.size_bytes)}",
@@ -97,7 +97,7 @@ def _file_words(target: Target) -> str:
 
 
 def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> str:
-    """The running phase: "random read 4 KB x16, 12k/s"."""
+    """The running phase with its rate so far: "random read 4 KB x16, 12k/s"."""
     depth = f" x{phase.depth}" if phase.depth > 1 else ""
     text = f"{phase_title(phase)}{depth}"
     if phase.name == DATASET and not phase.depth:
@@ -109,7 +109,7 @@ def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> s
 
 
 def findings_text(report: Report) -> list[str]:
-    """The problems and notes, a sentence each, the worst first."""
+    """The problems and notes, one sentence each, the worst first."""
     place, out = report.place, []
     if report.hung_s:
         where = f"disk {place.device or ', '.join(place.disks)}" if place.disks else plain(place.path)
@@ -174,7 +174,7 @@ def _threshold_text(one: Threshold) -> str:
 
 
 def missing_text(report: Report) -> str:
-    """Why a check has no answer, for standard error; "" when it has one."""
+    """Why a check has no answer, for standard error; "" if it has one."""
     unknown = [one.flag for one in report.thresholds if one.met is None]
     if report.failed or unknown:
         return report.failed or f"{', '.join(unknown)}: not measured here"
@@ -186,7 +186,7 @@ def missing_text(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """How this run compares with earlier ones; "" where none is kept."""
+    """How this run compares with earlier ones; "" if there are none to compare with."""
     if not report.place.key:
         return (
             "" if report.place.memory else "not kept for later: nothing names this storage for good (a serial number)"

@@ -23,10 +23,12 @@ _MOST_FINDINGS = 4
 
 
 class CheckView(NamedTuple):
-    """The dialog's state. typed: the path. error: why it was refused, or why the check failed.
+    """The state of the dialog.
 
-    step: the running phase in words, "" while none runs; done, phases: their numbers. report: what was measured so far.
-    ended: whether the check is over. stopping: whether it was asked to end. write: whether it may write its own file.
+    typed: the path that the user typed. error: why the path was refused, or why the check failed; "" otherwise. step:
+    the running phase in words; "" while none runs. done, phases: the number of phases that have ended, and of all
+    phases. report: what was measured so far; None before the check. ended: whether the check is over. stopping: whether
+    the user asked it to end. write: whether it may write a test file.
     """
 
     typed: str = ""
@@ -41,9 +43,10 @@ class CheckView(NamedTuple):
 
 
 def proposed_path(frame: Frame, view: View, device: str = "") -> str:
-    """The likely path: the mount of the job's data, else of the selected device, else the device itself.
+    """The path that is proposed: the mount of the job's data, otherwise of the selected disk, otherwise the disk
+    itself.
 
-    device: the device of the page in front, which takes precedence.
+    device: the disk of the page that is open, which takes precedence; "" on the main screen.
     """
     job = None if device or view.device else current_job(frame)
     mount = None if job is None else job_mount(frame, job)
@@ -59,7 +62,7 @@ def proposed_path(frame: Frame, view: View, device: str = "") -> str:
 
 
 def check_body(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
-    """The explanation or the figures, and the choice."""
+    """(rows of the explanation or the figures, rows of the input or the keys)."""
     if view.report is None:
         return _question(view, width)
     head = labelled("where", place_text(view.report.place), width)
@@ -100,7 +103,7 @@ def _bar(view: CheckView, width: int) -> Row:
 
 
 def result_rows(results: tuple[Measured, ...]) -> list[Row]:
-    """A row for each kind of operation: its best rate with its depth, and p50 and p99 at the lowest depth."""
+    """A row for each kind of operation: its best rate with the queue depth, and p50 and p99 at the lowest depth."""
     kinds: dict[str, list[Measured]] = {}
     for one in results:
         kinds.setdefault(phase_title(one), []).append(one)

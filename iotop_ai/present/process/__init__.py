@@ -1,1 +1,1 @@
-"""Rows and dialogs about processes."""
+"""Rows, screens and dialogs about processes."""

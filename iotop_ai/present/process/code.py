@@ -1,4 +1,4 @@
-"""Lines of Python code in words: "78 % of 100 looks in train.py:88, next(iter(loader))"."""
+"""The lines of Python code that a process was seen in: "78 % of 100 looks in train.py:88, next(iter(loader))"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOKING = "py-spy looks at its stack for 5 s; it is not stopped ..."
 
 
 def code_text(code: PythonCode) -> str:
-    """The line in which the first thread was seen most often, and its calls there; "" without any."""
+    """The line in which the first thread was seen most often, and the calls made from it; "" without any."""
     if not code.threads or not code.threads[0].lines:
         return ""
     first = code.threads[0]
@@ -35,18 +35,22 @@ def place_text(frame: StackFrame) -> str:
 
 
 def source_text(line: CodeLine) -> str:
-    """The line's source, without parts that look like secrets."""
+    """The line's source, without the parts that look like secrets."""
     return note_redacted(plain(line.text))
 
 
 def calls_text(line: CodeLine) -> str:
-    """The calls of a stack as text: "_next_data > Queue.get > Condition.wait (threading.py:320)"."""
+    """The calls made from a line: "_next_data > Queue.get > Condition.wait (threading.py:320)"."""
     names = " > ".join(map(plain, line.calls))
     return f"{names} ({place_text(line.inner)})" if line.inner is not None else names
 
 
 def code_rows(code: Reading[PythonCode] | None, width: int, *, looking: bool, blocked: frozenset[int]) -> list[Line]:
-    """The section of the page. blocked: threads that wait in the kernel for a device, listed after the first."""
+    """The section "code" of a process's screen.
+
+    looking: whether py-spy is still at work. blocked: the ids of the threads that wait in the kernel for a device; they
+    are listed after the first thread.
+    """
     if looking:
         return [rule(width, "code"), row(width, [Span(f" {LOOKING}", "dim")])]
     if code is None:

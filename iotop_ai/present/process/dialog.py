@@ -1,4 +1,4 @@
-"""Dialogs that confirm a signal or another priority for a process, and switching delay accounting."""
+"""The dialogs that confirm an action on processes: a signal or a priority, and the switch of delay accounting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.present.text.line import Span, cut, plain
 TITLE = "PROCESS"
 DELAY_TITLE = "DELAY ACCOUNTING"
 LISTED = 4
-"""Tagged processes that are listed by name."""
+"""The number of tagged processes that the dialog lists by name."""
 _CHOICES = (
     ("term int hup", "ask it to end; most programs clean up first"),
     ("kill", "end it at once: nothing is saved"),
@@ -24,9 +24,10 @@ _CHOICES = (
 
 
 class ProcessTarget(NamedTuple):
-    """The processes of an action: one, several of one name and user that share a row, or the tagged ones.
+    """The processes of an action: one process, several with the same name and user that share a row, or the tagged
+    ones.
 
-    names: of each of ``keys`` when they are tagged, else (); ``name`` and ``user`` are then "".
+    names: for tagged processes, the name of each of ``keys``, while ``name`` and ``user`` are ""; otherwise ().
     """
 
     name: str
@@ -54,7 +55,7 @@ def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget
 
 
 def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarget | None:
-    """The tagged processes that still exist, by pid; None without any."""
+    """The tagged processes that still exist, sorted by pid; None when none exists."""
     table = now.processes.value
     keys = () if table is None else tuple(key for key in sorted(tagged) if key in table.info)
     if table is None or not keys:
@@ -63,7 +64,7 @@ def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarge
 
 
 def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
-    """Owner and command line; of the tagged processes the first few."""
+    """The owner and the command line of the process; for tagged processes, pid, name and owner of the first few."""
     table = now.processes.value
     info = None if table is None else table.info.get(target.keys[0])
     if not target.names:
@@ -83,7 +84,9 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
 
 
 def _of_others(now: Snapshot, target: ProcessTarget) -> bool:
-    """Whether this user certainly may not change any of the processes."""
+    """Whether all these processes belong to other users, while this user is not root, so that the action will be
+    refused.
+    """
     table, euid = now.processes.value, now.host.euid
     if table is None or not euid:
         return False
@@ -94,7 +97,7 @@ def _of_others(now: Snapshot, target: ProcessTarget) -> bool:
 def process_body(
     now: Snapshot, target: ProcessTarget, typed: str, error: str, width: int
 ) -> tuple[list[Row], list[Row]]:
-    """(the processes and the jobs that depend on them, the commands)."""
+    """(rows about the processes and the jobs that they are part of, rows of the commands to choose from)."""
     head = _target_rows(now, target, width)
     jobs = () if now.jobs.value is None else now.jobs.value.jobs.values()
     affected = [job for job in jobs if job.members & frozenset(target.keys)]
@@ -121,7 +124,9 @@ def process_body(
 
 
 class DelayView(NamedTuple):
-    """The dialog of delay accounting. on: its state now, None unknown; the rest as in DropView."""
+    """The state of the dialog about delay accounting. on: whether delay accounting is on; None when unknown. doing:
+    whether it is being switched. The other fields are as in DropView.
+    """
 
     on: bool | None
     how: str | None = None
@@ -133,12 +138,12 @@ class DelayView(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The word that confirms."""
+        """The word that the user types to confirm."""
         return "off" if self.on else "on"
 
 
 def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
-    """(its effect and cost, the word that confirms)."""
+    """(rows about the effect and the cost of the switch, the row in which the user types the word that confirms)."""
     state = "not known" if view.on is None else "on" if view.on else "off"
     head = [
         *labelled("now", f"{state} (kernel.task_delayacct)", width, text_token="strong"),

@@ -1,4 +1,6 @@
-"""The disk behind a process's I/O, as far as it is known: the kernel does not count I/O by process and disk."""
+"""The disk that a process's I/O goes to, where it can be inferred: the kernel does not count I/O by process
+and disk.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,10 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 
 
 class _Disks(NamedTuple):
-    """The disks that the column names.
+    """The disks that the column can name.
 
-    only: the one disk that moved a byte, "" without one. by_pid: the disk of a job's files, by its processes.
+    only: the single disk of the machine that moved any bytes; "" if none or several did. by_pid: for each process of a
+    job, by its pid, the disk that holds the job's files.
     """
 
     only: str
@@ -38,7 +41,8 @@ def _disks(frame: Frame, view: View) -> _Disks:
         by_pid |= {member.pid: name for member in job.members if name}
     moving = []
     for device in devices.all_devices(frame, view):
-        # A loop device counts itself: its file may be on FUSE, whose bytes reach no disk of this machine.
+        # A loop device counts as a disk: its file may be on FUSE, and its bytes then reach no other disk of this
+        # machine.
         if device.info is None or not (is_leaf(device.info) or device.info.kind == "loop"):
             continue
         moved = (device.rates.read_bytes_per_s, device.rates.write_bytes_per_s)
@@ -50,7 +54,9 @@ def _disks(frame: Frame, view: View) -> _Disks:
 
 
 def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
-    """The disk of a job's mount; "" where it is unknown: btrfs, ZFS and overlay use their own device numbers."""
+    """The disk of a job's mount; "" when unknown, because btrfs, ZFS and overlay have device numbers that belong to no
+    disk.
+    """
     device = mount_device(frame, view, mount)
     if device is not None:
         return devices.short_name(device)
@@ -58,7 +64,9 @@ def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
 
 
 def disk_of(group: Group, frame: Frame, view: View) -> str:
-    """The short name of the disk, "network", "-" without I/O, "?" where several disks may be meant."""
+    """The short name of the group's disk, or "network"; "-" if the group has no I/O, "?" if several disks are
+    possible.
+    """
     if group.idle or not group.io:
         return UNDEFINED
     known = _disks(frame, view)

@@ -1,9 +1,9 @@
-"""The filter of processes: a regular expression, or a small query such as ``read > 10M and user = alice``.
+"""The filter of the process list: a regular expression, or a small query such as ``read > 10M and user = alice``.
 
 A query compares the values of a row: ``read write io`` (bytes per second, K M G are powers of 1024), ``cpu delay``
-(percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``, with ``= != > >= < <=``, and ``~`` and
-``!~`` for regular expressions, joined by ``and or not`` and brackets. ``tagged`` alone matches tagged processes. An
-unknown value matches nothing.
+(percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The signs are ``= != > >= < <=``, and
+``~`` and ``!~`` for regular expressions; comparisons are joined by ``and or not`` and brackets. The word ``tagged``
+alone matches the tagged processes. A comparison with an unknown value does not match.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessRates
 
 
 class Subject(NamedTuple):
-    """One process as a query sees it. rates, stat: None when unknown."""
+    """A process as a query sees it. rates, stat: its rates and its stat; None when unknown."""
 
     key: ProcessKey
     info: ProcessInfo
@@ -33,9 +33,9 @@ Answer = Callable[[Subject], bool | None]
 
 
 class Filter(NamedTuple):
-    """A parsed filter. query: it compares fields; else it searches the words of a process.
+    """A parsed filter. query: whether it compares fields; otherwise it searches names, users and command lines.
 
-    trouble: why a query is invalid, "" for a valid one; an invalid one matches every process.
+    trouble: why a query is invalid; "" if it is valid. An invalid query matches every process.
     """
 
     answer: Answer
@@ -89,24 +89,28 @@ _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _LOOKS_LIKE = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
 _TAGGED = "tagged"
 _ASKS_TAGS = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
-"""Matches the word ``tagged`` where a query may have it, not within a longer name."""
+"""Matches the word ``tagged`` as a term of a query, not as a part of a longer name."""
 _DEEPEST = 16
 _LONGEST = 200
-"""Most characters of an expression."""
+"""The largest number of characters of a regular expression."""
 _SEARCHED = (1 << 15, 2048, 512)
-"""Characters of a command line that are searched, by the number of endless repeats of the expression."""
+"""How many characters of a command line are searched, by the number of unbounded repeats in the regular expression."""
 _PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+][?+]?|\{\d*,?\d*\}|.", re.DOTALL)
-"""An escape, a class, a back reference, a condition, a repeat, or any other letter."""
+"""The parts of a regular expression: an escape, a character class, a back reference, a condition, a repeat, or another
+character.
+"""
 _BACK = pattern(r"\\[1-9]|\(\?P=|\(\?\(")
 
 
 class _QueryError(Exception):
-    """Why a query is invalid."""
+    """The reason why a query is invalid."""
 
 
 @lru_cache(maxsize=16)
 def parse_filter(text: str) -> Filter:
-    """The typed filter; without a comparison of a known field it is a regular expression, or plain text."""
+    """The filter that the user typed. Text without a comparison of a known field is a regular expression, or plain text
+    if it is not a valid one.
+    """
     named = _LOOKS_LIKE.findall(text)
     if not any(_field(word) or sign for word, sign in named) and not _ASKS_TAGS.search(text):
         return Filter(_matching(_Search(text)))
@@ -121,10 +125,11 @@ def parse_filter(text: str) -> Filter:
 
 
 class _Search:
-    """A regular expression as typed; plain text where it is invalid or could take hours.
+    """A search for a regular expression, or for plain text if the expression is invalid or could take hours.
 
-    A process sets its own command line, and re has no time limit: a nested repeat can take twice as long for each
-    further character, and each endless repeat multiplies the time by the length of the text.
+    The searched text is hostile, since a process sets its command line, and ``re`` has no time limit. Each further
+    character can double the time of a nested repeat, and each unbounded repeat multiplies the time by the text's
+    length.
     """
 
     def __init__(self, text: str) -> None:
@@ -142,7 +147,7 @@ class _Search:
 
 
 def _endless(text: str) -> int | None:
-    """The number of endless repeats of an expression; None where they may be nested, or are too many."""
+    """The number of unbounded repeats in an expression; None if they may be nested or are too many."""
     count = 0
     before = ""
     for part in _PARTS.findall(text):
@@ -159,7 +164,7 @@ def _line(info: ProcessInfo) -> str:
 
 
 def _matching(wanted: Callable[[str], bool]) -> Answer:
-    """The condition that the name, user or command line matches."""
+    """The condition that the process's name, user or command line matches."""
 
     def answer(one: Subject) -> bool:
         info = one.info
@@ -186,9 +191,10 @@ def _tokens(text: str) -> list[str]:
 
 
 class _Parser:
-    """Parses a filter by recursive descent.
+    """Parses a query by recursive descent.
 
-    either: both or both ...; both: one and one ...; one: not one, (either), field op value, a word.
+    Its grammar: either = both or both ...; both = one and one ...; one = not one, (either), field sign value, or a
+    word.
     """
 
     def __init__(self, tokens: list[str]) -> None:

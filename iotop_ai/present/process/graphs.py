@@ -1,4 +1,4 @@
-"""The graphs of one process over time: bytes read and written, CPU, IO-wait."""
+"""The graphs of one process over time: bytes read, bytes written, CPU and IO-wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from iotop_ai.present.text.units import brief, percent, rate_unit
 
 
 def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> list[Graph]:
-    """The graphs in a fixed order; reads and writes share a scale. IO-wait only where the kernel counts it."""
+    """The graphs in a fixed order. Reads and writes share a scale; IO-wait is left out where the kernel does not count
+    it.
+    """
     table = frame.snapshot.processes.value
     samples = (*view.past, *frame.history)
     readable = table is not None and key not in table.denied
@@ -53,12 +55,12 @@ def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> lis
 
 
 def _born_ns(frame: Frame, key: ProcessKey) -> int:
-    """The process's start on the Samples' clock."""
+    """The time at which the process started, on the clock of the Samples."""
     table = frame.snapshot.processes.value
     ticks_per_s = 100 if table is None else table.clk_tck
     return key.start_ticks * 1_000_000_000 // ticks_per_s - (frame.snapshot.suspended_ns or 0)
 
 
 def process_graph_rows(frame: Frame, view: View, key: ProcessKey, width: int, height: int) -> list[Line]:
-    """The axis, then as many graphs as fit."""
+    """The time axis and as many of the process's graphs as fit."""
     return axis_and_graphs(frame, view, width, height, lambda slots: process_graphs(frame, view, key, slots))

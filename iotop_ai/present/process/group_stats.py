@@ -1,4 +1,6 @@
-"""Aggregate stat of a process group's members. That of ten thousand sleepers is kept while none of them changes."""
+"""The state, threads and memory of a process group. For large groups the result is kept while no member changes,
+because ten thousand sleeping processes would take long to sum up at each tick.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,20 @@ from iotop_ai.model.process.change_tracking import TrackedDict, follows
 from iotop_ai.model.process.records import ProcessKey, ProcessStat, ProcessTable, ThreadLook
 
 MANY = 64
-"""Members from which on the result is kept."""
+"""The number of members from which on a group's result is kept."""
 _MOST_GROUPS = 8
 _WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
 
 Owner = tuple[str, str]
-"""Name and user, which all members of a group have."""
+"""The (name, user) that all members of a group have."""
 
 
 class GroupStats(NamedTuple):
-    """Aggregate stat of a process group.
+    """What a group's members add up to.
 
-    state: the one that matters most, "?" where none is readable; in_state: how many are in it.
-
-    known: sums of (threads, resident pages) over the readable members; None without any.
+    state: the process state of the group that matters most; "?" if none is readable. in_state: the number of members in
+    that state. known: the sums of (threads, resident pages) over the readable members; None if there are none.
     """
 
     state: str
@@ -40,17 +41,17 @@ class _Entry(NamedTuple):
 
 
 class GroupStatsCache:
-    """The stats of the large groups of the newest Frame."""
+    """The results of the large groups, kept from Frame to Frame."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Owner, _Entry] = OrderedDict()
 
     def stats(self, owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-        """The stats of a group's members."""
+        """The result of a group. owner: the name and user of its members."""
         if len(keys) < MANY:
             return group_stats(keys, table)
         entry = self._entries.get(owner)
-        # Threads have states of their own, which ``TrackedDict.touched`` of the stat does not name.
+        # ``TrackedDict.touched`` lists changes of the stat, but not of the states of threads.
         has_threads = any_in_group(owner, table.threads, table)
         if entry is not None and entry.keys is keys and not has_threads and _unchanged(owner, entry.stat, table):
             if entry.stat is not table.stat:
@@ -66,7 +67,7 @@ class GroupStatsCache:
 
 
 def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-    """The stats of these processes."""
+    """The result of these processes, computed anew."""
     if len(keys) == 1:
         (key,) = keys
         stat = table.stat.get(key)
@@ -82,12 +83,12 @@ def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats
 
 
 def any_in_group(owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> bool:
-    """Whether a process of this name and user is among these few."""
+    """Whether any of these few processes has this name and user."""
     return any((info := table.info.get(key)) is not None and (info.name, info.user) == owner for key in keys)
 
 
 def _unchanged(owner: Owner, stat: Mapping[ProcessKey, ProcessStat], table: ProcessTable) -> bool:
-    """Whether no process of this name and user has another stat now."""
+    """Whether all processes of this name and user have the same stat now as in ``stat``."""
     now = table.stat
     if now is stat:
         return True

@@ -1,4 +1,6 @@
-"""Process groups: processes of one name and user share a row, because 64 equal workers would hide the other rows."""
+"""Process groups: processes with the same name and user share a row, because 64 equal workers would push other
+processes off the screen.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ _ACTIVE, _IDLE = "process:active:", "process:idle:"
 
 
 class Group(NamedTuple):
-    """Processes of one name and user.
+    """Processes with the same name and user.
 
-    rates: bytes are sums of the known values, cpu and delay are a member's largest; None when unknown for all of them.
-    idle: no member did anything. mark: the tree lines before the name. in_tree: a tree's row, which has one process.
+    rates: the sums of the members' bytes, and the largest cpu and delay among them; None when unknown for all members.
+    idle: whether no member did anything. mark: the lines of the tree before the name. in_tree: whether it is a row of a
+    tree, which has only one process.
     """
 
     name: str
@@ -36,33 +39,36 @@ class Group(NamedTuple):
 
     @property
     def io(self) -> float | None:
-        """Bytes read and written per second."""
+        """The bytes read and written per second."""
         read, write = self.rates.read_bytes_per_s, self.rates.write_bytes_per_s
         return None if read is None and write is None else (read or 0.0) + (write or 0.0)
 
     @property
     def row_key(self) -> str:
-        """The key of its row. Outside a tree it names no process, since the active members change from tick to tick."""
+        """The key of the group's row. Outside a tree it has no pid, because the active members change from tick to
+        tick.
+        """
         if self.in_tree:
             return f"process:{self.keys[0].pid}"
         return f"{_IDLE if self.idle else _ACTIVE}{self.user}:{self.name}"
 
     @property
     def headed(self) -> Group:
-        """The group with only its first process, on which its row depends."""
+        """The group reduced to its first process, which is the only one that its row depends on."""
         return self if len(self.keys) == 1 else self._replace(keys=self.keys[:1])
 
     @property
     def label(self) -> str:
-        """The name with its count ("train.py x8")."""
+        """The name, with the number of processes if there are several: "train.py x8"."""
         return self.name if len(self.keys) == 1 else f"{self.name} x{len(self.keys)}"
 
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates] | None, float | None]:
-    """Rates of the active processes: those of the newest interval, or since the base with its seconds.
+    """(rates of the active processes, None) for the latest interval; with a base, (rates since the base, their
+    seconds).
 
-    A rate since the base, multiplied by these seconds, is the exact growth of the counter, however often it was read.
+    A rate since the base times these seconds is the exact growth of the counter, however often the counter was read.
     """
     base, now = view.base, frame.snapshot
     if base is None:
@@ -80,11 +86,13 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
 
 _IO_RATES = frozenset(ProcessRates._fields[:7])
 _PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
-"""The rates that sum up over time; those not of io are of stat."""
+"""The rates that count events over time. Those not in _IO_RATES are derived from the process's stat."""
 
 
 def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
-    """The same growth as rates over ``seconds``, not over a process's own interval: many are not read at every tick."""
+    """The same growth as a rate over ``seconds``. Each rate covers its process's interval, which is shorter or longer,
+    because many processes are not read at every tick.
+    """
     changes = {}
     for name in _PER_S:
         value, own_s = getattr(rates, name), rates.io_s if name in _IO_RATES else rates.stat_s
@@ -121,7 +129,7 @@ _IN_ORDER: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessR
 
 
 def aggregate(rates: list[ProcessRates]) -> ProcessRates:
-    """The rates of a group."""
+    """The rates of a group, from those of its members."""
     if len(rates) == 1:
         return rates[0]
     return ProcessRates._make(fold(values) for fold, values in zip(_IN_ORDER, zip(*rates, strict=True), strict=True))
@@ -136,10 +144,10 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 
 
 class ProcessList(NamedTuple):
-    """The groups of the list.
+    """The groups of the process list.
 
-    matching: with a filter, how many processes match it. active: with only active rows, how many of them are active.
-    Each is None where it is not counted or not known.
+    matching: the number of processes that match the filter; None without a filter. active: the number of those that are
+    active, if only active processes are shown; otherwise None. Both are None when unknown.
     """
 
     groups: tuple[Group, ...]
@@ -149,9 +157,9 @@ class ProcessList(NamedTuple):
 
 @cached_per_frame
 def process_list(frame: Frame, view: View) -> ProcessList:
-    """All processes grouped, filtered and sorted; the idle ones last, and left out with only_active.
+    """All processes, filtered, grouped and sorted. Idle groups come last, and are left out with only_active.
 
-    In a tree each process has its own row under its parent; the ancestors of a match are rows, too.
+    In a tree, each process has a row under its parent; the ancestors of a matching process have rows too.
     """
     table = frame.snapshot.processes.value
     if table is None:
@@ -187,12 +195,12 @@ def process_list(frame: Frame, view: View) -> ProcessList:
 
 
 def _count(rows: Sequence[Group], view: View) -> int | None:
-    """The processes of these groups; None without a filter, where their number is not shown."""
+    """The number of processes in these groups; None without a filter, because it is then not shown."""
     return sum(len(group.keys) for group in rows) if view.pattern else None
 
 
 def groups(frame: Frame, view: View) -> tuple[Group, ...]:
-    """The groups of the list, from the first row on."""
+    """The groups of the list, in the order of their rows."""
     return process_list(frame, view).groups
 
 
@@ -200,7 +208,8 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
 def group_at_cursor(frame: Frame, view: View) -> Group | None:
     """The group that the user marked; None without a mark, or while the group has no row.
 
-    A name may have an active and an idle row. While the marked row is missing, the other one is marked.
+    Processes of one name and user may have an active and an idle row. If the marked row disappears, the other row is
+    marked instead.
     """
     if view.focus != "process" or not view.cursor:
         return None
@@ -210,7 +219,7 @@ def group_at_cursor(frame: Frame, view: View) -> Group | None:
 
 
 def selected_group(frame: Frame, view: View) -> Group | None:
-    """The group under the cursor; the first one while the user has marked none."""
+    """The marked group; the first group if the user has not marked any."""
     if view.cursor:
         return group_at_cursor(frame, view)
     return next(iter(groups(frame, view)), None)
@@ -224,7 +233,7 @@ def _named(key: ProcessKey, info: ProcessInfo) -> Subject:
 
 
 def ungrouped(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Group]:
-    """Each of these processes as a group of its own, in the order that the viewer chose."""
+    """Each of these processes as a separate group, in the order that the user chose."""
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
         return []
@@ -241,7 +250,7 @@ def ungrouped(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Gr
 def _queried(
     table: ProcessTable, wanted: Filter, rates: Mapping[ProcessKey, ProcessRates] | None, tagged: frozenset[ProcessKey]
 ) -> ProcessTable:
-    """The table with only the processes that a query matches."""
+    """The table reduced to the processes that a query matches."""
 
     def subject(key: ProcessKey, info: ProcessInfo) -> Subject:
         rate = None if rates is None else rates.get(key) or _idle_rates(table, key)
@@ -251,7 +260,7 @@ def _queried(
 
 
 def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -> ProcessList:
-    """The matching processes and all their ancestors, a row for each; the busiest branch is first."""
+    """The matching processes and all their ancestors, one row each; the busiest branch comes first."""
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
         return ProcessList(())
@@ -276,9 +285,10 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
 
 
 class _IdleGroups:
-    """All processes grouped as if none did anything; ``without`` leaves out the busy ones of a tick.
+    """All processes grouped as if all were idle; ``without`` leaves out those that are active in a tick.
 
-    Many processes are idle and few come or go, so the groups are kept. position: each process's place in the table.
+    Most processes are idle and few start or end, so the groups are kept and updated. position: each process's place in
+    the table.
     """
 
     def __init__(self, table: ProcessTable, pattern: str, own_pid: int) -> None:
@@ -288,9 +298,9 @@ class _IdleGroups:
         self.groups: dict[Owner, Group] = {}
         self._own_pid, self._next = own_pid, 0
         wanted = parse_filter(pattern) if pattern else None
-        # The table of a query holds its matches only.
+        # The table that a query leaves holds only its matches.
         self._wanted = EVERY if wanted is not None and wanted.query else wanted
-        # Without the fields that change from tick to tick: idle groups read only the table's stable fields.
+        # A table without the fields that change from tick to tick, because idle groups need only the stable ones.
         self._table = ProcessTable(
             {}, {}, {}, table.denied, 0, 0, (), {}, {}, {}, {},
             delayacct=table.delayacct, delayacct_since=table.delayacct_since,
@@ -298,7 +308,7 @@ class _IdleGroups:
         self.update(table.info)
 
     def update(self, info: Mapping[ProcessKey, ProcessInfo]) -> None:
-        """Add new processes, remove ended ones, and move those with a new name."""
+        """Add new processes, remove ended ones, and regroup those whose name changed."""
         removed: dict[Owner, set[ProcessKey]] = {}
         added: dict[Owner, list[ProcessKey]] = {}
         new = changed(info, self.info)
@@ -355,13 +365,17 @@ class _IdleGroups:
 
 
 class IdleGroupsCache:
-    """The idle groups of the two newest filters, so that a recording's and the live picture can alternate."""
+    """The idle groups of the last two filters, so that the rows of a recording and of the live machine can
+    alternate.
+    """
 
     def __init__(self) -> None:
         self._newest: list[_IdleGroups] = []
 
     def groups(self, table: ProcessTable, pattern: str, own_pid: int) -> _IdleGroups:
-        """The idle groups of this table; updated from the previous table where the changes are known."""
+        """The idle groups of this table. They are updated from the previous table if the changes since then
+        are known.
+        """
         inputs = _inputs(table, pattern, own_pid)
         for i, idle in enumerate(self._newest):
             if idle.inputs != inputs:
@@ -381,21 +395,21 @@ class IdleGroupsCache:
 
 
 def _inputs(table: ProcessTable, pattern: str, own_pid: int) -> tuple[object, ...]:
-    """The inputs of the idle groups besides the processes."""
+    """What the idle groups depend on besides the processes."""
     return pattern, own_pid, table.denied, bool(table.delayacct), table.delayacct_since
 
 
 def _same(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, ProcessInfo]) -> bool:
-    """Whether these are the same processes with the same names, in the same order."""
+    """Whether both tables hold the same processes with the same names, in the same order."""
     return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 
 
 _ZERO = ProcessRates._make(0.0 if fold in (_sum, _largest) else fold(()) for fold in _IN_ORDER)
-"""An idle process: 0 in each figure."""
+"""The rates of an idle process: 0 in each field."""
 _UNCOUNTED = _ZERO._replace(io_delay_ratio=None)
-"""An idle process whose waits the kernel does not count."""
+"""The rates of an idle process for which the kernel does not count IO-wait."""
 _HIDDEN = UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
-"""An idle process whose I/O is not readable."""
+"""The rates of an idle process whose I/O is not readable."""
 
 
 def _idle_rates(table: ProcessTable, key: ProcessKey) -> ProcessRates:
@@ -418,7 +432,9 @@ def _measure(group: Group, sort: str) -> float:
 
 
 def ordered(rows: list[Group], view: View) -> list[Group]:
-    """The groups sorted by the viewer's column, then by rates, then by name, so that equal groups keep their order."""
+    """The groups sorted by the column that the user chose, then by rates, then by name. The last keeps equal groups in
+    order.
+    """
     rows = sorted(rows, key=lambda g: (g.name, g.user))
     if view.sort in ("name", "user"):
         by_user = view.sort == "user"

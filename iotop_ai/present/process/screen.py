@@ -1,4 +1,6 @@
-"""The screen of one process: what it does and waits for, graphs, then its parts, which scroll."""
+"""The screen of one process: its state, what it does and waits for, its graphs, and below them the parts that
+scroll.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ KEYS = (
     ),
     *("process.help", "app.quit"),
 )
-"""The actions of the last row."""
+"""The actions shown in the last row."""
 TALL = 40
 _LABEL = 10
 _STATES = {
@@ -51,10 +53,12 @@ _STATES = {
 
 
 class ProcessPage(NamedTuple):
-    """The state of the screen. detail: None while nothing was read. before: the threads of the reading before.
+    """The state of the screen.
 
-    absent: why the detail is missing here, "" where it is being read. late_s: for how long a reading has not come.
-    code: the lines of Python that it was seen in, None before a request; looking: whether that is being found out.
+    detail: what was read about the process; None before the first reading. before: the threads in the previous reading.
+    absent: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a reading has
+    been overdue. scroll: the first row shown of the parts that scroll. code: the lines of Python in which the process
+    was seen; None if the user has not asked. looking: whether py-spy is finding them out.
     """
 
     key: ProcessKey
@@ -68,30 +72,32 @@ class ProcessPage(NamedTuple):
 
 
 def process_order(frame: Frame, view: View) -> tuple[ProcessKey, ...]:
-    """Every process of the list, its groups unfolded, in the list's order."""
+    """The keys of all processes in the list, also of those that share a row, in the list's order."""
     return tuple(key for group in groups(frame, view) for key in group.keys)
 
 
 def next_process(frame: Frame, view: View, key: ProcessKey, step: int) -> ProcessKey | None:
-    """The process after (+1) or before (-1) this one in the list, from end to start too; None without any."""
+    """The process after (step 1) or before (step -1) this one in the list, wrapping around; None if the list
+    is empty.
+    """
     return next_in_order(process_order(frame, view), key, step)
 
 
 def process_screen_rows(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
-    """Exactly ``height`` lines of ``width`` columns."""
+    """The screen as exactly ``height`` lines of ``width`` columns."""
     top, body, room = _parts(frame, view, page, width, height - 1)
     rows = scrolled(body, room, page.scroll, width)
     return above_rows([*top, *rows], words_above(KEYS, view), view, width, height)
 
 
 def most_process_scroll(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> int:
-    """The largest scroll that still fills the screen."""
+    """The largest scroll at which the rows still fill the screen."""
     _, body, room = _parts(frame, view, page, width, height - 1)
     return most_scroll(len(body), room)
 
 
 def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> tuple[list[Line], list[Line], int]:
-    """(the rows that stay, those that scroll, how many of these fit)."""
+    """(the rows that stay in place, the rows that scroll, the number of scrolling rows that fit)."""
     top = [verdict_row(frame, view, width), *_top(frame, view, page, width, height)]
     graphs = process_graph_rows(frame, view, page.key, width, _graph_room(height - len(top)))
     top += graphs
@@ -103,12 +109,14 @@ def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int)
 
 
 def _graph_room(left: int) -> int:
-    """Rows of the graphs with their axis: the parts below keep most of the screen."""
+    """The number of rows for the graphs and their axis, chosen so that most of the screen is left to the
+    parts below.
+    """
     return 9 if left >= 28 else 5 if left >= 14 else 0
 
 
 def _top(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
-    """The process's state and name, command, place, job, and what its main thread waits for."""
+    """The process's state and name, its command, folder and job, and what its main thread waits for."""
     table, key = frame.snapshot.processes.value, page.key
     info = None if table is None else table.info.get(key)
     out = [_title(frame, view, key, info, width)]
@@ -161,7 +169,7 @@ def _labelled(label: str, text: str, width: int, most: int, token: str = "text")
 
 
 def job_of(frame: Frame, key: ProcessKey) -> Job | None:
-    """The training job that a process belongs to; None without one."""
+    """The training job that a process belongs to; None if it is not part of one."""
     table = frame.snapshot.jobs.value
     return None if table is None else table.job_of(key)
 

@@ -46,9 +46,9 @@ _WAITS = {
     STOPPED: "stopped",
     HIDDEN: "not permitted to see",
 }
-"""Words of the places of model/job/task_states.py."""
+"""The screen's words for the waits that model/job/task_states.py tells apart."""
 _CALLS = {"timer": "timer", "futex": "lock", "pipe": "pipe", "socket": "network", "unix": "local socket"}
-"""Words for the target of a system call, where the kernel function does not name the wait."""
+"""The words for the target of a system call, used where the kernel function does not say what the thread waits for."""
 THREAD_COLUMNS = (
     Column("name", "name", 18, 0, 24, left=True, gap=2),
     Column("state", "state", 7, 0, left=True, gap=2),
@@ -79,7 +79,10 @@ def part_rows(
     *,
     spread: bool,
 ) -> list[Line]:
-    """All parts, one below the other. absent: the reason where nothing can be read. spread: with blank rows between."""
+    """All parts below each other.
+
+    absent: why the detail cannot be read; "" if it can be. spread: whether a blank row separates the parts.
+    """
     if detail is None and not absent:
         return [rule(width, "threads"), row(width, [Span(" reading ...", "dim")])]
     if detail is None:
@@ -97,14 +100,14 @@ def part_rows(
 
 
 def _part(width: int, title: str, reading: Reading[Any], rows: Callable[[Any], list[Line]]) -> list[Line]:
-    """A part, or the reason why it is missing."""
+    """The rows of a part, or the reason why the part is missing."""
     if reading.value is not None:
         return rows(reading.value)
     return [rule(width, title), reason_row(width, reading)]
 
 
 def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
-    """The threads as far as a Snapshot has them: states of busy processes, and where the main thread sleeps."""
+    """The threads as far as a Snapshot has them: the states of busy processes, and where the main thread sleeps."""
     table = frame.snapshot.processes.value
     if table is None:
         return []
@@ -122,7 +125,7 @@ def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
 
 
 class _ThreadGroup(NamedTuple):
-    """Threads with one name, state and wait."""
+    """Threads with the same name, state and wait. cpu: the largest share of a CPU among them; None when unknown."""
 
     first: ThreadDetail
     members: int
@@ -130,9 +133,10 @@ class _ThreadGroup(NamedTuple):
 
 
 def wait_text(one: ThreadDetail, room: int = 0) -> str:
-    """The wait of a thread: "disk, read /data/a.tar (folio_wait_bit_common)".
+    """What a thread waits for: "disk, read /data/a.tar (folio_wait_bit_common)".
 
-    room: its columns, 0 for any number; a path that does not fit loses the kernel's function and then its beginning.
+    room: the columns that the text may take; 0 for any number. If a path makes it too long, the kernel function is
+    dropped first, then the path's beginning.
     """
     where = place_of(one.state.encode(), one.wchan.encode())
     word = _WAITS.get(where, "")
@@ -157,7 +161,7 @@ def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[L
     for one in table.threads:
         found.setdefault((one.name, one.state, wait_text(one)), []).append(one)
     every = [_ThreadGroup(ones[0], len(ones), _most(cpu, ones)) for ones in found.values()]
-    # The main thread first, then blocked threads, then running ones.
+    # The main thread comes first, then blocked threads, then running ones.
     main = table.threads[0].tid if table.threads else 0
     order = {"D": 0, "R": 1}
     every.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))
@@ -213,13 +217,15 @@ _SYSTEM = ("/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:")
 
 
 def _file_order(one: OpenFile) -> tuple[bool, bool, str]:
-    """Sort key. Data files first, before devices, libraries and programs; then files that are read; then by path."""
+    """The sort key of a file: data files come before devices, libraries and programs; then files that are read; then by
+    path.
+    """
     system = one.path.startswith(_SYSTEM) or one.path.endswith(_CODE) or ".so." in one.path
     return system, one.mode == "w", one.path
 
 
 def cut_left(text: str, width: int) -> str:
-    """The text in at most ``width`` columns; the end stays, which names a file."""
+    """The text in at most ``width`` columns. Its end is kept, because the end of a path names the file."""
     if cells(text) <= width:
         return text
     while text and cells(text) > width - 1:
@@ -228,7 +234,9 @@ def cut_left(text: str, width: int) -> str:
 
 
 def disk_of(frame: Frame, mount: Mount | None) -> tuple[str, str]:
-    """(the disk behind a mount as the disk panel names it, its token); a word where it is on no disk."""
+    """(the disk that holds the mount, by its name in the disk panel, its token); a word for a mount that is not on a
+    disk.
+    """
     if mount is None:
         return UNKNOWN, ""
     if mount.fstype in IN_MEMORY:
@@ -270,7 +278,7 @@ def _sockets(width: int, found: Sockets) -> list[Line]:
 
 
 def _with_port(address: str, room: int) -> str:
-    """The address in at most ``room`` columns; its port stays whole."""
+    """The address in at most ``room`` columns; only the host is cut, not the port."""
     host, colon, port = address.rpartition(":")
     return f"{cut(host, room - cells(port) - 1)}:{port}" if colon and cells(address) > room else address
 

@@ -1,4 +1,4 @@
-"""The process panel: a row for each group of processes, and a footer with what the rows leave out or cannot show."""
+"""The process panel: a row for each group of processes, and a footer that counts what the rows do not show."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ COLUMNS = (
     Column("pid", "pid", 9, 6, 10, gap=1),
     Column("command", "command", 28, 87, left=True, gap=2),
 )
-"""For a group: the sum of its members' bytes, and the largest cpu% and IO-wait% among them."""
+"""For a group, a column of bytes shows the sum of its members, cpu% and IO-wait% the largest value among them."""
 
 _NAME = 24
 _ALWAYS = ("read", "write", "pid")
-"""Columns that cannot be left out."""
+"""The columns that cannot be left out."""
 _BYTES: dict[str, Callable[[Group], float | None]] = {
     "read": lambda g: g.rates.read_bytes_per_s,
     "write": lambda g: g.rates.write_bytes_per_s,
@@ -75,12 +75,14 @@ _BYTES: dict[str, Callable[[Group], float | None]] = {
 }
 _SORTED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
 FRESH = 2
-"""Ticks after which a row shows the age of its cpu% and state: processes without I/O are read in turns."""
+"""The number of ticks after which a row shows the age of its cpu% and state: processes without I/O are read
+in turns.
+"""
 
 
 @panel
 def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with the titles, a row for each process group, and a footer; a single sentence where height is 1."""
+    """The rule with the titles, a row for each process group, and a footer; one sentence if height is 1."""
     table = frame.snapshot.processes.value
     every = groups(frame, view)
     if height == 1:
@@ -109,7 +111,9 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
 
 
 def _left_out(table: ProcessTable | None, chosen: frozenset[str]) -> frozenset[str]:
-    """The columns that are not shown: those that the user left out, and IO-wait% where the kernel counts none."""
+    """The ids of the columns that are not shown: those that the user left out, and IO-wait% if the kernel does not
+    count it.
+    """
     return chosen | {"delay"} if table is not None and table.delayacct is False else chosen
 
 
@@ -125,7 +129,7 @@ def optional_columns() -> tuple[Column, ...]:
 
 
 def has_room(column: str, width: int, without: frozenset[str]) -> bool:
-    """Whether a screen of this width has the column."""
+    """Whether this column is shown on a screen of this width."""
     return any(spot.column.id == column for spot in _columns(width, without))
 
 
@@ -134,9 +138,9 @@ def _name_room(width: int) -> int:
 
 
 def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: int = 120) -> list[str]:
-    """The titles and one row for each of these processes, in the viewer's order, as text to paste.
+    """The titles and a row for each of these processes, in the order that the user chose, as text for pasting.
 
-    Without command lines: nothing that is copied has them.
+    Command lines are left out, so that no secret in them is copied.
     """
     table = frame.snapshot.processes.value
     if table is None:
@@ -150,7 +154,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
 
 
 def _order_note(view: View, room: int) -> str:
-    """The user's choices for the list: the order with its direction, the tree, active processes only, the filter."""
+    """The user's choices for the list: the order and its direction, tree, active processes only, filter."""
     order = f"{view.sort} {'▲' if view.reverse else '▼'}"
     first = f"{'tree ' if view.tree else ''}by {order}"
     more = [*(["active only"] if view.only_active else []), *([f"/{view.pattern}"] if view.pattern else [])]
@@ -168,14 +172,19 @@ def _head(frame: Frame, view: View, width: int, at: tuple[ColumnSlot, ...]) -> L
         note = f"sum of {duration(seconds)}"
     marked = _SORTED.get(view.sort, (view.sort,))
     if table is not None and table.adaptive:
-        # "adaptive" is kept rather than the sort order, which the marked title shows as well.
+        # "adaptive" is shown rather than the order, because the marked title shows the order too.
         note = f"adaptive, {note}" if len(f"adaptive, {note}") <= room else "adaptive"
     note = tagged_note(view.tagged, note, room)
     return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
 
 
 class _Facts(NamedTuple):
-    """The content of a row besides its rates. members: number of processes; state, in_state, known: see GroupStats."""
+    """The content of a row besides its rates.
+
+    members: the number of processes. state, in_state, known: as in GroupStats. wchan: the wait channel; "" when
+    unknown. command: the command line; "" without that column. delayacct: whether delay accounting is on; None when
+    unknown.
+    """
 
     members: int
     state: str
@@ -186,17 +195,17 @@ class _Facts(NamedTuple):
     command: str
     delayacct: bool | None
     loud_wait: float
-    """The share of time from which a wait is highlighted; 0 for never."""
+    """The IO-wait, as a share of time, from which on it is highlighted; 0 for never."""
     age_s: int
-    """Age of cpu% and state if they are older than ``FRESH`` ticks, else 0."""
+    """The age of cpu% and state in seconds if they are older than ``FRESH`` ticks; otherwise 0."""
     hue: str = ""
-    """The verdict's colour where it names the process."""
+    """The verdict's colour if the verdict names the process; otherwise ""."""
     named: str = ""
-    """The column that shows why the verdict names it."""
+    """The column that shows why the verdict names the process; otherwise ""."""
     disk: str = ""
     disk_hue: str = ""
     units: str = ""
-    """The view's units of rates, so that a cached row is not used for other units."""
+    """The unit system of rates, so that a row cached with other units is not used."""
 
 
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
@@ -215,15 +224,14 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
 
 
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
-    """Age in seconds of the oldest reading of a member; 0 while it is from the last ticks, or for an idle group.
-
-    Idle processes are read in turns: only the age in their rows would change.
+    """The age in seconds of the oldest reading of a member. 0 if it is from the last few ticks, and for an idle group:
+    idle processes are read in turns, so only the age in their rows would change.
     """
     if group.idle or not table.stat_at:
         return 0
     keys = group.keys
     age_s = (table.stat_at_ns - (table.stat_time(keys[0]) if len(keys) == 1 else min(map(table.stat_time, keys)))) / 1e9
-    # Ticks vary in length: three of them are more than two and a half.
+    # The length of a tick varies: three ticks can be as short as two and a half.
     return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
 
 
@@ -237,7 +245,9 @@ def _row(
     without: frozenset[str],
     tag: str = "",
 ) -> Line:
-    """One row, cached, as most rows are equal from tick to tick. group: ``headed``, so that one key is compared."""
+    """One row, cached because most rows do not change from tick to tick. group: ``headed``, so that the cache compares
+    only one process key.
+    """
     at = _columns(width, without)
     room = at[0].first - 2 if at else width - 1
     tail = "" if facts.members == 1 else f" x{facts.members}"
@@ -260,7 +270,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
     if value_of is not None:
         value = value_of(group)
         text, letter = scaled(value if seconds is None or value is None else value * seconds)
-        # The letter has the last column, so that figures align.
+        # The last column is kept for the letter, so that the figures align.
         return text, token_of(text), f" {letter}" if letter else "  "
     if id_ == "user":
         return group.user, "dim", ""
@@ -297,7 +307,7 @@ _STATES = {"D": "blocked", "R": "running"}
 
 
 def _of_members(state: str, count_: int, members: int, room: int) -> str:
-    """How many members of a group are in its state, after its letter: " 5 of 8 blocked", else " 5/8"."""
+    """How many members of a group are in the state shown: " 5 of 8 blocked", shorter " 5/8"; "" if all are."""
     if count_ >= members or state not in _STATES:
         return ""
     words = (f" {count_} of {members} {_STATES[state]}", f" {count_}/{members}", f" {count_}")
@@ -319,7 +329,7 @@ def _fact(facts: _Facts, id_: str) -> str:
 
 
 def _wchan(group: Group, table: ProcessTable) -> str:
-    """The wait channel of most members, with their number; "" when unknown."""
+    """The wait channel of the most members, with their number; "" when unknown."""
     if len(group.keys) == 1:
         return table.wchan.get(group.keys[0]) or ""
     if not any_in_group((group.name, group.user), table.wchan, table):
@@ -340,7 +350,7 @@ def _delay(group: Group, facts: _Facts) -> Word:
 
 
 class _Clause(NamedTuple):
-    """A clause of the footer: in full, and shorter for a narrow screen."""
+    """A clause of the footer. short: its form for a narrow screen."""
 
     full: list[Span]
     short: list[Span]
@@ -349,7 +359,9 @@ class _Clause(NamedTuple):
 def _footer(
     frame: Frame, view: View, width: int, part: tuple[Group, ...], hidden: tuple[Group, ...], table: ProcessTable
 ) -> Line:
-    """The number of processes without a row, of unreadable ones, and what is off, as far as it fits."""
+    """The number of processes without a row, the number that are unreadable, and what is switched off, as far as they
+    fit.
+    """
     more = len(table.info) - sum(len(g.keys) for g in part)
     clauses: list[_Clause] = []
     if view.pattern:
@@ -367,7 +379,7 @@ def _footer(
     if table.denied:
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
         owners = "" if root else " of other users"
-        # A recording shows no more, whatever is done to the machine that replays it.
+        # A replayed recording shows no more, whatever is changed on this machine.
         cure, brief = ("", "") if root or recorded else (" (sudo shows them)", " (sudo)")
         clauses.append(
             _Clause(
@@ -396,10 +408,10 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
 
 
 def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
-    """A limit on the I/O of each hidden group; "" when unknown. The idle groups come last."""
+    """An upper limit of the I/O of each hidden group, in words; "" when unknown. groups() puts the idle groups last."""
     if hidden and all(g.io is None for g in hidden):
         return ""
-    # In a tree idle groups are between the others.
+    # In a tree, idle groups stand between the others.
     busy = hidden if tree else takewhile(lambda g: not g.idle, hidden)
     most = max((g.io or 0.0 for g in busy), default=0.0)
     if most <= 0:

@@ -1,7 +1,7 @@
 """Tagged processes: the sign before their rows, and their number.
 
-A tag belongs to a process (pid and start time), not to a row: it survives sorting, filtering and grouping, and ends
-with its process.
+A tag belongs to a process, which pid and start time identify, not to a row. It survives sorting, filtering and
+grouping, and ends with the process.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from iotop_ai.present.text.line import cells
 Tags = frozenset[ProcessKey]
 
 ALL, SOME = "*", "+"
-"""The signs before a row: all of its processes are tagged, or some are."""
+"""The signs before a row of which all processes are tagged (ALL), or only some (SOME)."""
 
 
 def tag_sign(keys: Collection[ProcessKey], tagged: Tags) -> str:
-    """The sign before the row of these processes; "" when none is tagged."""
+    """The sign before the row of these processes; "" if none of them is tagged."""
     if not tagged:
         return ""
     count = sum(key in tagged for key in keys)
@@ -27,14 +27,14 @@ def tag_sign(keys: Collection[ProcessKey], tagged: Tags) -> str:
 
 
 def toggle_tags(tagged: Tags, keys: Collection[ProcessKey]) -> Tags:
-    """The tags with all of these processes, or without them when all of them are tagged."""
+    """The tags with all of these processes added; without them if all were tagged already."""
     return tagged.difference(keys) if tagged.issuperset(keys) else tagged.union(keys)
 
 
 def existing_tags(tagged: Tags, *snapshots: Snapshot) -> Tags:
-    """The tags of processes in one of the Snapshots; all tags when a process table is unknown.
+    """The tags of the processes in any of the Snapshots; all tags if a process table is unknown.
 
-    While looking back, the shown Snapshot and the newest one differ; a process in either keeps its tag.
+    When the user looks back, the Snapshot shown and the newest one differ. A process that either holds keeps its tag.
     """
     tables = [snapshot.processes.value for snapshot in snapshots]
     infos = [table.info for table in tables if table is not None]
@@ -45,7 +45,7 @@ def existing_tags(tagged: Tags, *snapshots: Snapshot) -> Tags:
 
 
 def tagged_note(tagged: Tags, note: str, room: int) -> str:
-    """The note behind a panel's title with the number of tags, shortened to ``room`` columns."""
+    """The note after a panel's title with the number of tags added, shortened to ``room`` columns."""
     if not tagged:
         return note
     number = f"{len(tagged)} tagged"

@@ -1,4 +1,4 @@
-"""The order of processes in a tree: each under its parent, the branch that does most first."""
+"""The order of processes in a tree: each under its parent, the busiest branch first."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 DEEPEST = 6
-"""Deeper levels get no further indent, so that the name stays readable."""
+"""The depth from which on a level is not indented further, so that the name stays readable."""
 
 
 def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:
     """The parent of each process whose parent is in the table too.
 
-    A stat is read in turns, so its ppid may name an ended parent, whose pid a younger process has by now.
+    A stat may be old, because stats are read in turns: its ppid may be that of an ended process, and a younger process
+    may have that pid now.
     """
     by_pid = {key.pid: key for key in table.info}
     out = {}
@@ -39,9 +40,9 @@ def with_parents(keys: Iterable[ProcessKey], parent_of: Mapping[ProcessKey, Proc
 def branches(
     measures: Mapping[ProcessKey, tuple[float, ...]], parent_of: Mapping[ProcessKey, ProcessKey]
 ) -> list[tuple[ProcessKey, str]]:
-    """(process, the lines before its name) from top to bottom; a branch is sorted by its largest member.
+    """(process, the lines of the tree before its name) from top to bottom. A branch is sorted by its largest member.
 
-    measures: the sort values of each process with a row; larger ones come first, equal ones by pid.
+    measures: the sort values of each process that has a row; larger values come first, equal ones are sorted by pid.
     """
     below: dict[ProcessKey | None, list[ProcessKey]] = {}
     for key in measures:
