@@ -1,4 +1,4 @@
-"""A tall chart of one device's awaits: reads, writes and the typical await, on a linear or a logarithmic scale."""
+"""A tall chart of one disk's awaits: reads, writes and the typical await, on a linear or a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from iotop_ai.present.text.units import brief, figure, token_of
 LEAST_ROWS = 6
 _LOWEST_MS = 0.1
 _FAR = 10.0
-"""A typical await above this multiple of the peak would flatten the curves: only its figure is shown."""
+"""If the typical await is above this multiple of the peak, only its figure is shown, because its line would flatten the
+curves.
+"""
 
 
 class _Scale(NamedTuple):
-    """A scale with the texts at its left, by row from the top."""
+    """The scale of the chart. level: gives a value's height in dots. labels: the texts at the left, by row from the
+    top. top: the value at the upper edge.
+    """
 
     level: Level
     labels: dict[int, str]
@@ -29,7 +33,11 @@ class _Scale(NamedTuple):
 def chart_rows(
     reads: Graph, writes: Graph, width: int, where: Room, rows: int, typical_ms: float | None, *, log: bool
 ) -> list[Line]:
-    """``rows`` rows. reads, writes: the screen's graphs; that of the reads has the limit."""
+    """The chart in ``rows`` rows.
+
+    reads, writes: the await graphs of the disk's screen; only that of the reads has a limit. typical_ms: the typical
+    await; None when unknown. log: whether the scale is logarithmic.
+    """
     known = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
     peak = known or 0.0
     near = typical_ms is not None and 0 < typical_ms <= _FAR * peak
@@ -74,7 +82,9 @@ def _cells(
     tokens: Sequence[str],
     gaps: Sequence[float | None] | None,
 ) -> list[Span]:
-    """One row. A cell with reads and writes has the token of the reads. gaps: the values of the bottom row."""
+    """One row of the chart. A cell with both reads and writes has the token of the reads. gaps: the values of the reads
+    if this is the bottom row, in which gaps are drawn; otherwise None.
+    """
     out: list[Span] = []
     for x, (read, write, level) in enumerate(zip(reads, writes, typical, strict=True)):
         if gaps is not None and gaps[2 * x] is None and gaps[2 * x + 1] is None and not write:
@@ -93,7 +103,9 @@ def _cells(
 def _legend(
     reads: Graph, writes: Graph, peak: float | None, typical_ms: float | None, rows: int, height: int, room: int
 ) -> dict[int, list[Span]]:
-    """The figures at the right: the peak, now by direction, and the typical await beside its level."""
+    """The figures at the right, by row: the peak, the present await of reads and writes, and the typical await beside
+    its line.
+    """
     now = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
     texts = [graph.text(value) for graph, value in zip((reads, writes), now, strict=True)]
     hot = reads.limit is not None and now[0] is not None and now[0] > reads.limit

@@ -1,4 +1,4 @@
-"""How the awaits of a device spread over the last minute: a row of bounds, shares of reads and writes, bars."""
+"""The distribution of a disk's awaits over the last minute: bars, their bounds, and the shares of reads and writes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from iotop_ai.present.text.units import percent, token_of
 
 _LABEL, _BIN = 9, 5
 _RULE = 11
-"""Columns of a rule around its title and note."""
+"""The columns that a rule takes besides its title and note."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[Line]:
-    """A rule, ``bar_rows`` rows of bars, the bounds, a row each for reads and writes; [] without a request or room."""
+    """A rule, ``bar_rows`` rows of bars, the bounds, and a row each for reads and writes; [] without requests
+    or room.
+    """
     bounds = BOUNDS_MS if width >= _LABEL + _BIN * (len(BOUNDS_MS) + 1) else FEW_BOUNDS_MS
     if width < _LABEL + _BIN * (len(bounds) + 1):
         return []
@@ -44,9 +46,10 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 
 
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
-    """Percentiles of the reads and the writes, with their numbers where there is room.
+    """The percentiles of the reads and writes, with their numbers if there is room.
 
-    The kernel sums up the times of all requests: the mean of an interval stands for each of its requests.
+    They are percentiles of the means of intervals, because the kernel counts only the total time of all requests, not
+    the time of each.
     """
     parts = []
     for kind, bins in (("read", histogram.reads), ("write", histogram.writes)):

@@ -1,4 +1,4 @@
-"""The block devices that are shown, their order, and the figures of each."""
+"""The block devices to show, their order, and the figures of each."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class BlockDevice(NamedTuple):
 
     key: BlockKey
     info: BlockInfo | None
-    """Its identity; None until it has been read."""
+    """The device's identity; None until it has been read."""
     rates: BlockRates
-    """The rates of the newest interval, or since the base while accumulating."""
+    """The rates of the latest interval; since the base while the user accumulates."""
     totals: DeviceTotals
-    """Its totals over the history."""
+    """The totals over the history."""
     guilty: bool
-    """Whether the verdict names it."""
+    """Whether the verdict names the device."""
     seconds: float | None = None
-    """Time since the base while accumulating, else None."""
+    """The seconds since the base while the user accumulates; otherwise None."""
     hue: str = "bad"
     """The device's colour if the verdict names it."""
 
@@ -52,29 +52,31 @@ class BlockDevice(NamedTuple):
 
     @property
     def row_key(self) -> str:
-        """The key of its row."""
+        """The key of the device's row."""
         return DISK_PREFIX + self.key.name
 
 
 @lru_cache(maxsize=4096)
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that puts sda2 before sda10."""
+    """A sort key that puts sda2 before sda10."""
     return tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in _DIGITS.split(name) if p)
 
 
 def infos(frame: Frame) -> Mapping[str, BlockInfo]:
-    """Identity of every device by kernel name; empty while it is unknown."""
+    """The identity of each device by its kernel name; empty when unknown."""
     return frame.snapshot.disks.value or {}
 
 
 def guilty_device(frame: Frame) -> str:
-    """Kernel name of the disk that the verdict names; "" when it names none."""
+    """The kernel name of the disk that the verdict names; "" if it names none."""
     return culprit_of(frame, View()).disk
 
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], float | None]:
-    """Rates of every device: those of the newest interval or, while accumulating, since the base with its seconds."""
+    """(rates of each device, None) for the latest interval; while the user accumulates, (rates since the base, their
+    seconds).
+    """
     base, now = view.base, frame.snapshot
     if base is None:
         return frame.sample.block.value or {}, None
@@ -88,7 +90,7 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], f
 
 @cached_per_frame
 def all_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """Every device of the newest reading, partitions and hidden ones too, in natural order."""
+    """All devices of the newest reading, including partitions and hidden devices, in natural order."""
     table = frame.snapshot.block.value or {}
     by_name, (rates, seconds) = infos(frame), rates_of(frame, view)
     totals = device_totals(frame, view)
@@ -124,10 +126,11 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices with a row of their own: the guilty one first, then disks and arrays, last loop, ram, zram and rom.
+    """The devices that have a row without being selected: the guilty disk first, then disks and arrays, then loop, ram,
+    zram and rom devices.
 
-    Loop, ram, zram and rom devices have a row only when they were active in the last minute. A device that folds under
-    another one (partitions, volumes of one disk, members of an array, paths) has its own row only on request.
+    Loop, ram, zram and rom devices have a row only if they were active in the last minute. Partitions, volumes of one
+    disk, members of an array and paths are nested under another device, so they have such a row only on request.
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:
@@ -141,7 +144,9 @@ def _unknown(rates: BlockRates) -> bool:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device in the graphs: the user's choice, else the guilty device, else the busiest, else the root's."""
+    """The device that the graphs show: the user's choice, otherwise the guilty disk, the busiest, or that of
+    the root.
+    """
     rows = panel_devices(frame, view)
     if view.device:
         for device in all_devices(frame, view):
@@ -151,7 +156,7 @@ def selected_device(frame: Frame, view: View) -> BlockDevice | None:
         return None
     if rows[0].guilty:
         return rows[0]
-    # The top of a stack has the mount, so it wins when it is as busy as the devices below it.
+    # The top of a stack holds the mount, so it is preferred if it is as busy as the devices below it.
     busiest = max(rows, key=lambda d: (round(d.totals.queue_s, 1), -len(d.info.holders) if d.info else 0))
     if busiest.totals.queue_s >= _LEAST_QUEUE_S:
         return busiest
@@ -159,7 +164,9 @@ def selected_device(frame: Frame, view: View) -> BlockDevice | None:
 
 
 def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
-    """The devices that fold under one: its partitions and volumes in use, the members of an array; natural order."""
+    """The devices nested under this one, in natural order: its partitions and volumes in use, or the members of an
+    array.
+    """
     rows = _tree(frame).rows
     return [
         d for d in all_devices(frame, view) if (row := rows.get(d.name)) is not None and row.under == name and _used(d)
@@ -167,7 +174,7 @@ def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
 
 
 def _used(device: BlockDevice) -> bool:
-    """Whether a nested device is worth a row: an idle partition without a mount or a holder is not."""
+    """Whether a nested device is worth a row. An idle partition without a mount or a holder is not."""
     info = device.info
     return info is not None and (info.kind != "partition" or bool(info.mounts or info.holders or device.totals.active))
 
@@ -178,13 +185,13 @@ def partitions(name: str, frame: Frame, view: View) -> list[BlockDevice]:
 
 
 def top_row_of(name: str, frame: Frame) -> str:
-    """Name of the device under which this one folds; its own name when it has a row of its own."""
+    """The name of the device under which this one is nested; ``name`` itself if it is not nested."""
     row = _tree(frame).rows.get(name)
     return row.under if row is not None and row.under else name
 
 
 class _DeviceTree:
-    """The stacking of the devices: their places in the list, and the mounts and leaves of requested ones."""
+    """How the devices are stacked: their rows, and the mounts and physical disks of the devices asked for so far."""
 
     def __init__(self, by_name: Mapping[str, BlockInfo]) -> None:
         self.infos = by_name
@@ -194,7 +201,7 @@ class _DeviceTree:
 
 
 _newest_tree: list[_DeviceTree] = []
-"""A cache with one entry: identities are read again every few seconds and rarely differ."""
+"""A cache with a single entry. Identities are read anew every few seconds, but rarely differ."""
 
 
 def _tree(frame: Frame) -> _DeviceTree:
@@ -205,7 +212,7 @@ def _tree(frame: Frame) -> _DeviceTree:
 
 
 def mounts(name: str, frame: Frame) -> list[Mount]:
-    """Everything mounted from the device, its partitions or a device stacked on it; the shortest path first."""
+    """All mounts of the device, of its partitions and of devices stacked on it; the shortest path first."""
     tree = _tree(frame)
     if name not in tree.mounts:
         tree.mounts[name] = sorted(mounts_on(name, tree.infos), key=lambda m: (len(m.path), m.path))
@@ -213,7 +220,7 @@ def mounts(name: str, frame: Frame) -> list[Mount]:
 
 
 def leaves(name: str, frame: Frame) -> list[str]:
-    """The physical devices below a device, natural order; the device itself when none below it is known."""
+    """The physical devices below a device, in natural order; the device itself if none is known."""
     tree = _tree(frame)
     if name not in tree.leaves:
         tree.leaves[name] = sorted(leaves_below(name, tree.infos), key=natural) or [name]
@@ -221,18 +228,18 @@ def leaves(name: str, frame: Frame) -> list[str]:
 
 
 def title_of(device: BlockDevice, frame: Frame) -> str:
-    """The short name with the number of disks below it where there are several: "md0 x4"."""
+    """The short name, with the number of disks below it if there are several: "md0 x4"."""
     row = _tree(frame).rows.get(device.name)
     label = device.info.label if device.info is not None and device.info.label else device.name
     return short_name(device) + (row.title[len(label) :] if row is not None else "")
 
 
 def short_name(device: BlockDevice) -> str:
-    """The label of a dm device, nvme4 for nvme4n1, else the kernel name."""
+    """The label of a dm device, "nvme4" for nvme4n1, otherwise the kernel name."""
     info = device.info
     return without_namespace(info.label if info is not None and info.label else device.name)
 
 
 def without_namespace(name: str) -> str:
-    """nvme4 for nvme4n1: most NVMe disks have one namespace."""
+    """ "nvme4" for "nvme4n1", because most NVMe disks have only one namespace."""
     return name[:-2] if name.startswith("nvme") and name.endswith("n1") else name

@@ -1,4 +1,4 @@
-"""The facts about one device as labelled fields: its peaks, its queue and settings, the devices below, mounts."""
+"""The facts about a disk as labelled fields: its peaks, its queue and settings, the disks below it, and its mounts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATH = 28
 
 
 def ceilings(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
-    """The peaks of all samples kept, and the sizes of requests now."""
+    """The largest figures in the samples kept, and the present sizes of requests."""
     peaks = device_peaks((*view.past, *frame.history), device.key)
     if peaks.read_bytes_per_s is None:
         return []
@@ -48,7 +48,7 @@ def ceilings(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
 
 
 def settings(frame: Frame, device: BlockDevice) -> list[Field]:
-    """The device's queue settings, transport and stack; without the fields that the kernel does not provide."""
+    """The disk's queue settings, transport and stack, without the fields that the kernel does not provide."""
     info = device.info
     if info is None:
         return []
@@ -82,7 +82,9 @@ def settings(frame: Frame, device: BlockDevice) -> list[Field]:
 
 
 def _writing(info: BlockInfo) -> list[Field]:
-    """Write cache, FUA and writeback throttling; "unknown" only for a disk, left out for stacked devices."""
+    """Write cache, FUA and writeback throttling. Unknown values are shown as "unknown" for a disk, and left out for a
+    stacked device.
+    """
     out = []
     is_disk = info.kind == "disk"
     if info.write_cache or is_disk:
@@ -96,7 +98,7 @@ def _writing(info: BlockInfo) -> list[Field]:
 
 
 def fullness(frame: Frame, device: BlockDevice) -> list[Field]:
-    """How full the filesystems on the device are, the fullest first; unknown ones last."""
+    """How full the filesystems on the disk are: the fullest first, unknown ones last."""
     usage = frame.snapshot.filesystems.value or {}
     fields: list[tuple[float, Field]] = []
     for mount in devices.mounts(device.name, frame):
@@ -108,7 +110,7 @@ def fullness(frame: Frame, device: BlockDevice) -> list[Field]:
 
 
 def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list[Line]:
-    """Titles, then up to ``most`` filesystems on the device with their usage; [] without any."""
+    """The titles, and up to ``most`` filesystems on the disk with their usage; [] if there are none."""
     mounts = devices.mounts(device.name, frame)
     if not mounts or most < 1:
         return []

@@ -1,4 +1,6 @@
-"""Figures of a disk's own screen: its normal await, the spread of awaits, its peaks, and the processes that use it."""
+"""The figures of a disk's screen: its normal await, the distribution of awaits, its peaks, and the processes that use
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +23,24 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""Upper bounds of the histogram's bins; one more bin lies above the last."""
+"""The upper bounds of the histogram's bins in ms; one more bin holds what is above the last bound."""
 FEW_BOUNDS_MS = (0.2, 1.0, 5.0, 20.0, 100.0, 500.0)
-"""The bounds for narrow screens."""
+"""The bounds on a narrow screen."""
 
 
 class DeviceWindow(NamedTuple):
-    """A device in the window that the rules of the verdict judge."""
+    """The figures of a disk in the window that the verdict's rules judge."""
 
     facts: DeviceFacts | None
-    """None while nothing is known."""
+    """The rules' facts about the disk; None when nothing is known."""
     learned: bool
-    """Whether the normal read time was learned from this disk; else it is that of its kind."""
+    """Whether the normal read time was learned from this disk; otherwise it is that of disks of its kind."""
     seconds: float
-    """Width of the window."""
+    """The length of the window in seconds."""
 
 
 def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
-    """The device's figures in the rules' window, computed as the rules compute them."""
+    """The disk's figures in the rules' window, computed as the rules compute them."""
     samples = recent_window(frame.history, frame.snapshot.at_ns, LIMITS.window_s, ("block",))
     infos = devices.infos(frame)
     if device.info is None or not samples.samples:
@@ -50,7 +52,9 @@ def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
 
 
 def slowness(facts: DeviceFacts) -> int:
-    """0 normal, 1 slow, 2 very slow: read awaits against the normal; on a disk that seeks, %util and await."""
+    """How slow the disk is: 0 normal, 1 slow, 2 very slow. It compares the read await with the normal one; for a disk
+    that seeks, it takes %util and the await.
+    """
     if not facts.reads_per_s or facts.reads_per_s < 1 or facts.read_await_ms is None:
         return 0
     if facts.serves_serially:
@@ -63,20 +67,24 @@ def slowness(facts: DeviceFacts) -> int:
 
 
 class AwaitHistogram(NamedTuple):
-    """Requests of a history by the mean await of the interval in which they completed."""
+    """The number of requests by their await. Each request counts with the mean await of the interval in which it
+    completed.
+    """
 
     bounds: tuple[float, ...]
-    """Upper bounds of the bins in ms."""
+    """The upper bounds of the bins in ms."""
     reads: tuple[float, ...]
-    """Reads in each bin, one bin more than there are bounds."""
+    """The number of reads in each bin. There is one bin more than there are bounds."""
     writes: tuple[float, ...]
-    """Writes in each bin."""
+    """The number of writes in each bin."""
     seconds: float
-    """Total time of the intervals."""
+    """The total length of the intervals in seconds."""
 
 
 def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[float, ...] = BOUNDS_MS) -> AwaitHistogram:
-    """The histogram of a device's awaits over the history; the kernel does not publish the time of each request."""
+    """The histogram of a disk's awaits over the history, from the means of intervals: the kernel does not publish the
+    time of each request.
+    """
     reads, writes = [0.0] * (len(bounds) + 1), [0.0] * (len(bounds) + 1)
     seconds = 0.0
     for sample in history:
@@ -94,7 +102,9 @@ def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[floa
 
 
 class Percentiles(NamedTuple):
-    """Awaits in ms that 50, 90 and 99 % of the requests do not exceed; a request counts with its interval's mean."""
+    """The awaits in ms that 50, 90 and 99 % of the requests do not exceed. Each request counts with the mean await of
+    its interval.
+    """
 
     p50: float
     p90: float
@@ -102,7 +112,9 @@ class Percentiles(NamedTuple):
 
 
 def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Percentiles | None:
-    """Percentiles of the await of "read"s or "write"s over a history; None without any."""
+    """The percentiles of the awaits of reads or writes over a history; None if there were none. kind: "read" or
+    "write".
+    """
     means: list[tuple[float, float]] = []
     for sample in history:
         rates = (sample.block.value or {}).get(key)
@@ -125,7 +137,7 @@ def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Pe
 
 
 class Peaks(NamedTuple):
-    """The largest value of each figure in one interval; None when none was known."""
+    """The largest value of each figure in any interval; None when unknown."""
 
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
@@ -133,11 +145,11 @@ class Peaks(NamedTuple):
     writes_per_s: float | None
     queue_size: float | None
     seconds: float
-    """Time that the samples cover."""
+    """The seconds that the samples cover."""
 
 
 def device_peaks(samples: Sequence[Sample], key: BlockKey) -> Peaks:
-    """The largest figures that the device reached in these samples."""
+    """The largest figures of the disk in these samples."""
     intervals = [
         rates
         for sample in samples
@@ -162,10 +174,11 @@ ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
 
 
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
-    """(why the processes listed belong to the device, the job's name for JOB_FILES).
+    """(why the processes listed belong to the disk, the job's name for JOB_FILES).
 
-    ONLY_DISK: no other disk moved a byte, so all I/O to disks was here. JOB_FILES: the job's files are on it. BUSIEST:
-    neither is known, and the kernel does not report the disks of a process.
+    ONLY_DISK: no other disk moved a byte, so all disk I/O was here. JOB_FILES: the job's files are on this disk.
+    BUSIEST: neither holds, so the busiest processes are listed, because the kernel does not say which disks a process
+    uses.
     """
     below = set(devices.leaves(device.name, frame))
     disks = [d for d in devices.all_devices(frame, view) if d.info is not None and is_leaf(d.info)]
@@ -181,21 +194,21 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
 
 
 def _moves(rates: BlockRates) -> bool | None:
-    """Whether bytes moved; None unknown."""
+    """Whether any bytes moved; None when unknown."""
     moved = (rates.read_bytes_per_s, rates.write_bytes_per_s)
     return None if None in moved else any(moved)
 
 
 def device_or_selected(frame: Frame, view: View, name: str) -> BlockDevice | None:
-    """The device of that name, None when it is missing; without a name the selected device."""
+    """The device of this name, None if there is none; for "" the selected device."""
     if not name:
         return devices.selected_device(frame, view)
     return next((d for d in devices.all_devices(frame, view) if d.name == name), None)
 
 
 def next_device(frame: Frame, view: View, name: str, step: int) -> str:
-    """Name of the device ``step`` rows further in the disk panel, wrapping round; "" without any."""
+    """The name of the device ``step`` rows further in the disk panel, wrapping around; "" if there are no devices."""
     order = [d.name for d in devices.panel_devices(frame, view)]
-    if name not in order:  # a nested device counts as the row above it
+    if name not in order:  # a nested device counts as the row that it is nested under
         name = devices.top_row_of(name, frame)
     return next_in_order(order, name, step) or ""

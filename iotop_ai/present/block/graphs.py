@@ -1,4 +1,4 @@
-"""The graphs of one device over time: awaits and rates by read and write, queue and busy time."""
+"""The graphs of one disk over time: awaits and rates of reads and writes, queue and busy time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import UNDEFINED, brief, percent, rate_unit
 
 _TWO_ROWS = 1 + 8 + 2 * 4
-"""Rows from which the graphs beside the chart have two rows."""
+"""The number of rows from which on the graphs below the chart have two rows each."""
 
 Value = Callable[[BlockRates], float | None]
 
 
 def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
-    """The graphs in a fixed order; reads and writes share a scale. hot_ms: higher read awaits are drawn as hot."""
+    """The graphs in a fixed order. Reads and writes share a scale. hot_ms: the read await above which the graph is
+    drawn hot; None for none.
+    """
     samples = (*view.past, *frame.history)
 
     def series_of(value: Value) -> Series:
@@ -76,16 +78,17 @@ def _field(name: str) -> Value:
 def _await_of(kind: str) -> Value:
     def value(rates: BlockRates) -> float | None:
         await_ms: float | None = getattr(rates, f"{kind}_await_ms")
-        # Without requests the await is undefined: draw nothing, while an unknown await is drawn as a gap.
+        # Without requests, the await is undefined: it is drawn blank, unlike an unknown await, which is drawn as a gap.
         return 0.0 if await_ms is None and getattr(rates, f"{kind}s_per_s") == 0 else await_ms
 
     return value
 
 
 class AwaitLimits(NamedTuple):
-    """Levels of read await in the graphs.
+    """Levels of the read await in the graphs.
 
-    hot_ms: read awaits above it are drawn as hot. typical_ms: the level in the chart. None: unknown.
+    hot_ms: the await above which the graph is drawn hot. typical_ms: the level of the line in the chart. Each is None
+    when unknown.
     """
 
     hot_ms: float | None = None
@@ -103,8 +106,8 @@ def device_graph_rows(
     log: bool = False,
     alone: bool = False,
 ) -> list[Line]:
-    """The axis, then as many graphs as fit; each has two rows when all fit so. With more room the awaits share a tall
-    chart. alone: the chart has all rows.
+    """The time axis and as many graphs as fit, with two rows each if all fit so. With more room, the awaits share a
+    tall chart. alone: whether the chart has all rows.
     """
     where = room(width)
     if where.cells < 10 or height < 2:

@@ -1,4 +1,4 @@
-"""The activity of each block device over a Frame's history, added up."""
+"""The activity of each block device, summed over a Frame's history."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from iotop_ai.present.text.frame_cache import cached_per_frame
 
 
 class DeviceTotals(NamedTuple):
-    """Sums over the Samples of a history; unknown rates count as 0."""
+    """The sums over the Samples of a history. Unknown rates count as 0."""
 
     queue_s: float
-    """Request-seconds: queue size times interval."""
+    """The time of all requests in seconds: the queue size multiplied by the interval."""
     active: bool
-    """Whether it did anything."""
+    """Whether the device had any activity."""
     read_bytes_per_s: float
-    """Sum of the Samples' rates."""
+    """The sum of the Samples' read rates."""
     write_bytes_per_s: float
-    """Sum of the Samples' rates."""
+    """The sum of the Samples' write rates."""
 
     @property
     def direction(self) -> str:
-        """The direction in which it moved more bytes: "read" or "write"."""
+        """The direction in which the device moved more bytes: "read" or "write"."""
         return "write" if self.write_bytes_per_s > self.read_bytes_per_s else "read"
 
     @property
     def both(self) -> bool:
-        """Whether the device moved bytes both ways, each direction with a noticeable part."""
+        """Whether the device moved bytes in both directions, a noticeable part in each."""
         less, more = sorted((self.read_bytes_per_s, self.write_bytes_per_s))
         return less >= _NOTHING * (less + more) > 0
 
 
 _NOTHING = 0.02
-"""A direction with less than this part of a device's bytes is ignored."""
+"""A direction with a smaller part of a device's bytes is ignored."""
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 
 @cached_per_frame
 def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
-    """Totals of each device that was not idle throughout the history; see ``NO_TOTALS`` for the others."""
+    """The totals of each device that was not idle throughout the history; those of the others are ``NO_TOTALS``."""
     sums: dict[BlockKey, list[float]] = {}
     active: set[BlockKey] = set()
     for sample in frame.history:

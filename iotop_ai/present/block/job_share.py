@@ -1,4 +1,4 @@
-"""The leading job's share of a disk's bytes, as far as it is known."""
+"""The share of a disk's bytes that the verdict's job moves, as far as it is known."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import UNDEFINED, percent
 
 _LATE = 0.75
-"""Part of a cgroup's interval that the disk's samples must cover: the two are read one after the other."""
+"""The part of a cgroup's interval that the disk's samples must cover. They cannot cover all of it, because the two are
+read one after the other.
+"""
 _FEW, _ELSEWHERE = 0.02, 1.3
-"""Share of a disk's bytes that is negligible; a job that reads more than this many times the disk's bytes gets most of
-them from elsewhere."""
+"""_FEW: the share of a disk's bytes that is negligible. _ELSEWHERE: a job that reads more than this multiple of the
+disk's bytes gets most of them from other places.
+"""
 
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
-    """ "97": percent of the bytes read and written; "-" without I/O, "?" unknown."""
+    """The job's share of the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown."""
     whole = _both(device.rates)
     if whole == 0:
         return UNDEFINED
@@ -38,7 +41,9 @@ def _both(rates: BlockRates | None) -> float | None:
 
 
 def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
-    """The kernel's own count of the job's cgroup on this device; None where it has none of its own."""
+    """The share by the kernel's counters of the job's cgroup on this disk; None if the job has no cgroup to itself, or
+    when unknown.
+    """
     table, rated = frame.snapshot.cgroups.value, frame.sample.cgroups
     path = None if table is None else table.jobs.get(job.key)
     group = None if table is None or path is None else table.groups.get(path)
@@ -47,7 +52,7 @@ def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
         return None
     whole = _mean_bytes(frame, device.key, rated.seconds)
     found = rates.devices.get(f"{device.info.major}:{device.info.minor}")
-    if found is None:  # listed from its first request on
+    if found is None:  # a cgroup lists a disk from the first request on
         return 0.0 if whole else None
     if not whole or found.read_bytes_per_s is None or found.write_bytes_per_s is None:
         return None
@@ -55,7 +60,9 @@ def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
 
 
 def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
-    """The device's bytes per second over the interval of the newest reading of cgroups; None when unknown."""
+    """The disk's mean rate in bytes per second over the interval of the newest reading of cgroups; None when
+    unknown.
+    """
     total = covered = 0.0
     begun = False
     for sample in reversed(frame.history):
@@ -73,8 +80,9 @@ def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
 
 
 def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float | None:
-    """The share by the reads of the job's processes, for the disk of its files. Writes reach a disk later, so that
-    the share is unknown where the job writes.
+    """The share by what the job's processes read, for the disk that holds the job's files.
+
+    It is unknown if the job writes, because writes reach the disk later.
     """
     mount, table = job_mount(frame, job), frame.sample.processes.value
     source = None if mount is None else mount_device(frame, view, mount)

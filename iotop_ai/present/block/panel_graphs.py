@@ -1,4 +1,4 @@
-"""The graphs of the selected device on the main screen: its rate and its await."""
+"""The graphs of the selected disk on the main screen: its rate and its await."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.units import brief, rate_unit
 
 READ, WRITE, BOTH = _WAYS = ("read", "write", "both")
-"""The directions of a graph; BOTH is their sum."""
+"""The directions that a graph can show; BOTH is the sum."""
 
 
 class _DeviceSeries:
-    """The series of the selected device from tick to tick."""
+    """The series of the selected disk's graphs, kept from tick to tick."""
 
     def __init__(self) -> None:
         self.rate = {way: SlidingSeries() for way in _WAYS}
@@ -30,10 +30,10 @@ class _DeviceSeries:
 def selected_graphs(
     frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, *, apart: bool
 ) -> Iterator[list[Graph]]:
-    """The selected device's rate, then its await; nothing without a device.
+    """The rate of the selected disk, then its await; nothing if no disk is selected.
 
-    A device that reads and writes shows both: their sum and the await of all requests, or, with ``apart``, a graph for
-    each on one scale.
+    For a disk that reads and writes, the graphs show the sum and the await of all requests; with ``apart``, each
+    direction has a graph, on the same scale.
     """
     device = devices.selected_device(frame, view)
     if device is None:
@@ -45,13 +45,13 @@ def selected_graphs(
 
 
 def _on_one_scale(pair: list[Graph]) -> list[Graph]:
-    """The graphs with the scale and unit of the graph that has the largest top."""
+    """The graphs, all with the scale and unit of the graph with the largest top."""
     if len(pair) == 1:
         return pair
     most = max(pair, key=lambda graph: graph.top)
     out = []
     for one in pair:
-        text = one.text if one.scale == most.scale else most.text  # an await: "-" depends on its own direction
+        text = one.text if one.scale == most.scale else most.text  # the text of an await depends on its direction
         out.append(one._replace(top=most.top, scale=most.scale, unit=most.unit, text=text))
     return out
 
@@ -102,7 +102,7 @@ def _await(
         if rates is None:
             return None
         wait: float | None = getattr(rates, field)
-        # An await without requests is undefined: it is drawn blank, unlike an unknown value.
+        # Without requests, the await is undefined: it is drawn blank, unlike an unknown value.
         return 0.0 if wait is None and rests(rates) else wait
 
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
@@ -111,7 +111,7 @@ def _await(
     limit = _limit(frame, device.name) if device.guilty else None
 
     def text(v: float | None) -> str:
-        if v == 0 and now is not None:  # as in the table of disks
+        if v == 0 and now is not None:  # as in the disk panel
             return "-" if idle else await_text(v, _done(now, kind))
         return brief(v)
 
@@ -121,7 +121,7 @@ def _await(
 
 
 def _done(rates: BlockRates, kind: str) -> float | None:
-    """Requests per second of a direction."""
+    """The requests per second in this direction; None when unknown."""
     reads, writes = rates.reads_per_s, rates.writes_per_s
     if kind == READ:
         return reads
@@ -131,7 +131,9 @@ def _done(rates: BlockRates, kind: str) -> float | None:
 
 
 def _limit(frame: Frame, name: str) -> float | None:
-    """The await threshold of a finding about the device, else the typical await of a very slow disk; None without."""
+    """The await threshold of a finding about the disk, otherwise the typical await of a very slow disk; None without
+    either.
+    """
     about = f"disks.{name}."
     for finding in frame.verdict.findings:
         for evidence in finding.evidence:

@@ -1,4 +1,4 @@
-"""The screen of one block device: its state and why, graphs, awaits, rows, facts, mounts, processes."""
+"""The screen of one disk: its state and the reason, graphs, awaits, rows, facts, mounts, processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KEYS = (
     ),
     "app.quit",
 )
-"""The actions of the last row."""
+"""The actions shown in the last row."""
 TALL = 40
 _BLOCK = 9
 _MOST_ROWS = 6
@@ -58,7 +58,7 @@ TABS = ("all", "latency", "processes", "facts")
 
 
 class DevicePage(NamedTuple):
-    """What the screen shows of the device: one of TABS, and whether its chart has a logarithmic scale."""
+    """The user's choices on the screen. tab: one of TABS. log: whether the chart has a logarithmic scale."""
 
     tab: str = TABS[0]
     log: bool = False
@@ -72,7 +72,7 @@ def device_screen_rows(
     name: str,
     page: DevicePage = DevicePage(),  # noqa: B008 - a frozen record
 ) -> list[Line]:
-    """Exactly ``height`` lines of ``width`` columns."""
+    """The screen as exactly ``height`` lines of ``width`` columns."""
     device = device_or_selected(frame, view, name)
     if device is None:
         out = [rule(width, "disk"), missing_row(width, name, frame.snapshot.block)]
@@ -94,7 +94,9 @@ def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice
 def _overview(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """Rows ordered by how much they say about "is this disk slow"; a short screen drops the last ones."""
+    """The tab "all". Its rows are ordered by how well they answer "is this disk slow?"; a short screen drops them from
+    the end.
+    """
     tall, roomy = height >= TALL - _TOP, height >= 29 - _TOP
     table = device_rows(frame, view, width, "now", _stack(frame, view, device)[: _MOST_ROWS if roomy else 2])
     awaits = await_rows(frame, device.key, width, 3 if tall else 0)
@@ -106,14 +108,14 @@ def _overview(
             field_rows(facts, width),
         ]
     else:
-        # One row for its peaks, one for the usage of its filesystems and as many settings as fit.
+        # One row for the peaks, and one for the usage of filesystems and as many settings as fit.
         short = [*fullness(frame, device), *facts]
         rest = [field_rows(ceilings(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
     left = height - len(table) - gaps - (4 if roomy else 3 if height >= 20 - _TOP else 0)
     parts: list[list[Line]] = []
     for part, curves in ((awaits, 4), *((one, 7) for one in rest)):
-        # The graphs of the awaits take precedence over all parts, those of rates and queue over the static facts.
+        # The graphs of awaits come before all other parts, and those of rates and queue before the settings.
         fits = left - len(part) >= curves
         parts.append(part if fits else [])
         left -= len(part) if fits else 0
@@ -129,13 +131,15 @@ def _overview(
 
 
 _TOP = 3
-"""Rows above the overview: the state, its reason, the health."""
+"""The rows above the tabs' content: the state, the reason, the health."""
 
 
 def _latency(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """The chart of awaits over most of the screen, then their spread and the current figures."""
+    """The tab "latency": the chart of awaits over most of the screen, then their distribution and the present
+    figures.
+    """
     table = device_rows(frame, view, width, "now", _stack(frame, view, device)[:2])
     awaits = await_rows(frame, device.key, width, 4 if height >= TALL else 2 if height >= 24 else 0)
     left = height - len(table) - len(awaits)
@@ -152,7 +156,7 @@ def _processes_tab(
 def _facts_tab(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """The device's stack, its peaks and settings, and every filesystem on it."""
+    """The tab "facts": the disk's stack, its peaks and settings, and all filesystems on it."""
     table = device_rows(frame, view, width, "now", _stack(frame, view, device))
     peaks, fields = field_rows(ceilings(frame, view, device), width), field_rows(settings(frame, device), width)
     out = [*table, *([rule(width, "peaks"), *peaks] if peaks else [])]
@@ -165,14 +169,14 @@ def _limits(recent: DeviceWindow) -> AwaitLimits:
 
 
 def _hot_ms(recent: DeviceWindow) -> float | None:
-    """The read await above which the disk is slow; None while that is unknown."""
+    """The read await above which the disk counts as slow, in ms; None when unknown."""
     if recent.facts is None:
         return None
     return LIMITS.disk_await_ms if recent.facts.serves_serially else LIMITS.inflation_slow * recent.facts.normal_ms
 
 
 def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow, tab: str) -> list[Line]:
-    """The device's state and identity, the reason for the state, its health and the tabs."""
+    """The disk's state and identity, the reason for the state, and its health beside the tabs."""
     word, hue = _state(frame, device, recent)
     info = device.info
     names = [d.name for d in devices.panel_devices(frame, view)]
@@ -188,7 +192,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     text = _because(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _BLOCK - 2))):
         label = " because" if i == 0 else ""
-        # Only the state word is red; its reason is strong.
+        # Only the state's word may be red, so the reason is strong.
         token = "strong" if hue in ("bad", "warn") else "text"
         out.append(row(width, [Span(label.ljust(_BLOCK + 1), "dim"), Span(line, token)]))
     own_health, degrees = health(frame, device.name), temperature(frame, device.name)
@@ -203,7 +207,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
 
 
 def _tabs(active: str) -> list[Span]:
-    """The tabs' names, the active one in brackets, so that it reads without colour."""
+    """The names of the tabs, the active one in brackets, so that it stands out without colours."""
     names = [Span(f"[{tab}]", "strong") if tab == active else Span(f" {tab} ", "dim") for tab in TABS]
     return [Span("Tab ", "key"), *names]
 
@@ -213,7 +217,7 @@ def _tabs_short(active: str) -> list[Span]:
 
 
 def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str, str]:
-    """(the state word, its hue)."""
+    """(the word for the disk's state, its token)."""
     own_health = health(frame, device.name)
     if own_health.token == "bad":
         return own_health.word.upper(), "bad"
@@ -228,7 +232,7 @@ def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str
 
 
 def _because(device: BlockDevice, recent: DeviceWindow) -> str:
-    """The reason for the state: read awaits against the normal, over the window of the verdict."""
+    """The reason for the state: the read await compared with the normal one, over the verdict's window."""
     facts = recent.facts
     if facts is None:
         return "nothing is known about it yet" if device.info is not None else "its identity is not known"
@@ -248,7 +252,9 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
 
 
 def _stack(frame: Frame, view: View, device: BlockDevice) -> list[tuple[BlockDevice, bool]]:
-    """(device, whether it is nested): the row that it is nested under, if any; the device; those nested under it."""
+    """(disk, whether it is nested) for the disk under which this one is nested, this disk, and those nested
+    under it.
+    """
     inner = devices.nested_devices(device.name, frame, view)
     top = devices.top_row_of(device.name, frame)
     above = [d for d in devices.all_devices(frame, view) if d.name == top and top != device.name]
@@ -256,7 +262,7 @@ def _stack(frame: Frame, view: View, device: BlockDevice) -> list[tuple[BlockDev
 
 
 def _processes(frame: Frame, view: View, width: int, height: int, device: BlockDevice) -> list[Line]:
-    """The processes that move bytes, and how far they can be attributed to this device."""
+    """The processes that move bytes, with a note on how far they can be attributed to this disk."""
     if height < 3:
         return []
     basis, job = process_attribution(frame, view, device)
@@ -266,7 +272,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
         note = f"the files of {job} lie here; other processes: disk unknown"
     else:
         note = "the kernel does not say which of them use this disk: the busiest of all"
-    # On a short screen the two busiest take the row of the footer.
+    # On a short screen, the footer is left out for the second busiest process.
     more = 1 if height <= 4 else 0
     lines = process_rows(frame, view._replace(only_active=True), width, height - 1 + more)[: height - 1]
     return [*lines[:1], row(width, [Span(f" {note}", "dim")]), *lines[1:]]

@@ -1,4 +1,4 @@
-"""The disk panel: the figures of ``iostat -x`` and the health of each device, one device per row."""
+"""The disk panel: a row for each device with the figures of ``iostat -x`` and the device's health."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ COLUMNS = (
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )
-"""iostat's columns in its order, among them r_await as a multiple of the normal one ("x norm"); then the job's share,
-usage and health.
+"""The columns of iostat, in its order, with "x norm", the r_await as a multiple of the normal one; then the job's
+share, the usage and the health.
 
-While accumulating, a title loses its "/s".
+While the user accumulates, a title loses its "/s".
 """
 
 _WITHOUT_JOB = tuple(column for column in COLUMNS if column.id != "job%")
 _WIDE, _REASON_WIDTH = 140, 16
-"""From this width on, the health column has room for the reason."""
+"""The width from which on the health column has room for the reason."""
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
 
 
 def await_text(ms: float | None, done: float | None) -> str:
-    """An await: "-" without a request (which does not mean a fast disk), "?" when unknown.
+    """An await in ms: "-" without requests (which does not mean that the disk is fast), "?" when unknown.
 
-    done: requests per second. The kernel counts whole milliseconds, so 0 ms over few requests only means that each
-    took less than one.
+    done: the number of requests per second. The kernel counts whole milliseconds, so 0 ms over few requests only means
+    that each of them took less than 1 ms.
     """
     if ms is not None:
         if ms == 0 and done:
@@ -73,7 +73,7 @@ def await_text(ms: float | None, done: float | None) -> str:
 
 
 def mean_size_text(mean: float | None, done: float | None) -> str:
-    """The mean size of a request: "-" without one, "?" when unknown. done: requests per second."""
+    """The mean size of a request: "-" without requests, "?" when unknown. done: the number of requests per second."""
     if mean is not None:
         return size(mean)
     return UNDEFINED if done == 0 else UNKNOWN
@@ -111,7 +111,9 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
 
 @panel
 def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """Section rule with titles, a row per device (keys "disk:NAME"), and a last row that names the devices left out."""
+    """The rule with the titles, a row for each device (its key is "disk:NAME"), and a last row that names the devices
+    without a row.
+    """
     rows, rest = visible_rows(frame, view, height - 1)
     out = device_rows(frame, view, width, _title(view), rows)
     if frame.snapshot.block.value is None:
@@ -124,14 +126,16 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _title(view: View) -> str:
-    """The panel's title, with the user's choices: a pinned disk stays in the graphs even if another is busier."""
+    """The panel's title with the user's choices. "pinned": the user's disk stays in the graphs even if another is
+    busier.
+    """
     if view.device and not view.follow_job:
         return "disk pinned"
     return "disk active" if view.only_active else "disk"
 
 
 def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]]) -> list[Line]:
-    """The section's rule with the titles, then a row for each (device, whether it is nested under the row above)."""
+    """The rule with the titles, then a row for each (device, whether it is nested under the row above)."""
     names = [devices.title_of(d, frame) for d, _ in rows]
     mounts = [_mount(d, frame) for d, _ in rows]
     job = bool(frame.snapshot.jobs.value and frame.snapshot.jobs.value.jobs)
@@ -146,9 +150,9 @@ def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tup
 
 
 def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice, bool]]:
-    """(device, whether it is nested under the row above) of every device, top to bottom.
+    """(device, whether it is nested under the row above) for each device, from top to bottom.
 
-    room: rows of the panel. Devices are nested under the selected one only where all fit.
+    room: the rows of the panel. Devices are nested under the selected one only if all of them fit.
     """
     every = list(devices.panel_devices(frame, view))
     selected = devices.selected_device(frame, view)
@@ -157,7 +161,7 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
     inner = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
     fit = len(every) + len(inner) <= room
     if selected is not None and selected.name not in names and (not fit or not inner):
-        # The selected device always has a row, even without room for the others that are nested with it.
+        # The selected device always has a row, even if the others that are nested beside it do not fit.
         return [(d, False) for d in (selected, *every)]
     out: list[tuple[BlockDevice, bool]] = []
     for device in every:
@@ -168,10 +172,10 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
 
 
 def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
-    """([(device, whether it is nested under the row above)], devices without room).
+    """([(device, whether it is nested under the row above)], the devices without a row).
 
-    When not all fit, these are the rows around the cursor; without a cursor the guilty, the selected and the busiest,
-    in their usual order.
+    If not all fit, the rows around the cursor are shown; without a cursor, those of the guilty, the selected and the
+    busiest devices, in the usual order.
     """
     rows = ordered_rows(frame, view, room)
     if len(rows) <= room:
@@ -205,9 +209,10 @@ def _mount(device: BlockDevice, frame: Frame) -> str:
 def _arrange(
     width: int, names: list[str], mounts: list[str], *, job: bool = False
 ) -> tuple[list[ColumnSlot], int, int]:
-    """(columns, width of the name, where the mount starts): names and mounts grow before columns widen.
+    """(the columns, the width of the name, the column where the mount starts). Names and mounts get spare room before
+    columns do.
 
-    job: whether there is a job, whose share then has a column.
+    job: whether there is a job; the column of its share is then shown.
     """
     every = COLUMNS if job else _WITHOUT_JOB
     if width >= _WIDE:
@@ -233,7 +238,8 @@ def _row(
 ) -> Line:
     selected = devices.selected_device(frame, view)
     ids = {spot.column.id for spot in at}
-    # The row above shows the health of a partition's or volume's disk; a member of an array has its own.
+    # The row above already shows the health of the disk that a partition or volume is on; a member of an array has a
+    # health.
     has_health = not nested or (device.info is not None and device.info.kind == "disk")
     return _device_line(
         width,
@@ -272,8 +278,8 @@ def _device_line(
     device_health: Health | None,
     units: str,
 ) -> Line:
-    """One row; an idle device keeps its row of the previous tick. units: those of its rates."""
-    # Marks work without colour: the device in the graphs, and the verdict's device when that is another.
+    """One row, cached because an idle device's row does not change. units: the unit system of its rates."""
+    # These marks work without colours: ">" for the device in the graphs, "!" for the verdict's device if it is another.
     mark = ">" if selected else "!" if device.guilty else " "
     out = [Cell(0, mark, device.hue if device.guilty else "key")]
     out.append(Cell(1, name, device.hue if device.guilty else "text"))
@@ -295,14 +301,14 @@ def _device_line(
         ):
             token = "strong"
         out.append(spot.cell(text, token))
-    # The mount may reach the first figure, which rarely fills its column.
+    # The mount may extend to the first figure, which rarely fills its column.
     first = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
     out.append(Cell(mount_at, cut(mount, max(0, first - mount_at - 1)), "dim"))
     return place(width, *out, background=background, key=device.row_key)
 
 
 def _stands_out(rates: BlockRates, marks: Marks, id_: str) -> bool:
-    """Whether a figure is at or above the user's mark for its column."""
+    """Whether the figure is at or above the value from which the user wants this column highlighted."""
     awaits = {"r_await": rates.read_await_ms, "w_await": rates.write_await_ms}
     if id_ in awaits:
         value, mark = awaits[id_], marks.await_ms
@@ -317,16 +323,18 @@ def _degrees(frame: Frame, name: str) -> str:
 
 
 def _times_normal(frame: Frame, device: BlockDevice) -> str:
-    """The read await as a multiple of the device's (else its kind's) normal await: "97x"; "-" without reads."""
+    """The read await as a multiple of the normal await of this disk or its kind: "97x"; "-" without reads, "?" when
+    unknown.
+    """
     wait, info = device.rates.read_await_ms, device.info
     if wait is None or info is None:
         return UNDEFINED if device.rates.reads_per_s == 0 else UNKNOWN
-    # Imported here: the first picture has no rates, and many screens are too narrow for the column.
+    # imported here: the first picture has no rates, and many screens are too narrow for the column
     from iotop_ai.diagnosis.facts.block import base_of, normal_await_ms
 
     base, size_bytes = base_of(info, devices.infos(frame)), device.rates.read_size_bytes
     normal_ms = normal_await_ms(info, base, size_bytes, learned=frame.carry.learned)
-    if not wait:  # as in ``await_text``: less than the kernel can count
+    if not wait:  # as in await_text: less than the kernel can count
         return f"<{brief((0.1 if (device.rates.reads_per_s or 0) >= 10 else 1.0) / normal_ms)}x"
     return f"{brief(wait / normal_ms)}x"
 
@@ -335,13 +343,13 @@ def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> s
     """As ``share_text``; "" for a nested device, whose bytes are counted in the row above."""
     if nested:
         return ""
-    from iotop_ai.present.block.job_share import share_text  # on first use: most screens are too narrow for the column
+    from iotop_ai.present.block.job_share import share_text  # most screens are too narrow for the column
 
     return share_text(frame, view, device)
 
 
 def _worst_await(rates: BlockRates) -> str:
-    """Column of the await that is red in a guilty row; "" without awaits."""
+    """The column of the await that is red in the guilty device's row; "" without awaits."""
     read, write = rates.read_await_ms, rates.write_await_ms
     if read is None and write is None:
         return ""
@@ -349,7 +357,7 @@ def _worst_await(rates: BlockRates) -> str:
 
 
 def _fullness(frame: Frame, name: str) -> str:
-    """Use% of the fullest filesystem on the device; "-" without one."""
+    """The use% of the fullest filesystem on the device; "-" if it has none, "?" when unknown."""
     usage = frame.snapshot.filesystems.value or {}
     readings = [usage[m.path] for m in devices.mounts(name, frame) if m.path in usage]
     ratios = [r.value.used_ratio for r in readings if r.value is not None and r.value.used_ratio is not None]

@@ -1,1 +1,1 @@
-"""Layout, keys and help of the whole screen."""
+"""The layout, the keys and the help of the whole screen."""

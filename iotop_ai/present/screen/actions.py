@@ -1,7 +1,7 @@
-"""Every action of every screen: its keys, its method, and its words in the palette, the row of keys and the help.
+"""All actions of all screens: their keys, their methods, and their words in the palette, the row of keys and the help.
 
-The screens bind from these tables; the row of keys, the help, the palette and docs/configuration.md print from them,
-and a settings file is checked against them.
+The screens bind their keys from these tables. The row of keys, the help, the palette and docs/configuration.md are made
+from them, and the keys in a settings file are checked against them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 class Hint(NamedTuple):
     """The words of an action in the row of keys and in the help.
 
-    word: the word in the row, "" to leave it out. help: the words in the help. drop: where the row is too short, the
-    hint with the highest number is left out first. pair: name of another action; its key is printed beside this one's.
+    word: the word in the row; "" to leave the action out. help: the words in the help. drop: when the row is too short,
+    the hint with the highest number is left out first. pair: the name of another action whose key shares the entry,
+    such as "b/n"; "" for none.
     """
 
     word: str
@@ -23,11 +24,12 @@ class Hint(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One action. keys: the defaults, by Textual's names. command: the screen's method. text: words in the palette.
+    """An action of a screen.
 
-    name: its id, unique over all screens. priority: the key works wherever the focus is. hint: None where neither the
-    row nor the help lists it. replay: its hint in a recording or while looking back; above: on the screens above the
-    main one.
+    keys: the default keys, by Textual's names. command: the screen's method. text: the words in the palette. name: an
+    id, unique over all screens. priority: whether the key works wherever the focus is. hint: the words in the row of
+    keys and the help; None if neither lists the action. replay: the hint for a recording or for looking back. above:
+    the hint for the screens above the main one. Where replay or above is None, hint applies.
     """
 
     keys: tuple[str, ...]
@@ -55,7 +57,7 @@ def _key(
 
 
 PANEL_KEYS = ("banner", "path", "graphs", "gpu", "disk", "process", "system")
-"""Panels that the keys 1, 2, ... show and hide, from the top of the screen down."""
+"""The panels that the keys 1, 2, ... show and hide, from top to bottom."""
 _PANELS = Hint("panels", "show or hide a panel", 7, f"panel.{PANEL_KEYS[-1]}")
 
 APP_ACTIONS: tuple[Action, ...] = (
@@ -80,7 +82,7 @@ APP_ACTIONS: tuple[Action, ...] = (
         above=Hint("", "save a picture"),
     ),
 )
-"""The actions of every screen."""
+"""The actions that all screens have."""
 
 DETAIL_ACTIONS: tuple[Action, ...] = (
     _key(
@@ -102,7 +104,9 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark", Hint("", "mark; next mark")),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""Keys that move through time, on every screen above the main one. They move the main screen; the others follow it."""
+"""The keys for moving through time on the screens above the main one. They move the main screen, and the screen above
+shows the same time.
+"""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),
@@ -290,7 +294,7 @@ def _help(screen: str) -> Action:
 
 
 def _time(screen: str) -> tuple[Action, ...]:
-    """The keys for pause, interval, time and help of a screen that follows the main one."""
+    """The keys for pause, interval, time and help of a screen above the main one. screen: the prefix of their names."""
     shorter = f"{screen}.shorter"
     longer = Hint("interval", "interval, or speed", pair=shorter)
     return (
@@ -318,7 +322,9 @@ def _time(screen: str) -> tuple[Action, ...]:
 
 
 def _scroll(screen: str, word: str, text: str) -> tuple[Action, ...]:
-    """The keys that move through a list or page. word, text: those of the hint for up and down."""
+    """The keys that move through a list or page. screen: the prefix of their names. word, text: the hint for up and
+    down.
+    """
     return (
         _key("down", "move(1)", "Down", f"{screen}.down"),
         _key("up", "move(-1)", "Up", f"{screen}.up", Hint(word, text, pair=f"{screen}.down")),
@@ -489,9 +495,9 @@ SCREENS: dict[str, tuple[Action, ...]] = {
     "fleet": (*APP_ACTIONS, *FLEET_ACTIONS),
     "fleet_jobs": (*APP_ACTIONS, *FLEET_JOBS_ACTIONS),
 }
-"""The actions of every screen; on one screen a key has one action."""
+"""The actions of each screen. A key has at most one action on a screen."""
 
 
 def all_actions() -> dict[str, Action]:
-    """Every action by its name, in the order of the screens."""
+    """All actions by name, in the order of the screens."""
     return {action.name: action for actions in SCREENS.values() for action in actions}

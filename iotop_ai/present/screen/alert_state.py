@@ -1,4 +1,4 @@
-"""Alerts in words: the sign beside the mode while rules fire, and the answer when one fires or ends."""
+"""Alerts in words: the sign beside the mode while rules fire, and the message when a rule begins or stops firing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKENS = {Severity.CRITICAL: "bad", Severity.WARNING: "warn"}
 
 
 def firing_spans(view: View) -> list[Span]:
-    """``ALERT gpu_hot +1``: the most severe rule that fires, and how many more; [] without one."""
+    """The most severe rule that fires, and the number of others: ``ALERT gpu_hot +1``; [] if no rule fires."""
     if not view.firing:
         return []
     first = max(view.firing, key=lambda one: _ORDER.index(one.severity))
@@ -21,5 +21,5 @@ def firing_spans(view: View) -> list[Span]:
 
 
 def alert_text(rule: str, state: str, found: str, more: int) -> str:
-    """The answer beside the keys: "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C"."""
+    """The message beside the keys: "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C"."""
     return f"alert: {rule} {state}, {found}" + (f"; {more} more" if more else "")

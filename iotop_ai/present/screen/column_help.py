@@ -1,9 +1,9 @@
-"""The meaning of every column and word of each screen, for its help and for ``iotop-ai help columns``."""
+"""The meaning of the columns and words of each screen, for the help and for ``iotop-ai help columns``."""
 
 from __future__ import annotations
 
 Entries = tuple[tuple[str, str], ...]
-"""(titles separated by blanks, meaning)."""
+"""Entries of (titles separated by blanks, their meaning)."""
 
 VERDICT: Entries = (
     ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
@@ -139,4 +139,4 @@ ON: dict[str, Entries] = {
         ("metric", "its id in JSON and in docs/metrics.md"),
     ),
 }
-"""By screen, as present/screen/actions.py names them."""
+"""The entries of each screen, by its name in present/screen/actions.py."""

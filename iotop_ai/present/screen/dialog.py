@@ -1,4 +1,4 @@
-"""A dialog over the screen; the screen behind it is dimmed and keeps updating."""
+"""A dialog over the screen. The screen below it is dimmed and continues to update."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_w
 
 WIDEST = 64
 LABEL = 12
-"""The column where a labelled sentence begins."""
+"""The column in which a labelled sentence begins."""
 Row = list[Span]
 
 
 def inner_width(width: int) -> int:
-    """Columns of a dialog on a screen of this width."""
+    """The width of a dialog on a screen of this width."""
     return min(WIDEST, max(10, width - 4))
 
 
@@ -29,11 +29,11 @@ def dialog_rows(
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """The whole screen of ``size`` (width, height).
+    """The whole screen with a dialog over it.
 
-    below: its rows without the dialog. head: the rows about effect and cost. tail: the choices.
-    [] is a blank row; where the screen is short, blank rows are left out first, then the end of the head, then the
-    beginning of the tail. A row whose first span has the token "sel" is the one under the cursor.
+    below: the rows of the screen. head: the rows about effect and cost. tail: the rows with the choices. size: the
+    (width, height) of the screen. [] is a blank row. A row whose first span has the token "sel" is under the cursor. On
+    a short screen, blank rows are left out first, then the end of the head, then the beginning of the tail.
     """
     width, height = size
     inner = inner_width(width)
@@ -43,7 +43,7 @@ def dialog_rows(
 
 
 def overlay_rows(below: Sequence[Line], dialog: Sequence[Line], width: int, height: int) -> list[Line]:
-    """The dialog in the middle of the screen's rows, which are muted."""
+    """The dialog in the middle of the screen's rows, which are dimmed."""
     texts = [line.text for line in below[:height]]
     texts += [" " * width] * (height - len(texts))
     out = [Line((Span(text, "behind"),)) for text in texts]
@@ -52,7 +52,7 @@ def overlay_rows(below: Sequence[Line], dialog: Sequence[Line], width: int, heig
     first = max(0, (height - len(dialog)) // 2)
     for i, line in enumerate(dialog[: height - first]):
         text = texts[first + i]
-        if not (is_single_width(text) and len(text) == width):  # the border could cut a wide character in two
+        if not (is_single_width(text) and len(text) == width):  # the dialog's edge could cut a wide character in two
             text = " " * width
         sides = Span(text[:left], "behind"), Span(text[left + inner :], "behind")
         out[first + i] = Line((sides[0], *line.spans, sides[1]), line.background or "panel")
@@ -75,14 +75,14 @@ def _fitted(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
 
 
 def labelled(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
-    """A labelled sentence; its further lines are indented to its first word."""
+    """A labelled sentence; its further lines are indented to the first word."""
     lines = wrap(text, max(10, width - LABEL - 2)) or [""]
     first = [Span(f"   {label}".ljust(LABEL), token), Span(lines[0], text_token)]
     return [first, *([Span(" " * LABEL), Span(line, text_token)] for line in lines[1:])]
 
 
 def choice(key: str, text: str, note: str, width: int, *, selected: bool, enabled: bool) -> Row:
-    """One of several choices with its meaning at the right."""
+    """One of several choices, with a note at the right."""
     left = Span(f" {'>' if selected else ' '} {key}  {text}", "sel" if selected else "text" if enabled else "mute")
     gap = width - cells(left.text) - cells(note) - 2
     if gap < 1:
@@ -95,7 +95,9 @@ SUDOERS = "add with sudo visudo: "
 
 
 def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> list[Row]:
-    """This user's permission. how: "root" (no row), "sudo", "" (not permitted), None until it is known."""
+    """The rows about what this user may do. how: "root" (no rows), "sudo", or "" if it is not permitted; None while
+    that is being checked.
+    """
     if how is None:
         return labelled("may", "checking permissions ...", width)
     if how == "sudo":
@@ -115,7 +117,7 @@ def typing_word(word: str, typed: str, width: int) -> Row:
 
 
 def typing(before: Row, typed: str, width: int) -> Row:
-    """The input row; it shows the end of a long text."""
+    """The row in which the user types. Of a text that does not fit, the end is shown."""
     room = width - spans_cells(before) - 15
     while cells(typed) > max(4, room):
         typed = typed[1:]

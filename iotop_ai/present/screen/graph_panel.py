@@ -1,4 +1,4 @@
-"""The graphs of the main screen on one time axis: what the verdict is about comes first."""
+"""The graphs of the main screen on one time axis. What the verdict is about comes first."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from iotop_ai.present.text.units import percent
 from iotop_ai.present.verdict.culprit import culprit_of
 
 FIRST, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
-"""Number of graphs in a low panel; number where each has two rows; most rows of each before another one is added."""
+"""FIRST: the number of graphs in a low panel. _AT_TWO_ROWS: the number of graphs from which on each has two rows.
+_MOST_ROWS: a graph gets at most this many rows before another graph is added.
+"""
 
 
 class _PanelSeries:
-    """The series of the whole machine and of the job from tick to tick."""
+    """The series of the graphs of the whole machine and of the job, kept from tick to tick."""
 
     def __init__(self) -> None:
         self.busy = SlidingSeries()
@@ -36,7 +38,7 @@ class _PanelSeries:
 
 @panel
 def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The axis in the section's rule, then the graphs, which share the other rows."""
+    """The time axis in the section's rule, then the graphs, which share the other rows."""
     where = room(width)
     if where.cells < 10:
         return []
@@ -46,9 +48,9 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     found = list(islice(_graphs(frame, view, 2 * where.cells, apart=apart), wanted))
     drawn: list[tuple[Graph, int]] = []
     for group, rows in zip(found, graph_heights(height - 1, len(found)), strict=True):
-        # In a pair that shares an odd number of rows, the first graph has one more.
+        # When two graphs share an odd number of rows, the first one gets the extra row.
         drawn += [(graph, (rows + len(group) - number) // len(group)) for number, graph in enumerate(group, 1)]
-    # Beside a line of four rows one of three is a line, too.
+    # Beside a graph of four rows, which is a line, one of three rows is drawn as a line too.
     line_from = TALL_ROWS - (max(rows for _, rows in drawn) >= TALL_ROWS)
     for graph, rows in drawn:
         out += graph_lines(graph, view, width, where, rows, as_line=rows >= line_from)
@@ -56,31 +58,33 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def slot_count(frame: Frame, view: View) -> int:
-    """The number of graphs of a low panel; it depends on the machine, not on its load."""
+    """The number of graphs in a low panel. It depends on the machine, not on its load, so that panels do not move."""
     return FIRST if frame.snapshot.gpu.value or devices.selected_device(frame, view) is not None else 1
 
 
 def graph_count(rows: int) -> int:
-    """How many graphs share these rows, if there are as many."""
+    """The number of graphs that share this many rows, if there are as many."""
     return max(FIRST, min(_AT_TWO_ROWS, rows // 2), -(-rows // _MOST_ROWS))
 
 
 def graph_heights(rows: int, number: int) -> list[int]:
-    """The rows of each graph, at least one; the first graphs have the remainder."""
+    """The number of rows of each graph, at least one; the first graphs get the remaining rows."""
     least, more = divmod(rows, number)
     return [max(1, least + (at < more)) for at in range(number)]
 
 
 def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[list[Graph]]:
-    """GPU or CPU busy, the GPUs that the verdict names, the selected device, the job's workers, then all GPUs.
+    """The graphs in the order of their importance: GPU or CPU busy, the GPUs that the verdict names, the selected disk,
+    the job's workers, then all GPUs.
 
-    Graphs in one list share the rows of one. apart: as in ``selected_graphs``.
+    The graphs of one list share the place of a single graph. apart: whether reads and writes of a disk get a graph
+    each, as in ``selected_graphs``.
     """
     samples = (*view.past, *frame.history)
     sliding = cache_part(view, _PanelSeries)
     yield [_busy(frame, view, samples, slots, sliding.busy)]
     if frame.snapshot.gpu.value:
-        from iotop_ai.present.gpu import panel_graphs  # on first use, as many machines have no GPU
+        from iotop_ai.present.gpu import panel_graphs  # imported on first use: many machines have no GPU
 
         yield from panel_graphs.named_graphs(frame, view, samples, slots)
     yield from selected_graphs(frame, view, samples, slots, apart=apart)
@@ -107,7 +111,7 @@ def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sli
 
 
 def _blocked(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, job: Job) -> Graph:
-    """The workers' share of time in state D; it is hot only where the verdict is that they wait."""
+    """The share of time in which the workers are in state D. It is drawn hot only if the verdict is that they wait."""
 
     def value(sample: Sample) -> float | None:
         rates = None if sample.jobs.value is None else sample.jobs.value.jobs.get(job.key)

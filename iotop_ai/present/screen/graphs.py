@@ -1,4 +1,4 @@
-"""Graphs of one or several rows on a common time axis."""
+"""Graphs of one or more rows on a common time axis."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from iotop_ai.present.text.units import UNKNOWN, figure, token_of
 
 _HOUR = 3600
 _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(_HOUR * hours for hours in (1, 2, 4, 8, 12, 24, 48, 168)))
-"""Seconds between two labels of the axis; whole hours from the first hour on."""
+"""The possible steps between two labels of the axis in seconds: whole hours from the first hour on."""
 
 
 class Graph(NamedTuple):
-    """One graph. scale: the size of ``unit`` in the value's unit. top: the value at the graph's upper edge.
+    """One graph.
 
-    limit: values above it are hot. strong: whether its figure is highlighted. hue: the verdict's colour, where the
-    verdict names the graph's subject.
+    scale: the size of ``unit`` in the unit of the values. top: the value at the graph's upper edge. text: the function
+    that makes the figure of a value. limit: the value above which the graph is drawn hot; None for none. strong:
+    whether the figure is highlighted. hue: the verdict's colour if the verdict names the graph's subject; otherwise "".
     """
 
     label: str
@@ -39,7 +40,10 @@ class Graph(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Columns of a graph: its first cell, their number, and the last columns of value, peak and scale."""
+    """The columns of a graph: start, cells: the first column of its cells and their number. value_end, peak_end,
+    top_end: the last columns of the current value, the peak and the scale; top_end is None if there is no room for the
+    scale.
+    """
 
     start: int
     cells: int
@@ -49,7 +53,7 @@ class Room(NamedTuple):
 
 
 def room(width: int) -> Room:
-    """The columns of a graph's parts at this width."""
+    """The columns of a graph's parts on a screen of this width."""
     if width >= 120:
         return Room(24, width - 40, 15, width - 2, width - 10)
     return Room(20, width - 30, 13, width - 2, None)
@@ -58,7 +62,9 @@ def room(width: int) -> Room:
 def graph_lines(
     graph: Graph, view: View, width: int, where: Room, rows: int, *, as_line: bool | None = None
 ) -> list[Line]:
-    """One graph: an area in one to three rows, a line in more. as_line: draw a line; None decides by the rows."""
+    """The rows of one graph. as_line: whether it is drawn as a line; None draws an area in up to three rows and a line
+    in more.
+    """
     as_line = rows >= TALL_ROWS if as_line is None else as_line
     now = graph.data.values[-1] if graph.data.values else None
     text = graph.text(now)
@@ -93,7 +99,9 @@ def graph_lines(
 def axis_and_graphs(
     frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]], tallest: int = 2
 ) -> list[Line]:
-    """The axis, then as many graphs as fit, all of the same height. graphs_of: makes them for a number of slots."""
+    """The axis, and as many graphs as fit, all of the same height. graphs_of: makes the graphs for a number
+    of slots.
+    """
     where = room(width)
     if where.cells < 10 or height < 2:
         return []
@@ -111,7 +119,7 @@ def _blank(width: int) -> list[Span]:
 
 
 def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
-    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds (or hours, "-4h") before now."""
+    """The axis with the seconds (or hours, "-4h") before now: ``── last 100 s ──── -60 ──── -30 ──── now ── peak``."""
     return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where)
 
 

@@ -1,4 +1,4 @@
-"""The help screen: every key, then the meaning of the columns, on one page where there is room."""
+"""The help screen: the keys and the meaning of the columns, on one page if there is room."""
 
 from __future__ import annotations
 
@@ -24,30 +24,32 @@ TITLES = {
     "fleet": "fleet",
     "fleet_jobs": "jobs over machines",
 }
-"""What the help calls a screen above the main one."""
+"""The titles of the screens above the main one in the help."""
 WITHOUT_MAIN = ("fleet", "fleet_jobs")
-"""Screens without a main screen below them."""
+"""The screens that have no main screen below them."""
 _NOW_ONLY = ("detail.record",)
-"""Actions that do not work while the past is shown."""
+"""The actions that do not work while the past is shown."""
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
-"""Actions of the whole app, in the order of the help."""
+"""The actions of the whole app that the help lists, in its order."""
 
 COLUMN = 38
-"""The least width of a column of a page."""
+"""The least width of a column on a page."""
 LEAST = 29
-"""The least width of a column of a screen's own keys, which have to fit on one page."""
+"""The least width of a column of a screen's keys, which have to fit on one page."""
 MEANINGS = "column meanings"
 _TITLE = 9
-"""Columns of a title; a longer one has a row of its own."""
+"""The width of a title; a longer title has a row by itself."""
 _FRAME_ROWS = 2
-"""The rule and the last row."""
+"""The rule above a page and the row below it."""
 
 _Block = list[list[Cell]]
 """The rows of one entry, which stay together."""
 
 
 class _Page(NamedTuple):
-    """A page of the help. rows: below the title. about: its content in the words of the hint on the page before."""
+    """A page of the help. rows: the rows below the title. about: how the hint on the previous page names its
+    content.
+    """
 
     rows: list[Line]
     about: str
@@ -56,7 +58,7 @@ class _Page(NamedTuple):
 def help_rows(
     frame: Frame | None, view: View, width: int, height: int, page: int = 0, screen: str = "main"
 ) -> list[Line]:
-    """A whole screen: entries flow from column to column. screen: the one to explain, whose keys come first."""
+    """The help as a whole screen. page: the page to show. screen: the screen to explain, whose keys come first."""
     every = _pages(view, width, height, screen)
     page = min(page, len(every) - 1)
     number = f" {page + 1}/{len(every)}" if len(every) > 1 else ""
@@ -91,9 +93,9 @@ def pages(width: int, height: int, view: View, screen: str = "main") -> int:
 
 
 def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
-    """One page with columns as wide as possible if all fits, else several.
+    """The help as one page, with columns as wide as possible, if all fits; otherwise as several pages.
 
-    The screen's own keys then have the first page, before the meaning of its columns and the keys of the main screen.
+    The first page then holds the keys of the screen, before the meaning of its columns and the keys of the main screen.
     """
     most = max(1, (width - 1) // COLUMN)
     room = max(1, height - _FRAME_ROWS)
@@ -115,7 +117,7 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
 
 
 def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
-    """The keys of a screen on one page, in the least number of columns."""
+    """The keys of a screen on one page, in as few columns as possible."""
     for many in range(1, max(1, (width - 1) // LEAST) + 1):
         each = (width - 1) // many
         columns = _packed(_key_table("keys", own, view, each), room)
@@ -125,9 +127,10 @@ def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
 
 
 def _groups(view: View, own: tuple[Key, ...], screen: str, each: int, room: int) -> list[list[_Block]]:
-    """The screen's keys, the meaning of its columns, and for a screen above the main one the main screen's keys.
+    """The keys of the screen, the meaning of its columns, and, for a screen above the main one, the keys of the main
+    screen.
 
-    Each is a list of columns of at most ``room`` rows.
+    Each of these is a list of columns of at most ``room`` rows.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
     columns = _columns_table("columns", ON[screen], each)
@@ -148,7 +151,7 @@ def _key_table(title: str, listed: tuple[Key, ...], view: View, each: int) -> li
 
 
 def _packed(blocks: list[_Block], room: int) -> list[_Block]:
-    """The blocks one below the other; a block that does not fit starts a new column."""
+    """The blocks below each other; a block that does not fit starts a new column."""
     out: list[_Block] = [[]]
     for block in blocks:
         if out[-1] and len(out[-1]) + len(block) > room:
@@ -158,7 +161,7 @@ def _packed(blocks: list[_Block], room: int) -> list[_Block]:
 
 
 def _lines(columns: list[_Block], width: int, each: int) -> list[Line]:
-    """The columns side by side as rows."""
+    """The columns side by side, as rows."""
     out = []
     for y in range(max(map(len, columns))):
         row_cells = []
@@ -172,7 +175,7 @@ def _lines(columns: list[_Block], width: int, each: int) -> list[Line]:
 def _table(
     entries: list[tuple[str, str]], indent: int, width: int, disabled: frozenset[str] = frozenset()
 ) -> list[_Block]:
-    """An entry's rows: the term, and its text wrapped at words behind it. disabled: terms of keys that do not work."""
+    """Each entry as rows: the term, then its text, wrapped at words. disabled: the terms of keys that do not work."""
     out: list[_Block] = []
     for term, text in entries:
         lines = wrap(text, max(8, width - indent - 1), break_on_hyphens=False) or [""]

@@ -1,4 +1,4 @@
-"""Names of keys: as users write them, as the screen prints them, and as Textual calls them."""
+"""Names of keys: as users write them, as the screen shows them, and as Textual calls them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXTUAL_SIGNS = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Names of Unicode that Textual shortens."""
+"""The names of Unicode characters that Textual shortens."""
 _WORDS = (
     *("escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown"),
     *("up", "down", "left", "right", *(f"f{n}" for n in range(1, 25))),
@@ -44,7 +44,7 @@ _MODIFIERS = ("ctrl", "shift", "alt")
 
 
 def parse_key(text: str) -> str | None:
-    """Textual's name of a key as a user writes it ("F6", "ctrl+t", "Space", ">", "R"); None for anything else."""
+    """Textual's name of a key that a user wrote as "F6", "ctrl+t", "Space", ">" or "R"; None if it is not a key."""
     text = text.strip() if len(text) > 1 else text
     if len(text) == 1:
         return _character(text)
@@ -55,7 +55,7 @@ def parse_key(text: str) -> str | None:
     if any(modifier not in _MODIFIERS for modifier in modifiers) or len(set(modifiers)) < len(modifiers):
         return None
     if len(last) == 1:
-        # Shift changes a letter into its capital, and a sign into another sign that depends on the keyboard.
+        # Shift makes a capital of a letter, and of a sign another sign, which depends on the keyboard.
         key = _character(last) if modifiers and "shift" not in modifiers else None
     else:
         last = _ALIASES.get(last, last)
@@ -64,7 +64,7 @@ def parse_key(text: str) -> str | None:
 
 
 def key_label(key: str) -> str:
-    """A key's name as the screen prints it: "F6", "Ctrl-T", "Space", ">"."""
+    """The name of a key as the screen shows it: "F6", "Ctrl-T", "Space", ">"."""
     *modifiers, last = key.split("+")
     label = _LABELS.get(last) or (last if len(last) == 1 else _sign(last) or last.capitalize())
     if modifiers and len(label) == 1:
@@ -84,7 +84,7 @@ def _character(text: str) -> str | None:
 
 
 def _sign(name: str) -> str:
-    """The ASCII sign with this Textual name; "" without one."""
+    """The ASCII sign with this Textual name; "" if there is none."""
     for code in range(0x21, 0x7F):
         if _character(chr(code)) == name:
             return chr(code)

@@ -1,4 +1,4 @@
-"""The last row: the keys that work, or the filter being typed; and the answer to the last key."""
+"""The last row of a screen: the keys that work, or the text being typed; and the answer to the last key."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from iotop_ai.present.text.panel import panel
 
 
 class Key(NamedTuple):
-    """One entry of the row and of the help: the keys as printed, its word in the row, its text in the help.
+    """One entry of the row of keys and of the help.
 
-    drop: where the row is too short, the entry with the highest number is left out first. actions: names of its
-    actions, in the order of ``keys``.
+    keys: the keys as shown. word: the word in the row. text: the words in the help. drop: when the row is too short,
+    the entry with the highest number is left out first. actions: the names of the entry's actions, in the order of
+    ``keys``.
     """
 
     keys: str
@@ -40,17 +41,17 @@ _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
 """What Enter opens on a panel without rows."""
 _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
-"""Prefixes of the names of actions that change the machine."""
+"""The names of actions that change the machine begin so."""
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
-"""Actions that a remote source does not have."""
+"""The actions that are not available for a remote machine."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
-"""The colour token for an answer's first word."""
+"""The token for an answer that begins with this word."""
 _TAB, _END = "Tab", "End"
 _FIXED = {
     _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
     _END: Key(_END, "now", "back to now, also Esc"),
 }
-"""Keys without an action of their own."""
+"""The keys that have no action in the tables."""
 
 _LIST_ROW = (
     *("device.list", "filter.open", "sort.previous", "sort.list", "sort.reverse", "rows.tree", "rows.columns"),
@@ -97,8 +98,9 @@ _REPLAY_ROW = (
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
 _REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING))
-"""These four tuples are the main screen's rows of keys, in order, by mode. Where two actions share an entry, the row
-names the one with the hint."""
+"""These four tuples are the rows of keys of the main screen by mode, in order. Where two actions share an entry, the
+tuple holds the one that has the hint.
+"""
 
 
 def keys_of(view: View) -> tuple[Key, ...]:
@@ -113,12 +115,12 @@ def keys_of(view: View) -> tuple[Key, ...]:
 
 
 def keys_above(names: tuple[str, ...], view: View) -> tuple[Key, ...]:
-    """The keys of these actions of a screen above the main one; an action without a hint is left out."""
+    """The keys of these actions on a screen above the main one. Actions without a hint are left out."""
     return _keys(names, "replay above" if view.mode in ("replay", "back") else "above", view.keymap)
 
 
 def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
-    """(keys, word) of these actions for the last row of a screen above the main one."""
+    """(keys, word) of these actions, for the last row of a screen above the main one."""
     return [(key.keys, key.word) for key in keys_above(names, view)]
 
 
@@ -134,7 +136,7 @@ def _keys(names: tuple[str, ...], kind: str, keymap: Keymap) -> tuple[Key, ...]:
 
 
 def _key(action: Action, hint: Hint, actions: Mapping[str, Action], keymap: Mapping[str, tuple[str, ...]]) -> Key:
-    """The entry of a hint with the user's keys; an action without a key is printed as "none"."""
+    """The entry for a hint, with the user's keys. An action without a key is shown as "none"."""
     names = (action.name, hint.pair) if hint.pair else (action.name,)
     defaults = [key_label(actions[name].keys[0]) for name in names]
     labels = [
@@ -149,7 +151,7 @@ def _key(action: Action, hint: Hint, actions: Mapping[str, Action], keymap: Mapp
 
 
 def _separator(labels: Sequence[str]) -> str:
-    """The text between two keys: "1-7", "[ ]", "b/n"."""
+    """The sign between two keys: "1-7", "[ ]", "b/n"."""
     if any(len(label) > 1 or label.isalpha() for label in labels):
         return "/"
     return "-" if labels[0].isdigit() else " "
@@ -174,7 +176,7 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _opens(frame: Frame, view: View) -> str:
-    """The word for what Enter opens now, by focus and cursor; "" for nothing."""
+    """The word for what Enter opens now, by focus and cursor; "" if it opens nothing."""
     if view.focus == "gpu":
         gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
         number = "" if gpu is None or gpu.state is None else f" {gpu.state.number}"
@@ -195,13 +197,15 @@ def _changes(key: Key) -> bool:
 def above_rows(
     rows: Sequence[Line], keys: Iterable[tuple[str, str]], view: View, width: int, height: int
 ) -> list[Line]:
-    """A screen above the main one, exactly ``height`` rows: its rows, the answer to the last key, the keys."""
+    """A screen above the main one as exactly ``height`` rows: its rows, then the keys and the answer to the
+    last key.
+    """
     out = fill_rows(rows, width, height - 1)
     return in_ascii([*out, key_row(keys, width, toast_spans(view, width))][:height], view.ascii_only)
 
 
 def mode_spans(view: View) -> list[Span]:
-    """The mode, for the right end of the head of a screen above the main one; [] while it is live."""
+    """The mode, for the right end of the first row of a screen above the main one; [] when live."""
     if is_silent(view):
         return [Span(f"{silent_for(view)}  ", "warn")]
     word = _MODES.get(view.mode)
@@ -209,8 +213,8 @@ def mode_spans(view: View) -> list[Span]:
 
 
 def key_row(keys: Iterable[tuple[str, str]], width: int, right: Sequence[Span] = ()) -> Line:
-    """The last row of a screen above the main one: (key, word) as far as they fit, whole entries only; then the answer
-    to the last key.
+    """The last row of a screen above the main one: as many (key, word) entries as fit, then the answer to the
+    last key.
     """
     spans: list[Span] = []
     room = width - spans_cells(right)
@@ -222,16 +226,16 @@ def key_row(keys: Iterable[tuple[str, str]], width: int, right: Sequence[Span] =
 
 
 def muted(key: Key, view: View) -> bool:
-    """Whether a key is disabled: it changes the machine, and the View is read-only."""
+    """Whether the key is disabled: it changes the machine, and the View is read-only."""
     return view.readonly and _changes(key)
 
 
 def typing_row(
     width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "", *, selected: bool = False
 ) -> Line:
-    """The last row while a text is typed. enter, escape: words of these keys.
+    """The last row while the user types a text. enter, escape: the words for what these keys do.
 
-    selected: the next character replaces the typed text, which is drawn as the cursor.
+    selected: whether the typed text is drawn as selected, because the next character replaces it.
     """
     end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
     room = max(0, width - spans_cells(end) - 5)
@@ -247,7 +251,7 @@ def typing_row(
 def _keys_line(
     keys: tuple[Key, ...], opens: str, zoomed: bool, readonly: bool, right: tuple[Span, ...], width: int
 ) -> Line:
-    """The row of keys, cached, as it rarely changes. opens: the word of Enter."""
+    """The row of keys, cached because it rarely changes. opens: the word for what Enter opens."""
     useful = [
         key._replace(word=opens) if key.actions == _OPEN else key for key in keys if key.actions != _OPEN or opens
     ]
@@ -274,15 +278,16 @@ def _entries(keys: Iterable[Key], room: int, readonly: bool) -> tuple[Span, ...]
 
 
 def toast_spans(view: View, width: int) -> list[Span]:
-    """The answer to the last key, or an alert, for the right end of the row of keys; its first word is the outcome.
+    """The answer to the last key, or an alert, for the right end of the row of keys; its first word is the outcome. []
+    if there is none.
 
-    It covers keys only, never a measured value. [] without an answer.
+    It covers only keys, never a measured value.
     """
     if not view.message:
         return []
     first, _, rest = view.message.partition(" ")
     token = next((token for word, token in _OUTCOMES.items() if first.startswith(word)), "text")
-    # A message that ends in a path keeps the file's name.
+    # A message that ends in a path is cut so that it keeps the file's name.
     folders, _, name = rest.rpartition("/")
     text = cut_middle(rest, max(0, width - cells(first) - 6), tail=cells(name) + 1 if folders else 0)
     body = [Span("  "), Span(first, token), Span(f" {text}" if text else ""), Span("  ")]

@@ -1,4 +1,4 @@
-"""The user's own keys: the keys of each action, and the conflicts between two actions of a screen."""
+"""The keys that the user has set for actions, and conflicts between two actions of a screen."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.screen.actions import SCREENS, Action, all_actions
 
 Keymap = tuple[tuple[str, tuple[str, ...]], ...]
-"""(name of an action, its keys as Textual names them) for each action whose keys are not the defaults."""
+"""(the name of an action, its keys by Textual's names) for each action whose keys differ from the defaults."""
 NO_KEY = "no_key"
-"""Stands for the keys of an action without keys: no terminal sends it."""
+"""The key of an action without keys. Terminals do not send it."""
 
 
 def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
-    """The keys that an action has."""
+    """The keys of this action."""
     return dict(keymap).get(action.name, action.keys)
 
 
 class KeyConflict(NamedTuple):
     """A key that two actions of a screen use.
 
-    remapped_action: uses it by the user's settings. other_action: uses it by default, or by the user's settings, too
-    (both_remapped).
+    remapped_action: the action for which the user set the key. other_action: the action that has the key by default, or
+    also by the user's settings. both_remapped: whether the user set it for both.
     """
 
     key: str
@@ -32,10 +32,10 @@ class KeyConflict(NamedTuple):
 
 
 def remapped(settings: Mapping[str, Iterable[str]]) -> tuple[Keymap, tuple[KeyConflict, ...]]:
-    """The keymap of the user's settings, and every key in it that another action of the same screen wants.
+    """The keymap for the user's settings, and the keys in it that another action of the same screen uses too.
 
-    settings: name of an action to its keys as Textual names them. A setting takes its key from an action that has it
-    by default.
+    settings: the keys of each action, by Textual's names. A key in the settings is taken from the action that has it by
+    default.
     """
     keys = {name: tuple(dict.fromkeys(wanted)) for name, wanted in settings.items()}
     conflicts: dict[tuple[str, str, str], KeyConflict] = {}

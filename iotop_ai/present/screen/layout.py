@@ -1,4 +1,4 @@
-"""The layout of the panels, from 60x15 up, and the whole screen as lines."""
+"""The layout of the panels, from 60x15 on, and the whole screen as lines."""
 
 from __future__ import annotations
 
@@ -31,20 +31,22 @@ from iotop_ai.present.verdict.banner import banner_rows
 
 
 def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The time line; imported on first use, as a live start does not show it."""
+    """The time line. It is imported on first use, because a live start does not show it."""
     from iotop_ai.present.screen import timeline
 
     return timeline.timeline_rows(frame, view, width, height)
 
 
 def or_title(name: str, rows: Rows) -> Rows:
-    """The rows of a panel; for a hidden one its title, with the key that shows it."""
+    """The rows function of a panel that the user can hide: a hidden panel shows its title, with the key that shows the
+    panel.
+    """
 
     def panel_or_title(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         if name not in view.hidden:
             return rows(frame, view, width, height)
         if name in ("banner", "path"):
-            return rows(frame, view, width, height)[:1]  # says more than the title of a hidden panel would
+            return rows(frame, view, width, height)[:1]  # its first row says more than a title
         keys = keys_of_action(all_actions()[f"panel.{name}"], view.keymap)
         note = f"hidden; {key_label(keys[0])} shows it" if keys else "hidden"
         return in_ascii([rule(width, name, [Span(note, "dim")])][:height], view.ascii_only)
@@ -53,7 +55,7 @@ def or_title(name: str, rows: Rows) -> Rows:
 
 
 def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The row about this machine's problems; imported on first use, as most screens do not show it."""
+    """The row about problems of this machine. It is imported on first use, because most screens do not show it."""
     from iotop_ai.present.preflight import doctor_line
 
     return doctor_line.doctor_rows(frame, view, width, height)
@@ -73,19 +75,19 @@ _PANELS: tuple[tuple[str, Rows], ...] = (
     ("keys", keys_rows),
 )
 PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for name, rows in _PANELS)
-"""The panels from top to bottom."""
+"""The panels and their rows functions, from top to bottom."""
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
 _LISTED_STEP = 4
 _TITLED_FROM = 20
-"""The least height of a screen on which the title of a hidden panel stays."""
+"""The height of a screen from which on the titles of hidden panels are shown."""
 _CLOSE = ("doctor", "keys", "banner", "time", "timeline")
-"""Panels without a blank row above them."""
+"""The panels that have no blank row above them."""
 
 
 class Slot(NamedTuple):
-    """A panel's position: its first row and its height."""
+    """A panel's place on the screen. y: its first row. height: the number of its rows."""
 
     panel: str
     y: int
@@ -93,7 +95,7 @@ class Slot(NamedTuple):
 
 
 class _Heights(NamedTuple):
-    """The rows of each panel; gaps: blank rows before a section."""
+    """The number of rows of each panel. gaps: the number of blank rows above a section."""
 
     banner: int
     time: int
@@ -109,12 +111,14 @@ class _Heights(NamedTuple):
     gaps: int
 
     def total(self, hidden: frozenset[str]) -> int:
-        """Rows of all panels and the blank rows between them; a hidden panel counts with its title."""
+        """The rows of all panels and the blank rows between them. Of a hidden panel, the title counts."""
         return sum(self[:-1]) + self.gaps * _gap_count(self, hidden)
 
 
 def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
-    """Sections with a blank row before them: those with a rule; system belongs to the process panel, keys to system."""
+    """The number of sections with a blank row above them. These are the panels with a rule: a low system panel belongs
+    to the processes.
+    """
     names = ["path", "graphs", "gpu", "disk", "process"]
     if heights.system >= 4:
         names.append("system")
@@ -122,16 +126,16 @@ def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
 
 
 ZOOMABLE = ("graphs", "gpu", "disk", "process", "system")
-"""Panels that show more in a taller window."""
+"""The panels that show more in a taller window."""
 
 
 def zoomed(view: View) -> str:
-    """The panel that has the whole window; "" without one."""
+    """The panel that fills the whole window; "" if none does."""
     return view.zoom if view.zoom in ZOOMABLE and view.zoom not in view.hidden else ""
 
 
 def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
-    """The verdict's row, the time line of the past, the panel, the keys."""
+    """The layout while a panel fills the window: the verdict's row, the time line of the past, the panel, the keys."""
     heads = ["banner", "timeline"] if view.timeline is not None else ["banner"]
     heads = heads[: max(0, height - 2)]
     room = height - 1 - len(heads)
@@ -143,12 +147,12 @@ def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
 
 
 def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
-    """The panels that fit, from top to bottom, over the whole height; a zoomed one is alone below the verdict.
+    """The panels that fit, from top to bottom, over the whole height. A zoomed panel is alone below the verdict.
 
-    Where the screen is short, these shrink in this order: the network table, blank rows, the second row of graphs, a
-    row for each of many equal GPUs, process rows down to two, the CPU row, doctor's row, the fullness row, graphs, GPUs
-    down to one row, disks down to one, processes, the time bar, the GPUs. Banner, path and the guilty disk stay. The
-    layout depends on the machine and the window, not on load, so that nothing jumps.
+    On a short screen, rows are taken in this order: the network table, blank rows, the second row of graphs, a row for
+    each of many equal GPUs, process rows down to two, the CPU row, doctor's row, the filesystem row, graphs, GPUs down
+    to one row, disks down to one, processes, the time bar, the GPUs. Banner, path and the guilty disk stay. The layout
+    depends on the machine and the window, not on the load, so that panels do not jump.
     """
     if panel := zoomed(view):
         return _zoom_slots(panel, height, view)
@@ -156,7 +160,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     every, folded = len(gpus(frame, view)), len(gpu_groups(frame, view))
     links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
     listed = listed_rows(frame, view) if tall_enough(height) else 0
-    # The bar belongs to the banner.
+    # The time bar belongs to the banner.
     time = counted(frame) and "banner" not in view.hidden
     timeline = view.timeline is not None
     graphs = slot_count(frame, view)
@@ -182,10 +186,11 @@ def _planned(
     links: int,
     listed: int,
 ) -> tuple[Slot, ...]:
-    """``plan`` from numbers alone, so that it can be cached.
+    """``plan``, computed from numbers alone, so that it can be cached.
 
-    parts: partitions of the selected disk. every: GPUs; folded: rows when equal GPUs share one. listed: rows of the
-    list of processes with its title and last row (0 on a short screen).
+    disks, parts: the numbers of disks, and of the selected disk's partitions. every, folded: the numbers of GPUs, and
+    of rows when equal GPUs share a row. links: the number of network links. listed: the rows that the process list
+    needs with its title and footer; 0 on a short screen.
     """
     tall = tall_enough(height)
     first_disks = min(max(disks, 1), _LEAST_DISKS)
@@ -234,9 +239,9 @@ def _planned(
 
 
 def listed_rows(frame: Frame, view: View) -> int:
-    """Rows that the list of processes needs, with its title and last row.
+    """The rows that the process list needs, with its title and footer.
 
-    The number changes in steps, and shrinks late, so that the panels do not move when a process starts or ends.
+    The number changes in steps, and is lowered late, so that the panels do not move whenever a process starts or ends.
     """
     needed = len(groups(frame, view)) + 2
     if needed <= view.listed < needed + 2 * _LISTED_STEP:
@@ -245,7 +250,7 @@ def listed_rows(frame: Frame, view: View) -> int:
 
 
 def tall_enough(height: int) -> bool:
-    """Whether there is room for blank rows and tall graphs."""
+    """Whether the screen is tall enough for blank rows and tall graphs."""
     return height >= TALL
 
 
@@ -255,20 +260,20 @@ def _parts(frame: Frame, view: View) -> int:
 
 
 def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:
-    """Give spare rows to disks without a row, up to a third of the screen, then to processes.
+    """Give spare rows to the disks that have no row yet, up to a third of the screen, then to the processes.
 
-    On a tall screen the rows that the list does not need go to the graphs.
+    On a tall screen, the rows that the process list does not need go to the graphs.
     """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
-        # Process rows for the reader, the trainer and the footer come before the fourth disk.
+        # Rows for the reader, the trainer and the footer of the process list come before the fourth disk.
         keep = max(0, 6 - heights.process)
         room = min(spare - keep, height // 3 - heights.disk)
         more = max(0, min(room, disks + 1 - heights.disk))
         heights = heights._replace(disk=heights.disk + more)
         spare -= more
     if spare > 0 and listed and heights.graphs and "graphs" not in hidden:
-        # The graphs together have at most two thirds of the screen.
+        # All graphs together have at most two thirds of the screen.
         unneeded = spare if "process" in hidden else spare - max(0, listed - heights.process)
         more = max(0, min(unneeded, 2 * height // 3 - heights.graphs))
         heights = heights._replace(graphs=heights.graphs + more)
@@ -277,7 +282,7 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, 
         taker = next((n for n in ("process", "disk", "system", "graphs") if n not in hidden), "")
         if taker:
             heights = heights._replace(**{taker: getattr(heights, taker) + spare})
-            # A taller system panel has a rule and so a blank row before it.
+            # A taller system panel has a rule, and so a blank row above it.
             over = heights.total(hidden) - height
             heights = heights._replace(**{taker: getattr(heights, taker) - over})
     return heights
@@ -304,7 +309,7 @@ def _slots(heights: _Heights, height: int, hidden: frozenset[str]) -> tuple[Slot
 
 
 def screen_rows(width: int, height: int, frame: Frame, view: View) -> list[Line]:
-    """The whole screen: exactly ``height`` lines of ``width`` columns."""
+    """The whole screen as exactly ``height`` lines of ``width`` columns."""
     rows_of = dict(PANELS)
     if view.cache is None:  # the panels of one picture share results
         view = view._replace(cache=FrameCache())

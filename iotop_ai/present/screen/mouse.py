@@ -1,4 +1,4 @@
-"""The meaning of a click on a row of text: the key printed there, or the column to sort by."""
+"""What a click on a row of text means: the key shown there, or the column to sort by."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _TITLES = {column.title.removesuffix("/s"): column.id for column in COLUMNS if c
 
 
 def key_at(line: Line, x: int) -> str | None:
-    """Textual's name of the key printed at this column; None elsewhere. The word behind a key counts as the key.
+    """Textual's name of the key that is shown at this column; None if there is none. The word after a key belongs to
+    the key.
 
-    Where two keys share a word (``b/n:disk``), the word belongs to the second key.
+    Where two keys share a word (``b/n:disk``), the word belongs to the second.
     """
     at = 0
     printed = ""
@@ -52,7 +53,9 @@ def _key_in(printed: str, x: int) -> str | None:
 
 
 def sort_at(line: Line, x: int) -> str:
-    """The sort key of the title at this column of the process panel's rule; "" without one."""
+    """The sort key of the column title at this column of the screen, in the rule of the process panel; "" if there is
+    none.
+    """
     text = line.text
     words = ((match[0], cells(text[: match.start()])) for match in _WORD.finditer(text))
     word = next((word for word, start in words if start <= x < start + cells(word)), None)

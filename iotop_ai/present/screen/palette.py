@@ -1,4 +1,4 @@
-"""The list of every action with its key, searched by typing."""
+"""The list of all actions with their keys, which the user searches by typing."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from iotop_ai.present.text.line import Cell, Line, Span, cut, fill_rows, place, 
 from iotop_ai.present.text.table import rule
 
 KEY_PREFIX = "act:"
-"""Prefix of a row's key, before the action's name."""
+"""The key of an entry's row is this prefix and the name of the action."""
 _KEYS_AT, _TEXT_AT, _NAME_LAST = 1, 18, 2
 
 
 class Entry(NamedTuple):
-    """An action of the screen below. keys: as the screen prints them, "" without any."""
+    """An action of the screen below the palette. keys: its keys as shown; "" if it has none."""
 
     action: Action
     keys: str
 
 
 def entries(actions: Iterable[Action], keymap: Keymap = ()) -> tuple[Entry, ...]:
-    """Every action once, in the order of the tables."""
+    """An entry for each action, in the order of the actions."""
     return tuple(Entry(action, " ".join(map(key_label, keys_of_action(action, keymap)))) for action in actions)
 
 
 def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
-    """The entries with every word of ``text`` in their text, name or keys, in upper or lower case.
+    """The entries whose text, name or keys contain every word of ``text``, in upper or lower case.
 
     Entries whose text or name begins with ``text`` come first.
     """
@@ -50,9 +50,10 @@ def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
 
 
 class Wording(NamedTuple):
-    """The title of a list, what Enter does, and the message when nothing matches.
+    """The words of a list.
 
-    shows_names: whether to show the names of the actions at the right.
+    title: its title. verb: what Enter does. none: the message when nothing matches. shows_names: whether the names of
+    the actions are shown at the right.
     """
 
     title: str = "actions"
@@ -74,7 +75,8 @@ def palette_rows(
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """A whole screen: title, input and the entries around the cursor. at: index of the entry under the cursor.
+    """The whole screen: the title, the input row, and the entries around the cursor. at: the index of the entry under
+    the cursor.
 
     The key of an entry's row is "act:NAME".
     """

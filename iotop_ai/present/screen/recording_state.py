@@ -7,13 +7,15 @@ from iotop_ai.present.text.units import duration, size
 
 
 def recording_text(done: RecordingState) -> str:
-    """ "34 s, 212K in PATH", between the trouble and the missing part, where there are any."""
+    """The length, size and path of a recording: "34 s, 212K in PATH"; before it why writing failed, after it what is
+    missing.
+    """
     what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
     return "; ".join(filter(None, (done.trouble, what, missing_text(done.lost, done.lost_events))))
 
 
 def missing_text(snapshots: int, events: int) -> str:
-    """The missing part of a recording; "" when nothing is missing."""
+    """What is missing in a recording; "" if nothing is."""
     if not snapshots:
         return ""
     and_events = f" and {events} event{'' if events == 1 else 's'}" if events else ""

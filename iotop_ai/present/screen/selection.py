@@ -16,27 +16,29 @@ T = TypeVar("T")
 
 
 def next_in_order(order: Sequence[T], current: T, step: int) -> T | None:
-    """The item ``step`` after ``current``, wrapping round; the first when ``current`` is absent, None without any."""
+    """The item ``step`` places after ``current``, wrapping around; the first item if ``current`` is not among them,
+    None if there are no items.
+    """
     if not order:
         return None
     return order[(order.index(current) + step) % len(order)] if current in order else order[0]
 
 
 def device_order(frame: Frame, view: View) -> tuple[str, ...]:
-    """Kernel names of the devices that have a row, top to bottom."""
+    """The kernel names of the devices that have a row, from top to bottom."""
     return tuple(d.name for d in devices.panel_devices(frame, view))
 
 
 def selected_device_name(frame: Frame, view: View) -> str:
-    """Kernel name of the device in the graphs; "" without one."""
+    """The kernel name of the device that the graphs show; "" if there is none."""
     device = devices.selected_device(frame, view)
     return "" if device is None else device.name
 
 
 def selectable(frame: Frame, view: View, panel: str, height: int = 0) -> tuple[str, ...]:
-    """Row keys of a panel, top to bottom; () for a panel without selectable rows.
+    """The keys of a panel's rows, from top to bottom; () for a panel without selectable rows.
 
-    height: the panel's rows on the screen, on which the grouping of GPUs and disks depends.
+    height: the number of the panel's rows on the screen, on which the grouping of GPUs and disks depends.
     """
     if panel == "disk":
         return tuple(d.row_key for d, _ in ordered_rows(frame, view, height - 1))

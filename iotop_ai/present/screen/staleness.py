@@ -1,4 +1,4 @@
-"""The messages while no reading comes: since when, which read hangs, and that the values are old."""
+"""The messages while no new reading arrives: for how long, which read hangs, and that the values shown are old."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ _SUBJECTS = {
     "filesystems": "file systems",
     "kernel": "the kernel's log",
 }
-"""Words for fields of the Snapshot whose names are not clear in a sentence."""
+"""Words for the Snapshot's fields whose names would be unclear in a sentence."""
 
 
 def is_silent(view: View) -> bool:
-    """Whether the picture should be newer: a live one without readings. A paused or past picture has its own age."""
+    """Whether the picture should be newer than it is: it is live, and no reading arrives. The past and a paused picture
+    are meant to be old.
+    """
     return view.silent_s is not None and view.mode == "live"
 
 
 def silent_for(view: View) -> str:
-    """ "no reading for 12 s"; call it while ``is_silent``."""
+    """For how long no reading has arrived: "no reading for 12 s". It may be called only while ``is_silent``."""
     return f"no reading for {duration(view.silent_s or 0)}"
 
 
 def silence_spans(view: View) -> list[Span]:
-    """The message that no reading comes, with the cause where it is known."""
+    """The message that no reading arrives, with the cause if it is known."""
     if view.remote:
         why = ": the remote end sends nothing"
     elif view.silent_in:
@@ -43,5 +45,5 @@ def silence_spans(view: View) -> list[Span]:
 
 
 def dimmed(line: Line, width: int) -> Line:
-    """The line with all its text dim."""
+    """The line with all of its text dim."""
     return row(width, [Span(span.text, "dim") for span in line.spans])

@@ -1,4 +1,6 @@
-"""The time line of a recording or the last hour: a row of the verdict's states, marks, alerts, ends, gaps, position."""
+"""The time line of a recording or of the last hour, in one row: states of the verdict, marks, alerts, ends of
+processes, gaps, and the position shown.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _RANK = (
     *("", "CALM", "OK", "BUSY", "STARTING", "UNSURE"),
     *("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED"),
 )
-"""If a cell has several states, the last in this order is drawn: a short stall must not vanish in a long day."""
+"""If a cell covers several states, the last of them in this order is drawn, so that a short stall does not vanish in a
+long day.
+"""
 _LOOK = {
     "": ("·", "faint"), "OK": ("─", "ok"), "CALM": ("─", "dim"), "BUSY": ("─", "warn"), "STARTING": ("─", "info"),
     "UNSURE": ("╌", "unsure"), "WASTED": ("━", "warn"), "FAILING": ("━", "bad"), "SLOWED": ("━", "warn"),
@@ -36,10 +40,11 @@ class _Cell(NamedTuple):
 
 @panel
 def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """`` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``: the current position is inverse, a gap is blank.
+    """The time line: `` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``.
 
-    Only the part that was read is drawn as a line; a bad state's word is printed where its run has room. ``×`` is the
-    end of a trainer, or of a worker that crashed, ``!`` an alert. While looking back, the row ends with "now".
+    The position shown is inverse, a gap is blank, and only the part that was read is drawn as a line. A bad state's
+    word is shown where it fits. ``×`` is the end of a trainer or of a worker that crashed, ``'`` a mark, ``!`` an
+    alert. When the user looks back, the row ends with "now".
     """
     line = view.timeline
     if line is None:
@@ -70,7 +75,7 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
     events = [(wall_ns, _Cell(_MARK, "strong")) for wall_ns, _ in line.marks]
     events += [(wall_ns, _Cell(_ALERT, "bad" if critical else "warn")) for wall_ns, _, critical in line.alerts]
     events += [(wall_ns, _Cell(_END, "bad" if bad else "strong")) for wall_ns, _, bad in line.ends]
-    # If a cell has two events, the more severe one is drawn.
+    # If a cell has several events, the most severe one is drawn.
     events.sort(key=lambda event: _SEVERITIES.index(event[1].token))
     signs = {column(wall_ns): sign for wall_ns, sign in events}
     for x in (position, *signs):
@@ -89,7 +94,7 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
 
 
 def _ranks(line: Timeline, room: int, column: Callable[[int], int]) -> list[int]:
-    """The state of each cell as its index in _RANK."""
+    """The state of each cell, as its index in _RANK."""
     ranks = [0] * room
     for (begin, state), (stop, _) in pairwise([*line.changes, (line.known_ns, "")]):
         if begin >= line.known_ns:
@@ -101,9 +106,9 @@ def _ranks(line: Timeline, room: int, column: Callable[[int], int]) -> list[int]
 
 
 def _put_words(row_cells: list[_Cell], ranks: list[int], cell_s: float) -> None:
-    """Write the word of a bad state, with its duration where there is room, into each run of equal ranks.
+    """Write the word of a bad state into each run of equal ranks, with the duration if there is room.
 
-    A mark or a gap (rank -1) splits a run; the parts of a run get no duration.
+    A mark or a gap (rank -1) splits a run; the parts of a split run get no duration.
     """
     x = 0
     while x < len(ranks):

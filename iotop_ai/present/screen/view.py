@@ -1,4 +1,4 @@
-"""The state of the screen: all that a picture depends on besides the Frame."""
+"""The state of the screen: everything besides the Frame that a picture depends on."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from iotop_ai.present.text.frame_cache import FrameCache
 
 
 class Timeline(NamedTuple):
-    """The time line of a recording; all times are wall times in ns.
+    """The time line of a recording. All times are wall-clock times in nanoseconds.
 
-    changes: (time, state word) at each change of the verdict, oldest first; known_ns: end of the part that was read.
-    marks: (time, text). gaps: (begin, end) of spans without a Snapshot. ends: (time, text, whether it is bad) of
-    a job's processes that ended, and of kills by the OOM killer. alerts: (time, text, whether it is critical) of rules
-    that fired.
+    known_ns: the end of the part that was read. changes: (time, state) of each change of the verdict, the oldest first.
+    marks: (time, text). gaps: (begin, end) of each stretch without a Snapshot. ends: (time, text, whether it is bad) of
+    each process of a job that ended, and of each kill by the OOM killer. alerts: (time, text, whether it is critical)
+    of each rule that fired.
     """
 
     begin_ns: int
@@ -32,9 +32,10 @@ class Timeline(NamedTuple):
 
 
 class RecordingState(NamedTuple):
-    """A recording in progress. trouble: why writing stopped, "" while it works.
+    """The state of a recording in progress.
 
-    lost: Snapshots that could not be written. lost_events: those of their events that no later Snapshot carries.
+    seconds: its duration. trouble: why writing stopped; "" while it works. lost: the number of Snapshots that could not
+    be written. lost_events: the number of events in them that later Snapshots do not repeat.
     """
 
     path: str
@@ -46,114 +47,114 @@ class RecordingState(NamedTuple):
 
 
 class FiringAlert(NamedTuple):
-    """A rule that fires."""
+    """An alert rule that fires."""
 
     rule: str
     severity: Severity
 
 
 class Problem(NamedTuple):
-    """A fault of this machine that doctor finds. name: doctor's id for it, by which it is dismissed."""
+    """A problem of this machine that doctor found. name: doctor's id of the problem, by which the user dismisses it."""
 
     name: str
     text: str
 
 
 class View(NamedTuple):
-    """The screen's state, which the app owns and passes to every ``*_rows`` function."""
+    """The state of the screen, which the app passes to every ``*_rows`` function."""
 
     interval_s: float = 1.0
     device: str = ""
-    """Kernel name of the selected device; "" follows the busiest."""
+    """The kernel name of the selected disk; "" for the guilty or busiest one."""
     sort: str = "io"
-    """One of model.settings.SORT_KEYS."""
+    """The order of the processes, one of model.settings.SORT_KEYS."""
     reverse: bool = False
     only_active: bool = False
     pattern: str = ""
-    """The filter as typed; "" none."""
+    """The filter as typed; "" for none."""
     typing: bool = False
-    """Whether the filter is being typed."""
+    """Whether the user is typing the filter."""
     pattern_selected: bool = False
-    """Whether the filter is the previous one, which the next character replaces."""
+    """Whether the filter is still the previous one, which the next character replaces."""
     base: Snapshot | None = None
-    """Start of accumulation, since which figures are totals; None: figures are rates."""
+    """The Snapshot at which accumulation began, since when figures are totals; None while figures are rates."""
     mode: str = "live"
-    """ "live", "paused", "replay", "back", or "ended" for a remote source that has ended."""
+    """ "live", "paused", "replay", "back" (looking back), or "ended" for a remote source that has ended."""
     focus: str = "banner"
     """The focused panel: "banner", "timeline", "path", "graphs", "gpu", "disk", "process" or "system"."""
     cursor: str = ""
-    """Key of the row under the cursor of the focused panel."""
+    """The key of the row under the cursor in the focused panel; "" for none."""
     scroll: int = 0
-    """First row of the focused panel."""
+    """The first row shown of the focused panel."""
     devices: tuple[str, ...] = ()
-    """Only these kernel names; () all."""
+    """The kernel names of the disks to show; () for all."""
     ascii_only: bool = False
     hidden: frozenset[str] = frozenset()
-    """Panels toggled off."""
+    """The panels that the user has hidden."""
     zoom: str = ""
-    """The panel that has the whole window; "" for all panels."""
+    """The panel that fills the whole window; "" for all panels."""
     message: str = ""
-    """The answer to the last key ("done: sorted by cpu"), beside the keys for 4 s."""
+    """The answer to the last key ("done: sorted by cpu"), which is shown beside the keys for 4 s."""
     past: tuple[Sample, ...] = ()
-    """Samples older than the Frame's history, oldest first, for graphs longer than a minute; () without any."""
+    """The Samples older than the Frame's history, the oldest first, for graphs longer than a minute; () for none."""
     utc_offset_s: int | None = None
-    """Seconds east of UTC for displayed times; None: this machine's time zone."""
+    """The offset of the times shown, in seconds east of UTC; None for this machine's time zone."""
     timeline: Timeline | None = None
-    """The time line of the recording or of the last hour; None without one."""
+    """The time line of the recording or of the last hour; None if none is shown."""
     playing: bool = False
-    """Whether a recording plays."""
+    """Whether the recording plays."""
     speed: float = 1.0
-    """Playback speed."""
+    """The speed at which the recording plays, as a multiple of real time."""
     back_s: float = 0.0
-    """While looking back: seconds before now."""
+    """When the user looks back: how many seconds before now."""
     recording: RecordingState | None = None
-    """The recording in progress; None without one."""
+    """The recording being written; None if there is none."""
     readonly: bool = False
-    """Whether the keys that change the machine are off."""
+    """Whether the keys that change the machine are disabled."""
     remote: bool = False
-    """Whether the source is a live remote machine, which takes no requests."""
+    """Whether the source is a live remote machine, which does not take requests."""
     time_input: str | None = None
-    """The time being typed; None outside the input row."""
+    """The time that the user is typing; None if the input row is closed."""
     mark_input: str | None = None
-    """The text of a mark being typed; None outside the input row."""
+    """The text of the mark that the user is typing; None if the input row is closed."""
     keymap: Keymap = ()
-    """The actions whose keys are not the defaults."""
+    """The actions whose keys differ from the defaults."""
     marks: Marks = Marks()
-    """The values from which figures are highlighted."""
+    """The values from which on figures are highlighted."""
     cmdline: str = "names"
-    """The part of a command line that is written or copied from the screen."""
+    """How much of a command line is recorded, or copied from the screen."""
     job: int = 0
-    """A pid of the job for the verdict; 0: the verdict chooses the job."""
+    """The pid of a process of the job that the user chose for the verdict; 0 if the verdict chooses the job."""
     follow_job: bool = False
     """Whether ``device`` follows the job."""
     tree: bool = False
-    """Whether each process has its own row, under its parent's."""
+    """Whether each process has a row, under its parent."""
     no_columns: frozenset[str] = frozenset()
-    """Hidden columns of the process panel, by id."""
+    """The ids of the process panel's hidden columns."""
     silent_s: int | None = None
-    """Seconds without a reading, once they are too many; else None."""
+    """For how many seconds no reading has arrived, once that is too long; otherwise None."""
     silent_in: str = ""
-    """The Snapshot's field whose read hangs; "" when unknown."""
+    """The field of the Snapshot whose read hangs; "" when unknown."""
     tagged: frozenset[ProcessKey] = frozenset()
     """The tagged processes."""
     for_picture: bool = False
     """Whether the screen is drawn for a picture file, which must not show environment variables."""
     firing: tuple[FiringAlert, ...] = ()
-    """The alerts that fire now, oldest first."""
+    """The alerts that fire now, the oldest first."""
     problems: tuple[Problem, ...] = ()
-    """The problems that doctor finds and the user has not dismissed, the worst first."""
+    """The problems that doctor found and the user has not dismissed, the worst first."""
     dismissed: frozenset[str] = frozenset()
-    """Names of problems that the user dismissed."""
+    """The names of the problems that the user dismissed."""
     units: str = "binary"
-    """One of model.settings.UNITS: the size of a MB in rates."""
+    """The unit system of rates, one of model.settings.UNITS."""
     listed: int = 0
-    """Rows that the newest layout kept for the list of processes; 0 before the first."""
+    """The number of rows that the last layout kept for the process list; 0 before the first layout."""
     cache: FrameCache | None = None
-    """The cache of this screen's panels; None: nothing is cached."""
+    """The cache of this screen's panels; None if nothing is cached."""
 
     @property
     def not_live(self) -> str:
-        """Why actions that need this machine as it is now are not available; "" where they are."""
+        """Why actions that need this machine as it is now are not available; "" if they are."""
         if self.mode == "back":
             return "not available for the past: End returns to now"
         if self.remote or self.mode == "ended":
