@@ -1,1 +1,1 @@
-"""The Textual app."""
+"""The app on the terminal, built with Textual."""

@@ -1,4 +1,4 @@
-"""The Textual app: one main screen that follows a source."""
+"""The monitor as a Textual app: a main screen that follows a source of Frames, and the screens above it."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackThread, TimelineUpdate
 
 STOP_WAIT_S = 0.4
-"""Longest wait for actions and readings, together, when the app ends."""
+"""When the app ends: the longest wait in seconds for running actions and readings together."""
 LEAVE_S = 0.8
-"""Longest wait in all when the app ends; the end of a recording gets the rest of it, at least RECORDING_END_S."""
+"""When the app ends: the longest wait in seconds for everything together. The end of a recording gets what is left of
+it, but at least RECORDING_END_S.
+"""
 RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
-"""The least wait for deliveries of alerts when the app ends."""
+"""When the app ends: the least time in seconds that deliveries of alerts get."""
 LOOK_S = 2.0
-"""Seconds from the start to the checks of doctor, for which the start does not wait."""
+"""The seconds from the start of the app to doctor's checks, so that the start does not wait for them."""
 
 
 class MonitorApp(TerminalApp):
     """The monitor on the terminal.
 
-    frames: continue after ``first``, which is shown at once. keeper: gets each of them, also the first. make_playback:
-    makes the thread that plays a recording instead; ``frames`` is then empty. make_alerts: makes a live session's
-    alerts.
+    first: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, also the first,
+    and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty. save: writes a
+    screenshot and returns its path. make_alerts: makes the alerts of a live session.
     """
 
     def __init__(
@@ -70,11 +72,11 @@ class MonitorApp(TerminalApp):
         takers = (keeper, self._alerts)
         self.follower = SourceThread(frames, source, self, [one.put for one in takers if one is not None])
         self.took_s = 0.0
-        """How long closing the source and ending the recording took."""
+        """The seconds that closing the source and ending the recording took."""
         self._staleness: Timer | None = None
 
     def on_mount(self) -> None:
-        """Start the thread of the source, or of the recording."""
+        """Start the thread of the source or of the playback."""
         self.paint_ground()
         if self.main.time.playback is not None:
             self.main.time.playback.start()
@@ -84,7 +86,7 @@ class MonitorApp(TerminalApp):
                 self._alerts.start()
             self._staleness = self.set_interval(CHECK_S, self.main.check_staleness)
             self.set_timer(LOOK_S, self.main.machine.look_for_problems)
-        if self.main.view.message:  # starts the timer of the message
+        if self.main.view.message:  # starts the timer that removes the message
             self.main.state.change(self.main.view.message)
         self.call_after_refresh(gc.freeze)
 
@@ -112,7 +114,7 @@ class MonitorApp(TerminalApp):
         self.main.update_front()
 
     def on_playback_frame(self, message: PlaybackFrame) -> None:
-        """Show where the playback stands."""
+        """Show the Frame and the state of the playback."""
         self.main.time.show_playback(message)
         self.main.update_front()
 
@@ -125,14 +127,14 @@ class MonitorApp(TerminalApp):
         self.main.time.show_timeline(message.timeline)
 
     def on_alerts_changed(self, message: AlertsChanged) -> None:
-        """Show the rules that fire, and ring the bell once for each message about new ones."""
+        """Show the rules that fire, and ring the bell once for a message about new ones."""
         self.main.state.update(firing=message.firing)
         if message.bell:
             self.bell()
         self.main.answer(message.answer)
 
     def action_time(self, name: str, *arguments: int) -> None:
-        """Run a key of time on a screen above the main one."""
+        """Run a key that moves through time, pressed on a screen above the main one."""
         time = self.main.time
         actions: dict[str, Callable[..., object]] = {
             "step": time.step, "verdict": time.verdict, "mark": time.mark, "now": time.now,
@@ -142,7 +144,7 @@ class MonitorApp(TerminalApp):
         self.main.update_front()
 
     def on_source_ended(self, message: SourceEnded) -> None:
-        """End the app if the source failed; else keep the last Frame on the screen."""
+        """End the app if the source failed; otherwise leave the last Frame on the screen."""
         if self._staleness is not None:
             self._staleness.stop()
         if message.error is not None:
@@ -152,7 +154,7 @@ class MonitorApp(TerminalApp):
             self.main.time.source_ended()
 
     def picture(self) -> str:
-        """The SVG of the screen in front, redacted."""
+        """The SVG of the screen in front, without secrets."""
         from iotop_ai.tui.screenshot import screenshot
 
         return screenshot(self.main)
@@ -166,7 +168,7 @@ class MonitorApp(TerminalApp):
         held = ring.recording() if ring is not None else None
         if held is None:
             return None
-        # The ring has dropped the Samples for the history of its first minute.
+        # The ring has dropped the Samples that would be the history of its first minute.
         whole_ns = held.blocks[0].at_ns + int(HISTORY_S * 1e9) if held.blocks[0].offset > 1 else 0
         try:
             cursor = FrameCursor([held], shown_from_ns=whole_ns)
@@ -175,6 +177,6 @@ class MonitorApp(TerminalApp):
         return PlaybackThread(cursor, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
 
     def end_by_force(self) -> None:
-        """Close the recording."""
+        """Close the recording before the process is ended by force."""
         if self.keeper is not None:
             self.keeper.close()

@@ -23,7 +23,7 @@ from iotop_ai.present.screen.keymap import NO_KEY, Keymap
 
 
 def bindings(actions: Iterable[Action]) -> list[BindingType]:
-    """One binding per action; its id is the action's name, which the user's keymap uses."""
+    """A binding for each action. Its id is the action's name, by which the user's keymap changes its keys."""
     return [
         Binding(
             ",".join(action.keys), action.command, action.text, show=False, priority=action.priority, id=action.name
@@ -33,7 +33,7 @@ def bindings(actions: Iterable[Action]) -> list[BindingType]:
 
 
 def textual_keymap(keymap: Keymap) -> dict[str, str]:
-    """The user's keymap as ``App.set_keymap`` takes it."""
+    """The user's keymap in the form that ``App.set_keymap`` takes."""
     return {name: ",".join(keys) or NO_KEY for name, keys in keymap}
 
 

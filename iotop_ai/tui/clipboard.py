@@ -1,6 +1,6 @@
-"""Copies text to the user's clipboard, by OSC 52 or by tmux, and always into a file too.
+"""Copies text to the user's clipboard, by OSC 52 or by tmux, and always to a file.
 
-A terminal does not report whether it accepted OSC 52; only the file is certain. Sources: xterm's ctlseqs, "OSC 52";
+The file is needed because a terminal does not report whether it accepted OSC 52. Sources: xterm's ctlseqs, "OSC 52";
 tmux(1), load-buffer -w.
 """
 
@@ -17,7 +17,7 @@ from iotop_ai.collectors.state.folder import keep_file, state_folder
 
 FILE = "copied.txt"
 LARGEST = 74_000
-"""Bytes that terminals accept by OSC 52."""
+"""The number of bytes that terminals accept by OSC 52."""
 _TERMS_WITHOUT_OSC52 = ("linux", "vt100", "vt102", "vt220", "vt320", "dumb")
 _TMUX_S = 2.0
 
@@ -25,9 +25,9 @@ _TMUX_S = 2.0
 def copy_text(
     text: str, osc52: Callable[[str], None], environ: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> str:
-    """Copy, and return the answer for the user, which begins with "done: " or "failed: ".
+    """Copy the text, and return the answer for the user, which begins with "done: " or "failed: ".
 
-    May be slow: call it on a thread of its own. osc52: writes the sequence to the terminal.
+    It may be slow, so the caller should be a thread that can wait. osc52: sends the text to the terminal by OSC 52.
     """
     path = _write_file(text, folder or state_folder())
     sent = _send(text, osc52, environ)
@@ -50,7 +50,7 @@ def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -
 
 
 def _by_tmux(text: str) -> bool:
-    """Load the text into tmux's buffer, which sets the terminal's clipboard, too; returns whether that worked."""
+    """Load the text into tmux's buffer, with -w also into the terminal's clipboard; returns whether that worked."""
     program = find_user_program("tmux")
     if not program:
         return False
@@ -68,7 +68,7 @@ def _by_tmux(text: str) -> bool:
 
 
 def _write_file(text: str, folder: Path) -> Path | None:
-    """Write the text into a private file; returns its path, None if it could not be written."""
+    """Write the text into a file that only the user can read; returns its path, or None if it could not be written."""
     try:
         keep_file(folder, FILE, text.encode())
     except OSError:

@@ -18,11 +18,13 @@ from iotop_ai.tui.threads.fleet import FleetAnswered, FleetThread, HistoryAnswer
 
 MESSAGE_S = 4.0
 AGE_S = 1.0
-"""How often the age of the newest answer is drawn."""
+"""How often the age of the last answer is drawn anew, in seconds."""
 
 
 class FleetApp(TerminalApp):
-    """The app of the fleet's screens. opened: the machine that the command opens after the app, "" for none."""
+    """The app with the fleet's screens. opened: the machine that the command opens after the app has ended; "" for
+    none.
+    """
 
     PICTURE_TITLE = "iotop-ai fleet"
 
@@ -44,7 +46,7 @@ class FleetApp(TerminalApp):
         self.root = self.machines
         self._message_timer: Timer | None = None
         self._timed_message = ""
-        """The message that the timer removes."""
+        """The message that the timer will remove."""
 
     def on_mount(self) -> None:
         """Start the queries."""
@@ -54,12 +56,12 @@ class FleetApp(TerminalApp):
         self.set_interval(AGE_S, self.state.tick)
 
     def on_unmount(self) -> None:
-        """Stop the queries; a query that hangs is left to its thread."""
+        """Stop the queries. A query that hangs is left to its thread."""
         if self.state.thread is not None:
             self.state.thread.stop()
 
     def on_fleet_answered(self, message: FleetAnswered) -> None:
-        """Show a refresh."""
+        """Show the result of a refresh."""
         self.state.take(message.fleet, message.trouble)
 
     def on_history_answered(self, message: HistoryAnswered) -> None:
@@ -67,7 +69,7 @@ class FleetApp(TerminalApp):
         self.state.take_history(message.history)
 
     def _draw(self) -> None:
-        """Draw the screen in front; a message is removed after MESSAGE_S."""
+        """Draw the screen in front, and remove a message after MESSAGE_S."""
         self.machines.update_front()
         text = self.state.shown.view.message
         if text == self._timed_message:
@@ -82,7 +84,9 @@ class FleetApp(TerminalApp):
         self.state.change()
 
     def open_machine(self) -> None:
-        """End the app; the command then opens the machine under the cursor and starts the app again."""
+        """End the app. The command then opens the machine under the cursor, and starts the app again when the user
+        leaves it.
+        """
         one = self.state.current
         if one is not None:
             self.opened = one.name

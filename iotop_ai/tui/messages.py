@@ -1,4 +1,4 @@
-"""Messages to the app from the threads of sources and recordings."""
+"""Messages to the app from the threads that read sources and recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from iotop_ai.model.frame import Frame
 
 
 class FrameReady(Message):
-    """A new Frame. It is replaced by newer ones while the message is queued, so at most one message is queued."""
+    """A new Frame. While the message is queued, a newer Frame replaces the one in it, so at most one message
+    is queued.
+    """
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
@@ -19,21 +21,21 @@ class FrameReady(Message):
         super().__init__()
 
     def replace(self, frame: Frame) -> bool:
-        """Replace the Frame by a newer one; False if the app has taken it already."""
+        """Replace the Frame by a newer one; returns False if the app has taken the Frame already."""
         with self._lock:
             if not self._taken:
                 self._frame = frame
             return not self._taken
 
     def take(self) -> Frame:
-        """The newest Frame, which cannot be replaced any more."""
+        """The newest Frame. After this call, the Frame cannot be replaced any more."""
         with self._lock:
             self._taken = True
             return self._frame
 
 
 class SourceEnded(Message):
-    """The source has ended. error: its failure, None for a normal end."""
+    """The source has ended. error: the exception that ended it; None for a normal end."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error

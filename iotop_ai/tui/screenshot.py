@@ -1,4 +1,4 @@
-"""The screen as an SVG, with command lines redacted as in everything that is written."""
+"""The screen as an SVG, with command lines redacted as in all files that the monitor writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from iotop_ai.tui.terminal_app import TITLE
 
 
 def screenshot(main: MainScreen) -> str:
-    """The SVG of the screen in front. While it is drawn, the screens show the redacted Frame, unseen by the user."""
+    """The SVG of the screen in front. While it is made, the screens hold the redacted Frame, but do not show it to the
+    user.
+    """
     state = main.state
     frame, message = state.original, state.view.message
     state.frame = frame._replace(snapshot=Redactor(state.view.cmdline).snapshot(frame.snapshot))

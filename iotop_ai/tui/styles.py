@@ -1,4 +1,4 @@
-"""A theme's text styles as Rich styles, made once per token and background."""
+"""The styles of a theme as Rich styles, made once for each token and background."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rich.style import Style
 from iotop_ai.present.text.theme import TextStyle, text_style_of
 
 UNDERLINED = "_"
-"""Prefix of a token: the same style, underlined."""
+"""The prefix of a token that has the same style, but underlined."""
 
 
 class ThemeStyles:
-    """One theme's styles. base: plain text on the screen's own background."""
+    """The styles of one theme. base: the style of plain text on the screen's background."""
 
     def __init__(self, theme: str) -> None:
         self._theme = theme
@@ -20,7 +20,7 @@ class ThemeStyles:
         self.base = self.style("text")
 
     def style(self, token: str, background: str = "") -> Style:
-        """The style of a token on a row's background; a token that begins with "_" is underlined."""
+        """The style of a token on a row with this background. A token that begins with "_" is underlined."""
         style = self._styles.get((token, background))
         if style is None:
             text_style = text_style_of(self._theme, token.removeprefix(UNDERLINED), background)
@@ -31,8 +31,8 @@ class ThemeStyles:
 
 
 def rich_style(text_style: TextStyle) -> Style:
-    """The text style as a Rich style; everything that is not set is up to the terminal."""
-    # False sends an explicit "off" sequence; None sends nothing.
+    """The text style as a Rich style. What is not set is left to the terminal."""
+    # False would send a sequence that switches the attribute off; None sends nothing.
     style = Style(
         bold=text_style.bold or None,
         dim=text_style.dim or None,

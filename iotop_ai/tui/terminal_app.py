@@ -1,4 +1,4 @@
-"""The base of the apps on a terminal: sizes, the order of keys, the list of actions, suspension, and signals."""
+"""The base class of the apps on a terminal: size limits, the order of keys, the palette, suspension, and signals."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from iotop_ai.tui.view_changes import theme_after
 from iotop_ai.tui.widgets.lines import PlaceClicked
 
 BLOCKED_LOOK_S = 0.05
-"""Pause between two looks at whether a thread is still blocked."""
+"""The pause in seconds between two checks of whether a thread is still blocked."""
 END_WAIT_S = 10.0
-"""How long an app may take to end after a signal before it is ended by force."""
+"""The seconds that an app may take to end after a signal, before it is ended by force."""
 TITLE = "iotop-ai"
 """The title of a saved picture."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
-    """A subclass sets ``root`` (the screen at the bottom) in its __init__.
+    """The base of an app. A subclass sets ``root``, the screen at the bottom, in its __init__.
 
-    save: writes a screenshot and returns its path; None where nothing may be written. cli reads ``ended_by`` (the
-    signal that ended the app), ``failure`` (the exception that did) and ``theme_name`` after the terminal is
-    restored.
+    save: writes a screenshot and returns its path; None if files may not be written. After the terminal is restored,
+    cli reads ``ended_by`` (the signal that ended the app), ``failure`` (the exception that ended it) and
+    ``theme_name``.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -69,13 +69,15 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         self.theme_name = theme
         self._ground = text_styles(theme)["bg"].bg
         self.signal_before_start: Callable[[], int | None] = lambda: None
-        """The ending signal that came before the app handled signals itself. cli sets it."""
+        """Returns the ending signal that arrived before the app handled signals; None without one. cli sets this
+        function.
+        """
         self.ended_by: signal.Signals | None = None
         self._resized = False
-        """Whether the initial resize event has been seen."""
+        """Whether the initial resize event has been handled."""
 
     def end_by_force(self) -> None:
-        """Close what must not be lost before the process ends."""
+        """Close what must not be lost before the process is ended by force."""
 
     def get_default_screen(self) -> RootScreen:
         """The screen at the bottom."""
@@ -94,7 +96,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         return any("alt" in key.split("+")[:-1] for _, keys in self.root.view.keymap for key in keys)
 
     def on_load(self) -> None:
-        """Let signals end the app, before it takes the terminal."""
+        """Let signals end the app, from before it takes the terminal."""
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in ENDING_SIGNALS:
@@ -108,7 +110,9 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         return Size(*bounded(*super().size))
 
     async def on_event(self, event: Event) -> None:
-        """Limit every size, which comes from the kernel, a browser, or an input sequence; keep the keys in order."""
+        """Limit each new size, which may come from the kernel, a browser or an input sequence; and keep the keys in
+        order.
+        """
         if isinstance(event, Resize):
             size = Size(*bounded(*event.size))
             event.size = event.virtual_size = event.container_size = size
@@ -118,7 +122,9 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             await super().on_event(event)
 
     def on_resize(self) -> None:
-        """Paint everything: a terminal that was smaller for a moment has lost its content, even at the same size."""
+        """Paint everything again. A terminal that was smaller for a moment has lost its content, even if the size is
+        the same.
+        """
         if self._resized and self.screen_stack:
             self.screen.refresh()
         self._resized = True
@@ -129,11 +135,11 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         return screen if isinstance(screen, MonitorScreen) else self.root
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keep the palette closed where its key is typed text."""
+        """Do not open the palette while its key is text that the user types."""
         return action != "palette" or bool(self._front.ACTIONS and not self._front.captures_keys)
 
     async def action_palette(self) -> None:
-        """List every action of the screen in front."""
+        """Open the list of all actions of the screen in front."""
         from iotop_ai.present.screen.palette import entries
         from iotop_ai.tui.screens.palette import PaletteScreen
 
@@ -147,10 +153,10 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         await self.push_screen(PaletteScreen(actions, self.root.theme_styles, run, ascii_only=view.ascii_only))
 
     async def action_suspend_process(self) -> None:  # type: ignore[override]  # Textual awaits what is awaitable
-        """Give the terminal to the shell, unless a thread of ours is blocked.
+        """Give the terminal to the shell, unless a thread of this process is blocked.
 
-        The kernel reports a process as stopped when all its threads are, and a thread that waits for a dead server
-        cannot be stopped: the shell would wait for ever.
+        The kernel reports a process as stopped only when all its threads are. A thread that waits for a dead server
+        cannot be stopped, so the shell would wait for ever.
         """
         for _ in range(round(HOME_TIMEOUT_S / BLOCKED_LOOK_S)):
             if not blocked_threads():
@@ -182,30 +188,30 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             self.simulate_key(key)
 
     def _repaint(self, _app: object) -> None:
-        """Paint every row: after Ctrl-Z and fg the terminal is empty."""
+        """Paint all rows, because the terminal is empty after Ctrl-Z and fg."""
         self.screen.refresh()
 
     def _end(self, number: signal.Signals) -> None:
         if self.ended_by is None:
-            # A handler that never returns blocks every message, also the one that ends the app.
+            # A message handler that never returns would block all later messages, including the one that ends the app.
             asyncio.get_running_loop().call_later(END_WAIT_S, self._end_by_force)
         self.ended_by = number
         self.exit(return_code=128 + number)
 
     def _end_by_force(self) -> None:
-        """Give the terminal back, close the recording, and end the process."""
+        """Restore the terminal, close the recording, and end the process."""
         assert self.ended_by is not None
         restore_terminal(self)
         self.end_by_force()
         os._exit(128 + self.ended_by)
 
     def hung_up(self) -> None:
-        """End the app: the terminal is closed. A process of another session gets no SIGHUP for that."""
+        """End the app, because the terminal was closed. A process of another session does not get SIGHUP for that."""
         if self.ended_by is None:
             self._end(signal.SIGHUP)
 
     def next_theme(self) -> str:
-        """Paint everything in the next theme; returns its name."""
+        """Paint everything in the next theme; returns the theme's name."""
         self.theme_name = theme_after(self.theme_name)
         with self.batch_update():
             switch_textual_theme(self, self.theme_name)

@@ -1,4 +1,4 @@
-"""How keys and time change the View: pure functions, tested without a screen."""
+"""How keys and time change the View: pure functions, which are tested without a screen."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 def theme_after(theme: str) -> str:
-    """The next theme; after the last comes the first."""
+    """The next theme; after the last, the first."""
     at = THEMES.index(theme) if theme in THEMES else -1
     return THEMES[(at + 1) % len(THEMES)]
 
 
 def interval_after(current_s: float, step: int) -> float:
-    """The next longer (+1) or shorter (-1) of INTERVALS_S; ``current_s`` may be between two."""
+    """The next longer (step +1) or shorter (-1) of INTERVALS_S. ``current_s`` need not be one of them."""
     if step > 0:
         return next((s for s in INTERVALS_S if s > current_s), INTERVALS_S[-1])
     return next((s for s in reversed(INTERVALS_S) if s < current_s), INTERVALS_S[0])
 
 
 def sort_after(current: str, step: int) -> str:
-    """The sort key to the right (+1) or left (-1); after the last comes the first."""
+    """The sort key to the right (step +1) or left (-1); after the last, the first."""
     at = SORT_KEYS.index(current) if current in SORT_KEYS else 0
     return SORT_KEYS[(at + step) % len(SORT_KEYS)]
 
 
 def device_after(order: Sequence[str], current: str, step: int) -> str:
-    """The next (+1) or previous (-1) device of ``order``; after the last comes the first. "" without devices."""
+    """The next (step +1) or previous (-1) device of ``order``; after the last, the first. "" if there are no
+    devices.
+    """
     if not order:
         return ""
     if current not in order:
@@ -43,9 +45,11 @@ def device_after(order: Sequence[str], current: str, step: int) -> str:
 
 
 def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str = "") -> View:
-    """The view with the cursor moved by ``step`` rows, and scrolled so that its row is among the ``visible`` ones.
+    """The View with the cursor moved by ``step`` rows, and scrolled so that the cursor's row is among the ``visible``
+    ones.
 
-    A view without a cursor gets one at the row ``enter``; without that row at the top, or for a step up at the bottom.
+    If the View has no cursor, the cursor is put on the row ``enter``. If there is no such row, it is put on the first
+    row, or on the last for a step up.
     """
     if not keys:
         return view
@@ -59,7 +63,9 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
 
 
 def typed(pattern: str, key: str, character: str | None) -> str:
-    """The typed text after a key: backspace removes a character, ctrl+u all, a printable one is appended."""
+    """The typed text after a key: backspace removes a character, ctrl+u all of them, and a printable character is
+    appended.
+    """
     if key == "backspace":
         return pattern[:-1]
     if key == "ctrl+u":
@@ -70,8 +76,8 @@ def typed(pattern: str, key: str, character: str | None) -> str:
 def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
     """The newest ``keep`` Samples that are older than the history of ``now``, without their processes.
 
-    Only graphs reach back further than a minute, and processes are the bulk of a Sample. A reboot empties them.
-    Returns the same object if no Sample was added.
+    Processes make up most of a Sample, and only graphs reach back further than a minute. After a reboot there are none.
+    If no Sample was added, the result is the same object as ``past``.
     """
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
         return ()
@@ -81,7 +87,7 @@ def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tup
 
 
 def past_after(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
-    """Like ``older``, for a playback, which may also go back or jump: Samples after a hole are left out."""
+    """Like ``older``, for a playback, which may also go back or jump. Samples before a hole are left out."""
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
         return ()
     first_ns = now.history[0].at_ns

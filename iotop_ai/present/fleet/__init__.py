@@ -1,1 +1,1 @@
-"""Many machines in rows of text."""
+"""Rows and screens about many machines."""

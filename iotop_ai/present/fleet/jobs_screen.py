@@ -1,4 +1,4 @@
-"""The jobs of a fleet: one row per job, the largest loss first, and the parts of the one under the cursor."""
+"""The jobs of a fleet: a row for each job, the largest loss first, and the job under the cursor on each machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, p
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent
 
 KEYS = ("app.quit", "fleet_jobs.help", "fleet_jobs.back", "fleet_jobs.up", "fleet_jobs.pause")
-"""The actions of the last row."""
+"""The actions shown in the last row."""
 PREFIX = "job:"
 COLUMNS = (
     Column("script", "script", 14, 2, 24, left=True),
@@ -40,7 +40,7 @@ _NAME_END = 18
 
 
 def jobs_screen_rows(fleet: Fleet | None, shown: FleetView, width: int, height: int) -> list[Line]:
-    """Exactly ``height`` lines."""
+    """The screen as exactly ``height`` lines."""
     out = banner_rows(fleet, shown, width)
     jobs = () if fleet is None else fleet.jobs
     if not jobs:
@@ -51,7 +51,7 @@ def jobs_screen_rows(fleet: Fleet | None, shown: FleetView, width: int, height: 
 
 
 def selected_job(jobs: tuple[FleetJob, ...], shown: FleetView) -> int:
-    """The place of the job under the cursor; 0 without it."""
+    """The index of the job under the cursor; 0 if that job is not in the list."""
     return next((i for i, job in enumerate(jobs) if job.name == shown.job), 0)
 
 
@@ -116,7 +116,7 @@ def _part(part: JobPart, at: list[ColumnSlot], width: int, *, late: bool) -> Lin
 
 
 def _waits(seconds: tuple[float, ...] | None) -> float | None:
-    """The share of time in which other ranks are waited for."""
+    """The share of time spent waiting for other ranks; None when unknown."""
     part = JobPart("", seconds=seconds)
     return part.share("collective") if seconds and sum(seconds) else None
 

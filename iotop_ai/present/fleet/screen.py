@@ -1,4 +1,4 @@
-"""The fleet's screen: the summary, one row per machine, and the machine under the cursor over the last hour."""
+"""The fleet's screen: the summary, a row for each machine, and the machine under the cursor over the last hour."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ KEYS = (
     *("app.quit", "fleet.help", "fleet.open", "fleet.jobs", "fleet.find", "fleet.sort_previous", "fleet.reverse"),
     *("fleet.pause", "fleet.longer", "app.palette"),
 )
-"""The actions of the last row."""
+"""The actions shown in the last row."""
 BANNER_ROWS = 2
 _LEAST_DETAIL, _TALL = 18, 36
-"""Screen heights from which the machine under the cursor has graphs, and has taller graphs."""
+"""The height of the screen from which on graphs of the machine under the cursor are shown, and from which on they are
+tall.
+"""
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
 _TEXT_AT = 10
 
 
 def fleet_screen_rows(fleet: Fleet | None, shown: FleetView, width: int, height: int) -> list[Line]:
-    """Exactly ``height`` lines. fleet: None before the first answer."""
+    """The screen as exactly ``height`` lines. fleet: None before the first answer."""
     machines = listed(fleet, shown)
     current = selected(machines, shown)
     out = banner_rows(fleet, shown, width)
@@ -52,12 +54,12 @@ def _keys(shown: FleetView) -> list[tuple[str, str]]:
 
 
 def detail_height(height: int) -> int:
-    """Rows of the machine under the cursor."""
+    """The number of rows about the machine under the cursor."""
     return 0 if height < _LEAST_DETAIL else 1 + 3 * _graph_rows(height) + (5 if height >= _TALL else 3)
 
 
 def list_height(height: int) -> int:
-    """Rows of the list, its title included."""
+    """The number of rows of the list, including its title."""
     return max(2, height - 1 - BANNER_ROWS - detail_height(height))
 
 
@@ -66,7 +68,9 @@ def _graph_rows(height: int) -> int:
 
 
 def banner_rows(fleet: Fleet | None, shown: FleetView, width: int) -> list[Line]:
-    """The worst state and the summary; below it the reason for old or missing figures, else the worst straggler."""
+    """The worst state and the summary; below them, the reason for old or missing figures, otherwise the worst
+    straggler.
+    """
     if fleet is None:
         words = shown.trouble or f"asking {shown.server}"
         word = State.UNSURE if shown.trouble else State.STARTING
@@ -102,7 +106,7 @@ def _second(fleet: Fleet, shown: FleetView, width: int) -> Line:
 
 
 def whole_clauses(text: str, width: int) -> str:
-    """The sentence without the clauses at its end that do not fit."""
+    """The sentence without the last clauses, so that it fits."""
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:
         clauses.pop()
@@ -117,7 +121,7 @@ def _list(
     width: int,
     height: int,
 ) -> list[Line]:
-    """The title and the rows around the cursor."""
+    """The title and the machines' rows that fit, from the scroll position on."""
     at = places(width)
     visible = height - 1
     first = first_row(len(machines), shown.view.scroll, visible)
@@ -134,12 +138,12 @@ def _list(
 
 
 def first_row(rows: int, scroll: int, visible: int) -> int:
-    """The first row that is visible."""
+    """The first row shown, for this number of rows and scroll position."""
     return max(0, min(scroll, rows - visible))
 
 
 def _detail(fleet: Fleet | None, shown: FleetView, one: FleetMachine, width: int, height: int) -> list[Line]:
-    """Graphs of the last hour, then findings, time, job, alerts."""
+    """The machine under the cursor: graphs of the last hour, then findings, time, jobs, alerts."""
     where = room(width)
     right = [Span(f"last {duration(HISTORY_WINDOWS * shown.window_s)}  peak", "dim")]
     out = [rule(width, one.name, right)]
@@ -163,7 +167,7 @@ def _history_graphs(history: History, where: Room) -> list[Graph]:
 
 
 def _facts(fleet: Fleet | None, one: FleetMachine) -> list[tuple[str, str]]:
-    """(label, text) of each fact, the most important first."""
+    """(label, text) of each fact about the machine, the most important first."""
     out = []
     if one.findings:
         out.append(("because", "; ".join(map(_finding_text, one.findings))))

@@ -1,4 +1,4 @@
-"""The rows of the fleet's list, one per machine."""
+"""The rows of the fleet's list, one for each machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, figure, perce
 from iotop_ai.present.verdict.banner import HUE
 
 PREFIX = "machine:"
-"""Prefix of the key of a machine's row; its name follows."""
+"""The key of a machine's row is this prefix and the machine's name."""
 COLUMNS = (
     Column("state", "state", 10, left=True),
     Column("lost", "GPU-h", 7, 0, 9),
@@ -39,7 +39,7 @@ COLUMNS = (
     Column("from", "from", 7, left=True, gap=2),
 )
 SORTED_BY = {"lost": "lost", "state": "state", "gpu": "gpu", "util": "util", "await": "await", "health": "health"}
-"""The column whose title is marked, by sort order."""
+"""For each sort order, the column whose title is marked."""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
 _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
@@ -47,7 +47,7 @@ _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
 
 @lru_cache(maxsize=8)
 def places(width: int) -> tuple[ColumnSlot, ...]:
-    """The columns at this width."""
+    """The columns on a screen of this width."""
     start = _NAME_END_WIDE if width >= WIDE else _NAME_END
     return tuple(place_columns(fit_columns(COLUMNS, width - start), start, width))
 
@@ -59,7 +59,7 @@ def machine_row(one: FleetMachine, width: int, *, marked: bool) -> Line:
 
 @lru_cache(maxsize=1024)
 def _row(one: FleetMachine, width: int, marked: bool) -> Line:
-    """One row, cached: most machines have not changed since the previous refresh, or have only moved."""
+    """The row, cached because most machines do not change from refresh to refresh."""
     at = places(width)
     loud = one.troubled
     hue = HUE.get(State(one.state)) if one.state in HUE else None
@@ -78,7 +78,7 @@ def _row(one: FleetMachine, width: int, marked: bool) -> Line:
 
 
 def _cell(one: FleetMachine, column: str, room: int) -> tuple[str, str]:
-    """(the text, its token; "" for the figure's usual token)."""
+    """(the text, its token); "" for the token that the text usually has."""
     disk = one.disk
     match column:
         case "lost":
@@ -120,7 +120,7 @@ def _health(one: FleetMachine, room: int) -> tuple[str, str]:
 
 
 def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
-    """The breakdown of the time of the machine's jobs, as a bar."""
+    """How the machine's jobs spent their time, as a bar."""
     seconds = one.seconds
     if not seconds or not sum(seconds):
         text = UNDEFINED if one.state and not one.parts else UNKNOWN
@@ -129,7 +129,7 @@ def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
 
 
 def span_cells(spans: Sequence[Span], first: int) -> list[Cell]:
-    """Spans side by side as cells of a row."""
+    """The spans side by side, as cells of a row. first: the column of the first."""
     out = []
     for span in spans:
         out.append(Cell(first, span.text, span.token))

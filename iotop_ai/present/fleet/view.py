@@ -1,4 +1,4 @@
-"""The viewer's choices on the fleet's screens, and the age of their figures."""
+"""The user's choices on the fleet's screens, and the age of their figures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from iotop_ai.present.screen.view import View
 
 Values = tuple[float | None, ...]
 HISTORY_WINDOWS = 12
-"""Length of the graphs in windows: an hour with the default window of 5 minutes."""
+"""The length of the graphs in windows: one hour, with the default window of 5 minutes."""
 
 
 class History(NamedTuple):
-    """The graphs of a machine over HISTORY_WINDOWS: values by name, oldest first, which end at ``end_s``."""
+    """The graphs of a machine over HISTORY_WINDOWS. end_s: the time of the last value. values: the values by the
+    graph's name, the oldest first.
+    """
 
     machine: str = ""
     end_s: float = 0.0
@@ -23,12 +25,11 @@ class History(NamedTuple):
 
 
 class FleetView(NamedTuple):
-    """The user's choices on the fleet's screens.
+    """The user's choices on the fleet's screens, and the state of the refresh.
 
-    view: pattern, cursor (a machine's name), scroll, order, mode and message. server: its address.
-
-    trouble: why the newest refresh failed, "" where it did not. age_s: time since the newest answer. job: the name of
-    the job under the cursor of the list of jobs.
+    view: pattern, cursor (a machine's name), scroll, order, mode and message. server: the address of the Prometheus
+    server. trouble: why the last refresh failed; "" if it did not. age_s: the seconds since the last answer. job: the
+    name of the job under the cursor in the list of jobs.
     """
 
     view: View
@@ -43,7 +44,7 @@ class FleetView(NamedTuple):
 
 
 def listed(fleet: Fleet | None, shown: FleetView) -> list[FleetMachine]:
-    """The machines that match the filter, in the chosen order."""
+    """The machines that match the filter, in the order that the user chose."""
     if fleet is None:
         return []
     machines = [one for one in fleet.machines if matches(one, shown.view.pattern)]
@@ -51,5 +52,5 @@ def listed(fleet: Fleet | None, shown: FleetView) -> list[FleetMachine]:
 
 
 def selected(machines: list[FleetMachine], shown: FleetView) -> FleetMachine | None:
-    """The machine under the cursor, else the first."""
+    """The machine under the cursor, otherwise the first; None if there are no machines."""
     return next((one for one in machines if one.name == shown.view.cursor), machines[0] if machines else None)

@@ -1,4 +1,4 @@
-"""The words of the fleet's screen and of its text (causes, stragglers, the summary), and how its rows are sorted."""
+"""The words of the fleet's screen and of its text output (causes, stragglers, summary), and the order of the rows."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _WORST_FIRST = (
     *(State.STARTING, State.OK, State.CALM),
 )
 _SILENT_RANK = 4.5
-"""A silent machine is sorted after the machines in the five worst states, which lose time."""
+"""A silent machine comes after the machines in the five worst states, because those lose time."""
 _UNKNOWN_RANK = 6.5
 
 
 def finding_words(finding: FleetFinding) -> str:
-    """ "slow disk"; with the disk where the finding names one: "failing disk nvme1n1"."""
+    """The finding's name, with the disk if the finding names one: "slow disk", "failing disk nvme1n1"."""
     spec = CLASS_SPECS.get(finding.class_id)
     name = CLASS_NAMES.get(finding.class_id, finding.class_id)
-    # A slow disk of a job has the job's pid as its subject.
+    # The subject of a finding about a job's slow disk is the job's pid.
     disk = finding.subject if spec is not None and spec.names_disk and not finding.subject.isdecimal() else ""
     return f"{name} {disk}".rstrip()
 
 
 def cause_words(machine: FleetMachine) -> str:
-    """Why the machine loses time, or why that is unknown; "-" where nothing is wrong."""
+    """Why the machine loses time, or why that is unknown; "-" if nothing is wrong."""
     if machine.silent:
         return "no reading" if machine.age_s is None else f"no reading for {duration(machine.age_s)}"
     if "iotop" not in machine.sources:
@@ -47,12 +47,12 @@ def cause_words(machine: FleetMachine) -> str:
 
 
 def share_words(share: str) -> str:
-    """A share of time within a sentence: "data disk"."""
+    """A share of time, for use within a sentence: "data disk"."""
     return Part(share, 1.0, "").short_name
 
 
 def health_words(machine: FleetMachine) -> str:
-    """ "ok", or what is wrong with which disk."""
+    """The health of the machine's worst disk: "ok", "FAILING nvme1n1"; "-" without SMART, "?" when unknown."""
     if machine.health is None:
         return UNDEFINED if machine.no_smart else UNKNOWN
     word = HEALTH[machine.health.severity]
@@ -60,19 +60,21 @@ def health_words(machine: FleetMachine) -> str:
 
 
 def gpu_words(machine: FleetMachine) -> str:
-    """Mean utilization of the machine's GPUs in percent; "-" without a GPU."""
+    """The mean utilisation of the machine's GPUs in percent; "-" without a GPU."""
     return UNDEFINED if machine.no_gpu and not machine.gpus else percent(machine.gpu_busy)
 
 
 def alert_words(machine: FleetMachine) -> str:
-    """The first alert, and how many more: "DiskSlow +2"; "-" without one."""
+    """The first alert and the number of others: "DiskSlow +2"; "-" if there are none."""
     if not machine.alerts:
         return UNDEFINED
     return machine.alerts[0].name + (f" +{len(machine.alerts) - 1}" if len(machine.alerts) > 1 else "")
 
 
 def straggler_words(job: FleetJob, straggler: Straggler) -> str:
-    """ "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; the others wait 55 % of the time for it"."""
+    """Why a straggler is late: "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; the others wait 55 % of the
+    time for it".
+    """
     cause = share_words(straggler.cause)
     text = f"{late_words(straggler)}: {cause} {percent(straggler.ratio)} %, others {percent(straggler.others)} %"
     if straggler.finding is not None and straggler.finding.class_id != "comm_wait":
@@ -84,7 +86,7 @@ def straggler_words(job: FleetJob, straggler: Straggler) -> str:
 
 
 def late_words(straggler: Straggler) -> str:
-    """ "ranks 8-15 on gpu07", "rank 13 on gpu07", or "gpu07" where their numbers are not known."""
+    """The late ranks: "ranks 8-15 on gpu07", "rank 13 on gpu07"; "gpu07" if their numbers are unknown."""
     machine = plain(straggler.machine)
     if not straggler.ranks:
         return machine
@@ -92,9 +94,8 @@ def late_words(straggler: Straggler) -> str:
 
 
 class Loss(NamedTuple):
-    """What one cause costs. share: its name. lost: GPU-hours, or hours where no machine has a GPU.
-
-    machines: on how many.
+    """What one cause costs. share: the share of time that names the cause. lost: the GPU-hours lost, or hours if no job
+    has a GPU. machines: the number of machines that lose the time.
     """
 
     share: str
@@ -103,7 +104,7 @@ class Loss(NamedTuple):
 
 
 def losses(fleet: Fleet) -> tuple[Loss, ...]:
-    """The causes, the largest first. A wait for a straggler counts as the straggler's cause."""
+    """The causes of lost time, the largest loss first. A wait for a straggler counts as the straggler's cause."""
     cost: dict[str, float] = {}
     where: dict[str, set[str]] = {}
     has_gpus = any(part.gpus for job in fleet.jobs for part in job.parts)
@@ -116,7 +117,7 @@ def losses(fleet: Fleet) -> tuple[Loss, ...]:
                     continue
                 cause, machine = name, part.machine
                 if straggler is not None and name == "collective" and straggler.cause in LOST:
-                    # The fault is the straggler's, not that of the machines that wait for it.
+                    # The loss is due to the straggler, not to the machines that wait for it.
                     cause, machine = straggler.cause, straggler.machine
                 cost[cause] = cost.get(cause, 0.0) + lost
                 where.setdefault(cause, set()).add(machine)
@@ -125,13 +126,15 @@ def losses(fleet: Fleet) -> tuple[Loss, ...]:
 
 
 def lost_total(fleet: Fleet) -> float | None:
-    """GPU-hours lost on all machines; None without a GPU in a job."""
+    """The GPU-hours lost on all machines; None if no job has a GPU."""
     known = [lost for job in fleet.jobs if (lost := job.lost_gpu_h) is not None]
     return sum(known) if known else None
 
 
 def summary(fleet: Fleet) -> tuple[State, str]:
-    """The worst state, and a sentence: how many machines, what is lost, and to what most."""
+    """The worst state, and a sentence: how many machines have trouble, how much time is lost, and to which cause most
+    of it.
+    """
     troubled = [machine for machine in fleet.machines if machine.troubled]
     many = plural(len(fleet.machines), "machine")
     if not fleet.machines:
@@ -169,11 +172,11 @@ SORTS: Mapping[str, str] = {
     "health": "health",
     "alerts": "alerts",
 }
-"""The sort orders of the rows, and their names on the screen."""
+"""The orders of the rows, and their names on the screen."""
 
 
 def sort_machines(machines: Sequence[FleetMachine], key: str, *, reverse: bool = False) -> list[FleetMachine]:
-    """The machines sorted by a key of SORTS: the worst first, ties by name, unknown values last."""
+    """The machines sorted by a key of SORTS: the worst first, equal ones by name, unknown values last."""
 
     def rank(machine: FleetMachine) -> tuple[float, ...]:
         match key:
@@ -203,7 +206,7 @@ def _highest_first(value: float | None) -> float:
 
 
 def _state_rank(machine: FleetMachine) -> float:
-    """The place of the machine's state, the worst first."""
+    """The rank of the machine's state, the worst first."""
     if machine.silent:
         return _SILENT_RANK
     return float(_WORST_FIRST.index(State(machine.state))) if machine.state in _WORST_FIRST else _UNKNOWN_RANK
@@ -227,7 +230,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def matches(machine: FleetMachine, pattern: str) -> bool:
-    """Whether each word of the pattern is in the machine's name, state, cause, health, sources, alerts or jobs."""
+    """Whether each word of the pattern occurs in the machine's name, state, cause, health, sources, alerts or jobs."""
     words = pattern.lower().split()
     if not words:
         return True

@@ -1,4 +1,4 @@
-"""The context of one GPU: its idle time, the process that holds it, and the jobs on the other GPUs."""
+"""What a GPU's sentences need besides its figures: its idle time, the process that holds it, the jobs on other GPUs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from iotop_ai.present.text.panel import reason_spans
 
 
 def detail_of(frame: Frame, uuid: str) -> GpuDetail | None:
-    """Figures that are read rarely; None while they are unknown."""
+    """The GPU's figures that are read rarely; None when unknown."""
     reading = (frame.snapshot.gpu_slow.value or {}).get(uuid)
     return None if reading is None else reading.value
 
 
 def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
-    """All sentences about one GPU, the gravest first; the reason alone when it cannot be read."""
+    """All sentences about one GPU, the gravest first; if the GPU cannot be read, only the reason."""
     if gpu.state is None:
         reading = gpu.reading
         text = "".join(span.text for span in reason_spans(reading._replace(remedy="")))
@@ -46,7 +46,9 @@ def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
 
 
 def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
-    """Time at 0 to 5 % utilisation, as far as samples reach; None when it is busy or unknown."""
+    """For how many seconds the GPU's utilisation has been below 5 %, as far back as samples reach; None when it is busy
+    or unknown.
+    """
     since: int | None = None
     for sample in reversed((*view.past, *frame.history)):
         rates = (sample.gpu.value or {}).get(uuid)
@@ -58,7 +60,9 @@ def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
 
 @cached_per_frame
 def _jobs(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
-    """(UUID, job of the largest compute process, else its user and name; "" without a process) of each GPU."""
+    """For each GPU (UUID, job): the job of the largest compute process, or the user and name of that process; ""
+    without a process.
+    """
     out = []
     for gpu in gpus(frame, view):
         processes = () if gpu.state is None else gpu_users(frame, view, gpu.state) or ()

@@ -1,4 +1,4 @@
-"""The facts about one GPU as labelled fields: clocks, link, memory health, place."""
+"""The facts about one GPU as labelled fields: clocks, link, health of the memory, place."""
 
 from __future__ import annotations
 

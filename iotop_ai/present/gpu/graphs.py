@@ -18,13 +18,15 @@ Value = Callable[[GpuRates], float | None]
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
 TALLEST = 6
-"""Rows of a graph at most."""
+"""The largest number of rows of a graph."""
 
 
 class GpuFigure(NamedTuple):
-    """A figure of a GPU as a graph. scale: the size of ``unit``. top: the scale's top, None where the peak decides.
+    """A figure of a GPU that can be drawn as a graph.
 
-    limit: above it, the graph is hot.
+    value: the function that takes the figure from the rates. scale: the size of ``unit`` in the unit of the values.
+    top: the top of the graph's scale; None if the peak decides. limit: the value above which the graph is drawn hot;
+    None for none.
     """
 
     label: str
@@ -36,7 +38,7 @@ class GpuFigure(NamedTuple):
 
     def graph(self, data: Series) -> Graph:
         """The graph of this series."""
-        # At least 1 of the unit, so that next to nothing does not fill the graph.
+        # The top is at least 1 of the unit, so that tiny values do not fill the graph.
         free_top = max(1.0, nice_top((data.peak or 0.0) / self.scale)) * self.scale
         text = percent if self.unit == "%" else _scaled(self.scale)
         return Graph(self.label, self.unit, data, self.scale, self.top or free_top, text, self.limit)
@@ -47,7 +49,7 @@ def _scaled(scale: float) -> Callable[[float | None], str]:
 
 
 def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
-    """Every figure, in a fixed order; the limits of power and memory are those of ``now``."""
+    """All figures in a fixed order. now: the present rates, whose limits of power and memory become tops and limits."""
     mega = rate_bytes(2)
     watts = None if now is None else now.power_limit_watts
     total = None if now is None else now.memory_total_bytes
@@ -68,7 +70,7 @@ def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
 
 
 def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
-    """A graph for each figure known at least once in the time shown, in a fixed order."""
+    """A graph for each figure that is known at least once in the time shown, the most important first."""
     samples = (*view.past, *frame.history)
 
     def graph(figure: GpuFigure) -> Graph:
@@ -80,17 +82,17 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
 
     graphs = [graph(figure) for figure in gpu_figures((frame.sample.gpu.value or {}).get(uuid))]
     drawable = [one for one in graphs if one.data.peak is not None]
-    # Where not all fit, the last ones are left out: graphs of limits come first, graphs that are always 0 last.
+    # The last graphs are left out if not all fit, so graphs of limits come first and graphs that are always 0 last.
     return sorted(drawable, key=lambda one: 2 if not one.data.peak else 0 if one.label in _FIRST else 1)
 
 
 def throttle_ratio(rates: GpuRates) -> float | None:
-    """Share of time at a lowered clock because of heat or a power brake; None without a counter."""
+    """The share of time in which heat or a power brake lowered the clocks; None if the GPU does not count it."""
     ratios = (rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio)
     known = [ratio for ratio in ratios if ratio is not None]
     return max(known) if known else None
 
 
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:
-    """The axis, then as many graphs as fit."""
+    """The time axis and as many of the GPU's graphs as fit."""
     return axis_and_graphs(frame, view, width, height, lambda slots: gpu_graphs(frame, view, uuid, slots), TALLEST)

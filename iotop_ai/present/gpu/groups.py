@@ -1,4 +1,4 @@
-"""GPUs in groups: similar ones share a row, an outlier has its own."""
+"""GPUs in groups: similar GPUs share a row, a GPU that differs from them has a row by itself."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuRates, GpuState
 
 _BUSY_RANGE, _CELSIUS_RANGE, _SHARE_RANGE = 0.15, 10.0, 0.15
-"""Largest distance from the group's median."""
+"""How far a member may differ from the median of its group: in utilisation, in °C, and in its share of memory
+or power.
+"""
 _SMOOTH = 10
-"""Samples in the mean of the utilisation."""
+"""The number of samples over which the utilisation is averaged."""
 
-# Bits of nvmlClocksEventReasons in nvml.h. Idle, application clocks, sync boost and display settings do not throttle.
+# The bits of nvmlClocksEventReasons in nvml.h that mean lower clocks. The bits left out do not: idle, application
+# clocks, sync boost, display settings.
 _REASONS = (
     (0x40, "thermal hw"),
     (0x80, "power brake"),
@@ -34,20 +37,20 @@ class Gpu(NamedTuple):
 
     uuid: str
     reading: Reading[GpuState]
-    """The GPU's Reading, with the reason when the state is missing."""
+    """The Reading of the GPU, which holds a reason if the state is missing."""
     rates: GpuRates | None
-    """None when it gave no answer."""
+    """The GPU's rates; None if it did not answer."""
     busy: float | None
-    """Mean utilisation of the last 10 samples, 0..1; None unknown."""
+    """The mean utilisation over the last 10 samples, 0..1; None when unknown."""
 
     @property
     def state(self) -> GpuState | None:
-        """The GPU's state as NVML returned it; None when it did not answer."""
+        """The GPU's state as NVML returned it; None if the GPU did not answer."""
         return self.reading.value
 
     @property
     def row_key(self) -> str:
-        """The key of its row."""
+        """The key of the GPU's row."""
         return f"gpu:{self.uuid}"
 
 
@@ -59,7 +62,7 @@ def short_model(name: str) -> str:
 
 
 def throttle_text(state: GpuState) -> str:
-    """Why the clocks are lowered: "none", the gravest reason, "?" when unknown."""
+    """The gravest reason why the clocks are lowered; "none" if they are not, "?" when unknown."""
     if state.clock_reasons is None:
         return "?"
     for bit, word in _REASONS:
@@ -69,13 +72,13 @@ def throttle_text(state: GpuState) -> str:
 
 
 LEAST_SHARE = 0.01
-"""Share of the interval from which on a throttle reason counts."""
+"""The share of the interval from which on a throttle reason counts."""
 
 
 def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
-    """(gravest throttle reason, its share of the interval), from the counters in ns; None without them.
+    """(the gravest throttle reason, its share of the interval); None if the GPU does not count the time.
 
-    Thermal and power-brake slowdowns take precedence over the power limit, which is normal at full load.
+    Heat and the power brake come before the power limit, because being at the power limit is normal at full load.
     """
     rates = gpu.rates
     if rates is None:
@@ -93,7 +96,7 @@ def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
 
 
 def number_runs(numbers: Iterable[int]) -> str:
-    """Indexes with runs folded: "0-7", "0-2,4"."""
+    """The numbers, with runs of them shortened: "0-7", "0-2,4"."""
     runs: list[list[int]] = []
     for n in sorted(numbers):
         if runs and n == runs[-1][-1] + 1:
@@ -104,11 +107,13 @@ def number_runs(numbers: Iterable[int]) -> str:
 
 
 def link_text(state: GpuState) -> str:
-    """PCIe generation and width, and behind a slash the full width when the link is narrower: "Gen5 x16", "3x8/x16"."""
+    """The generation and width of the PCIe link, "Gen5 x16"; with the full width after a slash if the link is narrower,
+    "3x8/x16".
+    """
     if state.pcie_generation is None or state.pcie_width is None:
         return "?"
     now = f"Gen{state.pcie_generation} x{state.pcie_width}"
-    # The generation drops while a GPU is idle; the width does not.
+    # The generation drops while a GPU is idle, but the width does not.
     if state.pcie_max_width is not None and state.pcie_width < state.pcie_max_width:
         return f"{state.pcie_generation}x{state.pcie_width}/x{state.pcie_max_width}"
     return now
@@ -116,7 +121,7 @@ def link_text(state: GpuState) -> str:
 
 @cached_per_frame
 def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
-    """All GPUs in the order of NVML's index."""
+    """All GPUs, in the order of NVML's numbers."""
     rates = frame.sample.gpu.value or {}
     recent = [s.gpu.value or {} for s in frame.history[-_SMOOTH:] if s.gpu.renewed]
     out = []
@@ -127,12 +132,12 @@ def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
 
 
 def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
-    """The GPU of that UUID, None when it is missing; without a UUID the first."""
+    """The GPU with this UUID, None if there is none; for "" the first GPU."""
     return next((gpu for gpu in gpus(frame, view) if gpu.uuid == uuid or not uuid), None)
 
 
 def _near(values: Sequence[float | None], distance: float) -> list[bool]:
-    """Whether each value lies within ``distance`` of the median; when most are known, an unknown one does not."""
+    """Whether each value lies within ``distance`` of the median. An unknown value does not, unless most are unknown."""
     known = [v for v in values if v is not None]
     if not known:
         return [True] * len(values)
@@ -149,7 +154,9 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 
 @cached_per_frame
 def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
-    """The GPUs in groups of equal model, memory size, link and throttle reason; outliers alone."""
+    """The GPUs in groups of the same model, memory size, link and throttle reason, without GPUs whose figures differ,
+    which are groups by themselves.
+    """
     kinds: dict[tuple[str, int | None, str, str], list[Gpu]] = {}
     unread: list[tuple[Gpu, ...]] = []
     for gpu in gpus(frame, view):
@@ -176,11 +183,15 @@ def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
 
 
 def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...], ...]:
-    """The panel's groups, top to bottom, also those without room; each GPU alone where all fit in ``height`` rows."""
+    """The groups of the panel from top to bottom, including those that do not fit. Each GPU is a group by itself if all
+    GPUs fit in ``height`` rows.
+    """
     every = gpus(frame, view)
     return tuple((gpu,) for gpu in every) if height - 1 >= len(every) else gpu_groups(frame, view)
 
 
 def group_key(group: tuple[Gpu, ...], view: View) -> str:
-    """The key of a group's row: its marked GPU's, else its first GPU's, as groups change from tick to tick."""
+    """The key of a group's row: that of its marked GPU, otherwise of its first GPU. The group itself has no key,
+    because groups change from tick to tick.
+    """
     return next((gpu.row_key for gpu in group if gpu.row_key == view.cursor), group[0].row_key)

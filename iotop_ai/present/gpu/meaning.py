@@ -1,8 +1,8 @@
-"""The meaning of a GPU's figures: sentences, the gravest first, each with the figures that support it.
+"""The meaning of a GPU's figures in sentences, the gravest first, each with the figures that support it.
 
-Utilisation alone never means "computing": it counts any running kernel. So a sentence also needs watts or, with GPM,
-the activity of SMs and tensor cores. The thresholds 80 and 50 % of SM activity are NVIDIA's (DCGM user guide,
-profiling metrics), the others this project's.
+Utilisation alone does not show that a GPU computes, because it counts any running kernel. So a sentence also needs the
+power draw or, with GPM, the activity of SMs and tensor cores. The thresholds of 80 and 50 % for SM activity are
+NVIDIA's (DCGM user guide, profiling metrics); the other thresholds are this project's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iotop_ai.present.text.units import duration, percent, plural, size
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
 SM_GOOD, SM_POOR = 0.8, 0.5
 FEW_WATTS, HARDLY_WATTS = 0.4, 0.25
-"""Shares of the power limit: spinning in a collective draws less than 40 %, a hung job about 10 %."""
+"""Shares of the power limit: a GPU that spins in a collective draws less than 40 %, one with a hung job about 10 %."""
 TENSOR_NONE = 0.02
 THROTTLED, CAPPED = 0.01, 0.01
 GAPS = 0.2
@@ -27,33 +27,35 @@ MEMORY_FULL = 0.95
 HOT_CELSIUS = 3
 SATURATED = 0.8
 FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
-"""Practical bandwidth of 16 lanes, by PCIe generation."""
+"""The bandwidth that 16 lanes reach in practice, by PCIe generation."""
 _GRAVITY = {"bad": 0, "warn": 1, "unsure": 2, "ok": 3, "text": 4, "dim": 5}
 
 
 class Meaning(NamedTuple):
-    """One sentence."""
+    """One sentence about a GPU."""
 
     id: str
-    """Stable name of the case."""
+    """The id of the case, which does not change between versions."""
     text: str
     token: str
-    """"bad" broken, "warn" slowed or wasted, "ok" working, "text" and "dim" plain facts, "unsure" unknown."""
+    """"bad" for broken, "warn" for slowed or wasted, "ok" for working, "text" and "dim" for plain facts, "unsure" for
+    unknown.
+    """
     remedy: str = ""
     """The advice; "" for none."""
 
 
 class GpuContext(NamedTuple):
-    """The facts that the sentences need besides the GPU's own figures."""
+    """What the sentences need to know besides the figures of the GPU."""
 
     used: int = 0
-    """Number of GPUs that have a process."""
+    """The number of GPUs that have a process."""
     idle_s: float | None = None
-    """Time at 0 to 5 % utilisation; None when busy or unknown."""
+    """For how many seconds the GPU's utilisation has been below 5 %; None when it is busy or unknown."""
     owner: str = ""
-    """The process that holds most of its memory."""
+    """The process that holds most of the GPU's memory; "" without one."""
     others: str = ""
-    """Use of the other GPUs, when this one has no process."""
+    """What uses the other GPUs, if this GPU has no process; otherwise ""."""
 
 
 def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, context: GpuContext) -> list[Meaning]:
@@ -71,7 +73,7 @@ def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, 
 
 
 def figures(rates: GpuRates) -> str:
-    """The activity, watts always beside utilisation: "95 % busy, SM 31 %, 430 of 700 W"."""
+    """The activity with the power draw beside the utilisation: "95 % busy, SM 31 %, 430 of 700 W"."""
     parts = [f"{percent(rates.busy_ratio)} % busy"]
     if rates.sm_ratio is not None:
         parts.append(f"SM {percent(rates.sm_ratio)} %")
@@ -184,7 +186,9 @@ def _temperatures(state: GpuState) -> str:
 
 
 def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Meaning]:
-    """Sentences about the link. It is judged under load only: the generation drops while a GPU is idle."""
+    """The sentences about the PCIe link. It is judged only under load, because its generation drops while a GPU is
+    idle.
+    """
     if not ((rates.busy_ratio or 0.0) > LOADED or state.performance_state == 0):
         return []
     out = []
@@ -247,7 +251,7 @@ def _health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         out.append(Meaning("ecc", text, "bad", "drain, reset; results since then are doubtful"))
     if detail.nvlinks is not None and detail.nvlinks_active is not None and detail.nvlinks_active < detail.nvlinks:
         down = detail.nvlinks - detail.nvlinks_active
-        # On a board without a bridge all links are down by design.
+        # On a board without a bridge, all links are down by design.
         token = "bad" if detail.nvlinks_active else "dim"
         out.append(Meaning("nvlink", f"{down} of {detail.nvlinks} NVLinks down", token))
     if detail.fabric_state in (1, 2) or detail.fabric_status:
@@ -285,7 +289,7 @@ def _place(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
 
 
 def cpu_set(text: str) -> set[int]:
-    """The CPUs of a kernel list ("0-3,8"); empty for "" and any other text."""
+    """The CPUs of a list in the kernel's form, such as "0-3,8"; empty for any other text."""
     out: set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
@@ -303,5 +307,5 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def worst(sentences: Sequence[Meaning]) -> str:
-    """The token of the gravest sentence; "dim" without any."""
+    """The token of the gravest sentence; "dim" if there are none."""
     return sentences[0].token if sentences else "dim"

@@ -1,4 +1,4 @@
-"""The GPU panel: a row per GPU, or why it is empty."""
+"""The GPU panel: a row for each GPU, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _NO_DRIVER = "no NVIDIA GPU found"
 
 @panel
 def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """Section rule with titles, then GPUs (keys "gpu:UUID"), in groups unless all fit; one row without a GPU."""
+    """The rule with the titles, then the GPUs (a row's key is "gpu:UUID"), in groups if not all fit; one row if there
+    is no GPU.
+    """
     if not gpus(frame, view):
         return [_none(frame, view, width)]
-    # Imported here: the first frame has no GPU yet, and many machines never have one.
+    # Imported here because the first Frame has no GPU yet, and many machines never have one.
     from iotop_ai.present.gpu.table import table_rows
 
     out = table_rows(frame, view, width, height)
@@ -29,7 +31,7 @@ def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def gpu_keys(frame: Frame, view: View, height: int) -> tuple[str, ...]:
-    """Row keys of the panel in ``height`` rows, top to bottom."""
+    """The keys of the panel's rows, from top to bottom, when it has ``height`` rows."""
     return tuple(group_key(group, view) for group in panel_groups(frame, view, height))
 
 

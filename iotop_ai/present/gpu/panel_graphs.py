@@ -1,4 +1,4 @@
-"""The graphs on the main screen of the GPUs that the verdict names, and of all GPUs."""
+"""The graphs on the main screen about the GPUs that the verdict names, and about all GPUs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ _NAMED = {
     "imbalance": ("busy", "power"),
     "comm_wait": ("power", "SM"),
 }
-"""The figures that show the verdict's cause, by its class."""
+"""For each verdict class, the figures that show its cause."""
 _POWER_FIRST = ("power", "clock", "temp")
 _COMMON = ("SM", "power", "temp", "PCIe in")
 _ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
-"""The word behind "GPU 2" in a label; the unit tells other figures apart."""
+"""The word after "GPU 2" in a label. Figures that are not listed can be told apart by their units."""
 _ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU mem"}
 
 
 def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
-    """A graph for each figure of the GPUs that the verdict names, unless the user or the verdict names a disk."""
+    """A graph for each figure of the GPUs that the verdict names. There are none if the verdict names a disk or the
+    user selected one.
+    """
     culprit = culprit_of(frame, view)
     if not culprit.gpus or culprit.disk or view.device:
         return
@@ -45,7 +47,7 @@ def _named_labels(frame: Frame) -> tuple[str, ...]:
 
 
 def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
-    """A graph for each common figure of all GPUs together."""
+    """A graph for each figure that all GPUs have in common."""
     for graph in _graphs(frame, view, samples, slots, _COMMON, tuple(frame.snapshot.gpu.value or {})):
         yield [graph]
 
@@ -53,9 +55,9 @@ def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: 
 def _graphs(
     frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, labels: tuple[str, ...], uuids: Collection[str]
 ) -> Iterator[Graph]:
-    """The figures known at least once in the time shown."""
+    """The graphs of the figures that are known at least once in the time shown."""
     table = frame.sample.gpu.value or {}
-    # For different models the scale is that of the strongest.
+    # For GPUs of different models, the scale is that of the strongest.
     now = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
     figures = {figure.label: figure for figure in gpu_figures(now)}
     subject = _subject(frame, uuids)
@@ -71,12 +73,12 @@ def _graphs(
 
 
 def _kept_series() -> dict[tuple[str, str], SlidingSeries]:
-    """The series by the figure's label and the subject."""
+    """The series that are kept from tick to tick, by the figure's label and the subject."""
     return {}
 
 
 def _subject(frame: Frame, uuids: Collection[str]) -> str:
-    """ "GPU 2" for one of several; "" for more, and for the only one."""
+    """ "GPU 2" for one of several GPUs; "" for more than one, and for the only GPU of the machine."""
     readings = frame.snapshot.gpu.value or {}
     states = [readings[uuid].value for uuid in uuids if uuid in readings]
     if len(states) != 1 or len(readings) == 1 or states[0] is None:
@@ -85,7 +87,9 @@ def _subject(frame: Frame, uuids: Collection[str]) -> str:
 
 
 def _titled(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
-    """The figure with its label on the main screen; power at the limit is usual there, and not hot."""
+    """The figure with its label for the main screen. It has no limit there, because a GPU at its power limit
+    is usual.
+    """
     if subject:
         label = f"{subject} {_ONE.get(figure.label, '')}".rstrip()
     elif figure.label == "temp":

@@ -10,7 +10,7 @@ from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, place_c
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, size
 
 NAME_CELLS = 26
-"""The first column: name and PID."""
+"""The width of the first column, which holds name and pid."""
 PROCESS_COLUMNS = (
     Column("user", "user", 10, 3, 12, left=True),
     Column("mem", "mem", 7, 0, 9),
@@ -27,7 +27,7 @@ def process_slots(columns: Sequence[Column], width: int) -> list[ColumnSlot]:
 
 
 def process_row(width: int, columns: Sequence[ColumnSlot], user: GpuUser, gpu: str = "", key: str = "") -> Line:
-    """A process. gpu: the number, where the table has that column."""
+    """The row of a process. gpu: the GPU's number, for a table with that column."""
     process = user.process
     texts = {
         "gpu": gpu,

@@ -1,4 +1,4 @@
-"""The screen of one GPU: state and sentences, graphs, facts, MIG instances, processes."""
+"""The screen of one GPU: its state in sentences, graphs, facts, MIG instances, processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iotop_ai.present.text.units import GIB, UNKNOWN, brief, percent, plural, si
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "detail.back", "gpu.help", "app.quit")
-"""The actions of the last row."""
+"""The actions shown in the last row."""
 TALL = 40
 STATE_WORDS = {"bad": "FAULT", "warn": "WASTED", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
 _WORDS = {
@@ -35,20 +35,20 @@ _WORDS = {
     "unused": ("FREE", "dim"),
     "mig": ("MIG", "dim"),
 }
-"""State word and colour of sentences whose gravity says too little: a GPU that is 20 % busy is not OK."""
+"""(state word, token) for sentences whose gravity alone would mislead: a GPU that is 20 % busy is not OK."""
 _SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
 _BLOCK = 9
 _MOST_SENTENCES = 4
 
 
 def next_gpu(frame: Frame, view: View, uuid: str, step: int) -> str:
-    """UUID of the next (+1) or previous (-1) GPU, wrapping round; "" without any."""
+    """The UUID of the next (step 1) or previous (step -1) GPU, wrapping around; "" if there are no GPUs."""
     order = [g.uuid for g in gpus(frame, view)]
     return next_in_order(order, uuid, step) or ""
 
 
 def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str) -> list[Line]:
-    """Exactly ``height`` lines of ``width`` columns."""
+    """The screen as exactly ``height`` lines of ``width`` columns."""
     gpu = selected_gpu(frame, view, uuid)
     if gpu is None:
         out = [rule(width, "GPU"), missing_row(width, uuid, frame.snapshot.gpu)]
@@ -70,7 +70,7 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     instances = _instance_rows(width, gpu.state.instances)
     left = height - len(top) - 3 * spare - len(instances) - (1 + len(fields) if fields else 0) - (1 + min(count, 3))
     number = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
-    # Graphs of two rows, then all processes, then taller graphs.
+    # Graphs get two rows each first, then all processes get rows, then the graphs become taller.
     beside_all = left - (count - min(count, 3))
     graph_height = max(min(left, 1 + 2 * number), min(beside_all, 1 + TALLEST * number))
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
@@ -83,7 +83,7 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
 
 
 def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning]) -> list[Line]:
-    """The state word and the GPU's identity, then the sentences with their remedies."""
+    """The state word and what GPU it is, then the sentences with their remedies."""
     every = gpus(frame, view)
     token = worst(sentences)
     word, hue = STATE_WORDS.get(token, "UNSURE"), {"text": "ok"}.get(token, token)
@@ -140,7 +140,7 @@ def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> lis
 
 
 def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) -> list[Line]:
-    """Titles, then the processes with most memory; the last row counts those that did not fit."""
+    """The titles, then the processes with the most memory; the last row counts those that did not fit."""
     if height <= 0:
         return []
     at = process_slots(PROCESS_COLUMNS, width)

@@ -1,4 +1,4 @@
-"""The rows of the GPU panel: one per GPU, or one per group of similar ones."""
+"""The rows of the GPU panel: one for each GPU, or for each group of similar GPUs."""
 
 from __future__ import annotations
 
@@ -53,15 +53,17 @@ COLUMNS = (
 )
 _NAME, _NARROW_NAME = 23, 20
 _WIDE = 140
-"""From this width on, the last 60 s and the job have a column before the process and its user."""
+"""The width from which on the columns of the last 60 s and of the job are preferred to those of process and user."""
 _WIDE_DROP = {"process": 99, "user": 98, "graph": 91}
 _Groups = tuple[tuple[Gpu, ...], ...]
 _PLAIN_THROTTLE = ("none", "power", UNKNOWN)
-"""Words of clocks that nothing lowers, or only the power limit, which is normal at full load."""
+"""The throttle words that need no attention: nothing lowers the clocks, only the power limit does (which is normal at
+full load), or it is unknown.
+"""
 
 
 def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rows of ``gpu_rows`` where there is a GPU."""
+    """The rows of ``gpu_rows`` on a machine with a GPU."""
     every = gpus(frame, view)
     groups = panel_groups(frame, view, height)
     name = _NAME if width >= 72 else _NARROW_NAME
@@ -75,8 +77,8 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _placed(frame: Frame, view: View, width: int, name: int, every: list[Column], groups: _Groups) -> list[ColumnSlot]:
-    """The columns that fit; where a meaning would be cut, the others take no more than their texts need, then those
-    that matter less than the meaning are left out.
+    """The columns that fit. If the meaning would be cut, the other columns first shrink to their texts; if that does
+    not suffice, those that matter less than the meaning are left out.
     """
     columns = fit_columns(every, width - name - 1)
     at = place_columns(columns, name, width - 1)
@@ -98,7 +100,7 @@ def _room(spot: ColumnSlot) -> int:
 
 
 def _narrowed(frame: Frame, view: View, column: Column, groups: _Groups) -> Column:
-    """The column of a user, process or job as wide as its longest text; any other column as it is."""
+    """A column of users, processes or jobs, made as narrow as its longest text allows; any other column unchanged."""
     if column.id not in ("user", "process", "job"):
         return column
     spot = ColumnSlot(column, 0, column.width - column.gap - 1)
@@ -108,7 +110,9 @@ def _narrowed(frame: Frame, view: View, column: Column, groups: _Groups) -> Colu
 
 
 def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu, ...]) -> list[Column]:
-    """All columns but: graph and process unless each GPU has its own row; the fan, SM%, job or rank without any."""
+    """All columns except those that would be useless: graph, user, process, job and rank unless each GPU has a row; and
+    fan, SM%, user, process, job and rank if they are known for none of the GPUs.
+    """
     leave = set() if height - 1 >= len(every) else {"graph", "user", "process", "job", "rank"}
     if not any(g.state is not None and g.state.fan_percent is not None for g in every):
         leave.add("fan")
@@ -121,14 +125,14 @@ def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu
         leave.add("rank")
     drops = dict(_WIDE_DROP) if width >= _WIDE else {}
     if any(g.rates is not None and g.rates.sm_ratio is not None for g in every):
-        drops["bw"] = 96  # with SM activity known, the memory bandwidth is the first column to go
+        drops["bw"] = 96  # with SM activity known, the memory bandwidth is dropped first
     else:
         leave.add("sm")
     return [c._replace(drop=drops.get(c.id, c.drop)) for c in COLUMNS if c.id not in leave]
 
 
 def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
-    """The groups around the cursor; without a cursor the gravest, then the largest, in their order."""
+    """The groups around the cursor; without a cursor, the gravest groups, then the largest, in the usual order."""
     at = next((i for i, group in enumerate(groups) if group_key(group, view) == view.cursor), None)
     if view.focus == "gpu" and at is not None:
         start = scroll_to(at, view.scroll, len(groups), room)
@@ -139,8 +143,8 @@ def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
 
 
 def _weight(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
-    """Smaller for a group with the verdict's culprit, then one without an answer or with lowered clocks, then by what
-    its figures mean.
+    """The importance of a group, smallest first: a group with the verdict's culprit, one that does not answer or has
+    lowered clocks, then by the gravity of what its figures mean.
     """
     if any(gpu.uuid in culprit_of(frame, view).gpus for gpu in group):
         return 0
@@ -150,7 +154,7 @@ def _weight(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
 
 
 def _rest(width: int, rest: list[Gpu]) -> Line:
-    """How many GPUs have no room, with their numbers."""
+    """The number of GPUs that do not fit, and their numbers."""
     numbers = number_runs(gpu.state.number for gpu in rest if gpu.state is not None)
     return row(width, [Span(f" {len(rest)} more{': ' if numbers else ''}{numbers}", "dim")])
 
@@ -163,7 +167,7 @@ def _title(every: tuple[Gpu, ...]) -> str:
 
 
 def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several: bool) -> Line:
-    """The row of a group. several: whether there is more than one model, so that each row names its own."""
+    """The row of a group. several: whether the machine has more than one model, so that each row names its model."""
     first, key = group[0], group_key(group, view)
     background = "sel" if view.focus == "gpu" and view.cursor == key else ""
     if first.state is None:
@@ -218,7 +222,7 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
 
 @cached_per_item(lambda gpu: gpu.uuid)
 def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
-    """(the gravest sentence without the figures that the row shows already, its token); "-" without any."""
+    """(the gravest sentence without the figures that the row already shows, its token); "-" if there is none."""
     first = next(iter(gpu_sentences(frame, view, gpu)), None)
     if first is None:
         return UNDEFINED, "none"
@@ -232,13 +236,13 @@ def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
 
 
 def _meaning(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
-    """The meaning, without its last clauses where they do not fit."""
+    """The meaning, without the last clauses if they do not fit."""
     text, token = _meaning_text(frame, view, gpu)
     return spot.cell(whole_clauses(text, spot.last + 1 - spot.first), token)
 
 
 def _throttle(group: tuple[Gpu, ...], spot: ColumnSlot) -> Cell:
-    """The reason, with the largest share of time in the group where counters know it: "power 64 %"."""
+    """The throttle reason; where the GPUs count the time, with the largest share of time in the group: "power 64 %"."""
     state = group[0].state
     word = UNKNOWN if state is None else throttle_text(state)
     shares = [throttle_share(g) for g in group]
@@ -274,7 +278,7 @@ def _range(group: tuple[Gpu, ...], value: Callable[[GpuRates], float | None]) ->
 
 
 def _span(values: list[float | None]) -> str:
-    """Whole numbers of a group: "21-23", "14", "?" when one is unknown."""
+    """The range of a group's values in whole numbers: "21-23", "14"; "?" if any is unknown."""
     known = [v for v in values if v is not None]
     if len(known) < len(values) or not known:
         return UNKNOWN
@@ -283,7 +287,7 @@ def _span(values: list[float | None]) -> str:
 
 
 def _limited(spot: ColumnSlot, used: str, limit: str) -> list[Cell]:
-    """A value, then its limit dim behind a slash; a range that does not fit shows its upper end."""
+    """A value, and its limit, dim, after a slash. Of a range that does not fit, the upper end is shown."""
     tail = "" if limit == UNKNOWN else "/" + limit.rsplit("-", 1)[-1]
     room = spot.last - spot.first + 1
     if cells(used) + cells(tail) > room:
@@ -297,7 +301,7 @@ def _limited(spot: ColumnSlot, used: str, limit: str) -> list[Cell]:
 
 
 def _sliding_series() -> dict[str, SlidingSeries]:
-    """Utilisation by UUID; on 8 GPUs it saves 0.4 ms a tick."""
+    """The series of utilisation by UUID. With 8 GPUs, keeping them saves 0.4 ms a tick."""
     return {}
 
 
@@ -317,7 +321,9 @@ def _graph(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
 
 
 def _job(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
-    """The batch job's number, else the script's name; or the rank on this GPU. "-" without a job on it."""
+    """The number of the batch job, otherwise the script's name; in the column "rank" the rank. "-" if the GPU has no
+    job.
+    """
     found = gpu_ranks(frame, view).get(gpu.uuid)
     if found is None:
         return spot.cell(UNDEFINED)
@@ -328,7 +334,7 @@ def _job(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
 
 
 def _users(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
-    """The process with most of its memory; "-" without any, the bare pid when it is not in our /proc."""
+    """The process with the most memory on the GPU, or its user; "-" if there is none, the pid if it is not in /proc."""
     users = None if gpu.state is None else gpu_users(frame, view, gpu.state)
     if users is None:
         return [spot.cell(UNKNOWN)]

@@ -1,4 +1,4 @@
-"""The processes on a GPU: NVML's pids joined with the process table."""
+"""The processes on a GPU: the pids that NVML lists, joined with the process table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class GpuUser(NamedTuple):
 
     process: GpuProcess
     name: str
-    """"pid 812" when it is not in our /proc."""
+    """The process's name; "pid 812" if the process is not in /proc."""
     user: str
-    """"?" when it is not in our /proc."""
+    """The process's user; "?" if the process is not in /proc."""
     command: str
     job: str
-    """The batch job: "slurm 48213"; without one the training job's name; "" without either."""
+    """The batch job, such as "slurm 48213"; otherwise the training job's name; "" without either."""
 
     @property
     def visible(self) -> bool:
-        """Whether it is in our /proc."""
+        """Whether the process is in /proc."""
         return self.user != UNKNOWN
 
 
@@ -47,7 +47,7 @@ def _job_name(frame: Frame, key: ProcessKey, info: ProcessInfo) -> str:
 
 @cached_per_item(lambda state: state.uuid)
 def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] | None:
-    """The GPU's processes, the one with most memory first; None when NVML does not list them."""
+    """The processes on the GPU, the one with the most memory first; None if NVML does not list them."""
     if state.processes is None:
         return None
     by_pid = _by_pid(frame, view)
@@ -55,7 +55,7 @@ def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] 
     for process in sorted(state.processes, key=lambda p: (-(p.memory_bytes or 0), p.pid)):
         found = by_pid.get(process.pid) if process.found else None
         if found is None:
-            # A pid of another namespace, or a process hidden by hidepid.
+            # The pid is of another namespace, or hidepid hides the process.
             out.append(GpuUser(process, f"pid {process.pid}", UNKNOWN, "", ""))
         else:
             key, info = found
@@ -66,14 +66,14 @@ def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] 
 
 @cached_per_frame
 def gpu_ranks(frame: Frame, view: View) -> dict[str, tuple[Job, Rank]]:
-    """The training job and its rank on each GPU, by UUID; a GPU without one is left out."""
+    """The training job on each GPU, with its rank there, by UUID; GPUs without a job are left out."""
     table = frame.snapshot.jobs.value
     jobs = () if table is None else table.jobs.values()
     return {uuid: (job, rank) for job in jobs for rank in job.ranks for uuid in rank.gpus}
 
 
 def owner_text(frame: Frame, view: View, state: GpuState) -> str:
-    """The process with most of its memory: "alice python (pid 812)"; "" without any."""
+    """The process with the most memory on the GPU: "alice python (pid 812)"; "" if there is none."""
     users = gpu_users(frame, view, state)
     if not users:
         return ""

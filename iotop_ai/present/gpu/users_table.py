@@ -1,4 +1,4 @@
-"""The users of the GPUs: a row per user with its memory and processes, then a row per process."""
+"""The users of the GPUs: a row for each user with memory and processes, then a row for each process."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ USER_COLUMNS = (
 )
 _GPU_COLUMN = Column("gpu", "GPU", 5, 0, 6, left=True)
 _COLUMNS = (_GPU_COLUMN, *(one._replace(drop=0) if one.id == "user" else one for one in PROCESS_COLUMNS))
-"""The user's column is the last to go."""
+"""The columns of the processes; the user's column is never dropped."""
 
 
 class _Use(NamedTuple):
-    """A process on a GPU, with the GPU's number."""
+    """A process on a GPU. gpu: the GPU's number."""
 
     gpu: int
     user: GpuUser
 
 
 def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The users, then the processes, each time the one with most memory first; [] without room."""
+    """The users, then the processes, in both cases the one with the most memory first; [] if there is no room."""
     if height < 2:
         return []
     uses: list[_Use] = []

@@ -1,6 +1,6 @@
-"""Verdicts about GPUs in words: throttle, PCIe, memory, fault, unused GPU, collective wait, imbalance.
+"""Verdicts about GPUs in words: throttle, PCIe, memory, fault, unused GPU, wait in a collective, imbalance.
 
-As in present/verdict/headline.py, every function returns spans, and separators between clauses are spans of their own.
+As in present/verdict/headline.py, clauses are separated by Spans that hold only the separator.
 """
 
 from __future__ import annotations

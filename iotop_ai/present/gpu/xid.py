@@ -1,4 +1,4 @@
-"""The meaning of an Xid. Source: https://docs.nvidia.com/deploy/xid-errors/."""
+"""The meaning of NVIDIA's Xid errors. Source: https://docs.nvidia.com/deploy/xid-errors/."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _BY_NUMBER = {
 
 
 def xid_meaning(number: int) -> str:
-    """One clause; a pointer to NVIDIA's catalogue for a number that is not in the table."""
+    """The meaning of an Xid as one clause; a pointer to NVIDIA's catalogue if the number is not in the table."""
     return _BY_NUMBER.get(number, "see NVIDIA's catalogue of Xids")
 
 
 def xid_is_hardware(number: int) -> bool:
-    """Whether the board, slot or power, not the program, is the likely cause."""
+    """Whether the likely cause is the board, its slot or its power, not the program."""
     return number in OF_THE_BOARD or number in MENDED

@@ -1,1 +1,1 @@
-"""Rows and screens about disk health."""
+"""Rows and screens about the health of disks."""

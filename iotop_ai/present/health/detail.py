@@ -1,4 +1,4 @@
-"""The page of one disk: verdict, self-tests, figures, attributes, curves, logs."""
+"""The page about one disk's health: verdict, self-tests, figures, attributes, curves, logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
 
 _DAY_S = 86_400
 _WRAP_HOURS = 1 << 16
-"""An ATA disk's logs hold only the lower 16 bits of its power-on hours, which wrap after 7.5 years."""
+"""The logs of an ATA disk hold only the lower 16 bits of its power-on hours, so they wrap after 7.5 years."""
 ATTRIBUTES = (
     Column("id", "id", 5),
     Column("name", "attribute", 25, 0, 27, left=True),
@@ -37,7 +37,7 @@ _GROWING |= {198: "uncorrectable", 199: "crc_errors"}
 
 
 def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
-    """At most ``height`` rows: the head, then the body from ``view.scroll`` on."""
+    """At most ``height`` rows: the head, then the body from row ``view.scroll`` on."""
     one = disk_row(frame, view.disk)
     if one is None:
         return [top(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
@@ -56,7 +56,7 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
 
 
 def most_scroll(frame: Frame, view: HealthView, width: int, height: int) -> int:
-    """The largest scroll that still fills the screen."""
+    """The largest scroll at which the rows still fill the screen."""
     one = disk_row(frame, view.disk)
     if one is None:
         return 0
@@ -93,7 +93,7 @@ def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
 
 
 def whole_clauses(clauses: Sequence[str], room: int) -> str:
-    """The first clause and as many more as fit whole."""
+    """The first clause, and as many further clauses as fit completely."""
     text = clauses[0]
     for clause in clauses[1:]:
         if cells(f"{text}; {clause}") > room:
@@ -103,7 +103,9 @@ def whole_clauses(clauses: Sequence[str], room: int) -> str:
 
 
 def body_rows(one: DiskRow, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:
-    """All rows below the head. spread: a blank row between sections. verdict: with the section of the verdict."""
+    """All rows below the head. spread: whether a blank row separates the sections. verdict: whether the section about
+    the verdict is included.
+    """
     state = one.state
     parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(one, width)] if verdict else []]
     if state is not None:
@@ -193,7 +195,7 @@ def _attribute_cells(state: SmartState, one: SmartAttribute) -> dict[str, tuple[
 
 
 def _curves(state: SmartState, width: int) -> list[Line]:
-    """Temperature and wear over the known past, two rows each."""
+    """The temperature and the wear over the known past, in two rows each."""
     points = state.past
     title = "over time"
     if len(points) < 2:
@@ -225,10 +227,10 @@ def _curves(state: SmartState, width: int) -> list[Line]:
 
 
 def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
-    """A figure at ``slots`` moments, evenly from the first point to the last.
+    """A figure at ``slots`` moments, spaced evenly from the first point to the last.
 
-    Each is the value of the newest reading so far; None between readings that are more than a day and a half, and more
-    than three times the mean distance, apart.
+    Each is the value of the latest reading before the moment. It is None between readings that are far apart: by more
+    than a day and a half, and by more than three times the mean distance.
     """
     first, last = points[0].wall_s, points[-1].wall_s
     longest = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))

@@ -1,4 +1,4 @@
-"""One disk's figures as pairs of label and value, with their growth."""
+"""A disk's health figures as pairs of label and value, with their growth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WITH_HISTORY = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 
 def figure_rows(state: SmartState, width: int) -> list[Line]:
-    """Pairs of label and value, up to three per row."""
+    """The pairs of label and value, up to three per row."""
     grown = {name: f" ({more.text})" for name in _WITH_HISTORY if (more := growth(state, name)) is not None}
     left = wear_left_days(state)
     used = (
@@ -49,7 +49,7 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
     columns = 3 if width >= 140 else 2 if width >= 72 else 1
     step = (width - 1) // columns
     labelled = [(label, text) for label, text in facts if text is not None]
-    # A text too long for a column has a row of its own, so that it is not cut.
+    # A text too long for a column has a row by itself, so that it is not cut.
     narrow = [(label, text) for label, text in labelled if cells(text) <= step - _LABEL]
     wide = [(label, text) for label, text in labelled if cells(text) > step - _LABEL]
     out = [rule(width, "figures")]
@@ -93,7 +93,7 @@ EXIT_BITS = (
     "the error log has entries",
     "the self-test log has failures",
 )
-"""The bits of smartctl's exit status, from bit 0 (smartctl(8))."""
+"""The meaning of the bits of smartctl's exit status, from bit 0 on (smartctl(8))."""
 
 
 def _exit(status: int | None) -> str | None:

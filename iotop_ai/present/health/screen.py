@@ -1,4 +1,4 @@
-"""The health screen as lines: list or one disk, the key row, and the question before a self-test."""
+"""The health screen as lines: the list of disks or the page of one, the keys, and the question before a self-test."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SAFE = (
     "changed. It never runs in captive mode."
 )
 TALL = 40
-"""From this height on, the page of the disk under the cursor is shown below the list."""
+"""The height from which on the page of the disk under the cursor is shown below the list."""
 
 
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
-    """Exactly ``height`` lines of ``width`` columns."""
+    """The screen as exactly ``height`` lines of ``width`` columns."""
     room = max(0, height - 2)
     rows = detail_rows(frame, health, width, room) if health.disk else list_rows(frame, health, width, room)
     below = None if health.disk or height < TALL else target_disk(frame, health)
@@ -36,13 +36,15 @@ def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int,
 
 
 def target_disk(frame: Frame, health: HealthView) -> DiskRow | None:
-    """The disk that a key acts on: the one on its own page, else the one under the cursor."""
+    """The disk that a key acts on: the disk whose page is open, otherwise the disk under the cursor; None without
+    disks.
+    """
     rows = disk_rows(frame)
     return disk_row(frame, health.disk or health.cursor) or (rows[0] if rows and not health.disk else None)
 
 
 def _keys(frame: Frame, health: HealthView) -> list[tuple[str, str]]:
-    """The keys that work here and now."""
+    """The keys that work at the moment."""
     if health.dialog is not None:
         return [("Enter", "do it"), ("Esc", "leave it")]
     out = [("Esc", "back")]
@@ -55,7 +57,7 @@ def _keys(frame: Frame, health: HealthView) -> list[tuple[str, str]]:
 
 
 def _with_dialog(lines: list[Line], frame: Frame, dialog: Dialog, width: int) -> list[Line]:
-    """The dialog over the muted screen; the key row stays."""
+    """The dialog over the dimmed screen. The row of keys stays as it is."""
     inner = inner_width(width)
     out = overlay_rows(lines[:-1], _dialog(frame, dialog, inner), width, len(lines) - 1)
     return [*out, lines[-1]]

@@ -1,4 +1,4 @@
-"""A disk's health in one word, short enough for the disk's row."""
+"""A disk's health as one word, short enough for the disk's row."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Health(NamedTuple):
-    """A disk's health."""
+    """The health of a disk."""
 
     word: str
-    """At most eight columns."""
+    """The word, of at most eight columns."""
     token: str
     reason: str = ""
-    """The clause after the word; "" without one."""
+    """The clause after the word; "" for none."""
 
 
 NO_SMART = "no SMART"
@@ -60,7 +60,7 @@ def _state_health(state: SmartState) -> Health:
 
 
 def reading_health(reading: Reading[SmartState] | None, whole: Reading[Any]) -> Health:
-    """Health of one disk's Reading; without one, of the whole SMART Reading."""
+    """The health of a disk by its Reading; if it has none, by the Reading of SMART as a whole."""
     if reading is None:
         if whole.value is not None:
             return _STATUS[Status.UNSUPPORTED]
@@ -81,7 +81,7 @@ def reading_health(reading: Reading[SmartState] | None, whole: Reading[Any]) -> 
 
 
 def health(frame: Frame, name: str) -> Health:
-    """Health of a device: its own for a disk, the worst below it for partitions, md and dm."""
+    """The health of a device: of a disk itself; for a partition, md or dm device, the worst of the disks below it."""
     hung = _hung(frame, name)
     if hung is not None:
         return hung
@@ -98,7 +98,7 @@ def health(frame: Frame, name: str) -> Health:
 
 
 def _hung(frame: Frame, name: str) -> Health | None:
-    """The health of a device that completes none of its requests; None while it answers."""
+    """The health of a device that completes none of its requests; None if it does answer."""
     if name not in frame.carry.hung:
         return None
     from iotop_ai.diagnosis.memory.hung_devices import hung_s
@@ -120,7 +120,7 @@ def _two_digits(seconds: float) -> str:
 
 
 def _worst(below: list[Health]) -> Health:
-    """The worst known health of several disks, else an unknown one, else the first."""
+    """The worst known health of these disks; otherwise an unknown one, otherwise the first."""
     for word in _RANK:
         for one in below:
             if one.word == word:
@@ -129,7 +129,7 @@ def _worst(below: list[Health]) -> Health:
 
 
 def temperature(frame: Frame, name: str) -> float | None:
-    """°C from the kernel's own sensor, else from SMART; None when unknown."""
+    """The temperature in °C from the kernel's sensor, otherwise from SMART; None when unknown."""
     info = devices.infos(frame).get(name)
     if info is not None and info.temperature_celsius is not None:
         return info.temperature_celsius

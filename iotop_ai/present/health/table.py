@@ -1,4 +1,6 @@
-"""The health screen's list: every disk with a verdict, and below the list the reasons of the disk under the cursor."""
+"""The list of the health screen: all disks with their verdicts, and the reasons for that of the disk under
+the cursor.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ COLUMNS = (
 
 
 def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
-    """The first row: the state of the disks."""
+    """The first row: the state of the disks. hue: the token of that state. right: the text at the right end."""
     word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(BLOCK + 1), hue)
     end = right + " "
     fitting = cut_spans([*sentence], max(0, width - BLOCK - 2 - cells(end)))
@@ -43,7 +45,7 @@ def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
 
 
 def hue_of(rows: Sequence[DiskRow]) -> str:
-    """The colour of several disks: that of the worst; ok only if a disk is ok."""
+    """The token of the worst of these disks; "ok" only if at least one of them is known to be ok."""
     tokens = [one.health.token for one in rows]
     for hue in ("bad", "warn", "unsure"):
         if hue in tokens:
@@ -52,7 +54,7 @@ def hue_of(rows: Sequence[DiskRow]) -> str:
 
 
 def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
-    """At most ``height`` rows."""
+    """The list in at most ``height`` rows."""
     rows = disk_rows(frame)
     asked = _asked(frame, rows)
     sentence = whole_clauses(_sentence(rows), width - BLOCK - 3 - cells(asked))
@@ -82,7 +84,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
 
 
 _ATTRIBUTES = ("realloc", "pending", "crc")
-"""Columns that are attributes of an ATA disk: "-" on a disk without the attribute."""
+"""The columns that are attributes of an ATA disk. They show "-" for a disk without the attribute."""
 _PROBLEMS = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "unknown", "unknown"))
 
 
@@ -103,7 +105,7 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
 
 
 def asked_ago(frame: Frame, one: DiskRow) -> str:
-    """Age of the disk's answer: "asked 3 min ago"; "" before the first one."""
+    """The age of the disk's answer: "asked 3 min ago"; "" before the first answer."""
     at_ns = None if one.reading is None else one.reading.at_ns
     return "" if at_ns is None else f"asked {duration(max(0, frame.snapshot.at_ns - at_ns) / 1e9)} ago"
 
@@ -115,7 +117,7 @@ def _asked(frame: Frame, rows: Sequence[DiskRow]) -> str:
 
 
 def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
-    """(column, text, token) of a disk's row."""
+    """(column, text, token) for each column of the disk's row."""
     state, info = one.state, devices.infos(frame).get(one.name)
     model = (state.model if state is not None else "") or ("" if info is None else info.model)
     serial = (state.serial if state is not None else "") or ("" if info is None else info.serial)
@@ -152,7 +154,9 @@ def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
 
 
 def why_rows(one: DiskRow, width: int) -> list[Line]:
-    """The judgements of one disk with their rules, else the reason why it is missing; then the remedy."""
+    """The judgements about one disk with the ids of their rules; without any, the reason for its health; then the
+    remedy.
+    """
     state, reading = one.state, one.reading
     out: list[Line] = []
     if state is not None and state.judgements:
@@ -181,7 +185,9 @@ def why_rows(one: DiskRow, width: int) -> list[Line]:
 
 
 def kernel_counts_text(state: SmartState) -> str:
-    """The kernel's counts that are known. A SATA disk's answer to a SMART query also has a status other than good."""
+    """The known counts of the kernel. They can be harmless: SMART queries count too, because a SATA disk's answer to
+    them has a status other than good.
+    """
     parts = []
     if state.io_errors is not None:
         parts.append(f"{plural(state.io_errors, 'command')} had a status other than good (SMART queries included)")
@@ -191,6 +197,6 @@ def kernel_counts_text(state: SmartState) -> str:
 
 
 def wrapped(width: int, label: str, text: str) -> list[Line]:
-    """A labelled text over as many rows as it needs, not cut, since users copy a remedy from the screen."""
+    """A labelled text over as many rows as it needs. It is not cut, because users copy remedies from the screen."""
     lines = wrap(text, max(20, width - 12), break_long_words=True, break_on_hyphens=False) or [""]
     return [row(width, [Span(f" {label if i == 0 else '':<9}", "dim"), Span(line)]) for i, line in enumerate(lines)]

@@ -1,4 +1,4 @@
-"""The state of the health screen, its disks, and the self-tests allowed on them."""
+"""The state of the health screen, the disks in it, and the self-tests that can be started on them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ TESTS = ("short", "long")
 
 
 class Dialog(NamedTuple):
-    """The question before a self-test."""
+    """The state of the dialog that asks before a self-test."""
 
     disk: str
     typed: str = ""
-    """The input so far."""
+    """The text typed so far."""
     error: str = ""
-    """Why the last input was refused."""
+    """Why the last input was refused; "" if it was not."""
 
 
 class HealthView(NamedTuple):
-    """The screen's state."""
+    """The state of the health screen."""
 
     disk: str = ""
-    """The disk on its own page; "" for the list."""
+    """The disk whose page is open; "" for the list."""
     cursor: str = ""
-    """The disk of the list's selected row."""
+    """The disk whose row is selected in the list; "" for the first."""
     scroll: int = 0
-    """First body row in view."""
+    """The first row shown of a page's body, or of the list."""
     dialog: Dialog | None = None
     may_test: bool = False
-    """Whether self-tests can be started: only live, on this machine, and without --readonly."""
+    """Whether self-tests can be started: only on the live screen of this machine, and without --readonly."""
     may_ask: bool = False
-    """Whether disks can be queried on demand."""
+    """Whether the user can have the disks queried at once."""
 
 
 class DiskRow(NamedTuple):
@@ -46,19 +46,19 @@ class DiskRow(NamedTuple):
 
     name: str
     reading: Reading[SmartState] | None
-    """None when it is not queried."""
+    """The disk's SMART Reading; None if the disk is not queried."""
     health: Health
     cure: str = ""
-    """What to do, where the verdict names the disk as failing."""
+    """The advice, if the verdict names the disk as failing; otherwise ""."""
 
     @property
     def state(self) -> SmartState | None:
-        """The disk's last answer, also from before it went to sleep; None without any."""
+        """The disk's last answer, which may be from before it went to sleep; None if there is none."""
         return None if self.reading is None else self.reading.value
 
 
 def disk_rows(frame: Frame) -> list[DiskRow]:
-    """Every physical disk by name; disks behind a RAID controller follow their volume."""
+    """All physical disks by name. Disks of a RAID controller follow their volume."""
     smart = frame.snapshot.smart
     readings = smart.value or {}
     infos = devices.infos(frame)
@@ -76,19 +76,19 @@ def _cure(frame: Frame, name: str) -> str:
 
 
 def disk_row(frame: Frame, name: str) -> DiskRow | None:
-    """The row of that disk; None when it does not exist."""
+    """The row of this disk; None if there is no such disk."""
     return next((one for one in disk_rows(frame) if one.name == name), None)
 
 
 def worst_disk(rows: Sequence[DiskRow]) -> str:
-    """The disk that the cursor starts on; "" without any."""
+    """The disk on which the cursor starts, the worst one; "" if there are no disks."""
     order = {"bad": 0, "warn": 1}
     worst = min(rows, key=lambda one: order.get(one.health.token, 2), default=None)
     return "" if worst is None else worst.name
 
 
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
-    """The disk ``step`` rows on; "" without any. around: wrap from the last to the first."""
+    """The disk ``step`` rows further; "" if there are no disks. around: whether the step wraps around at the ends."""
     names = [one.name for one in rows]
     if not names:
         return ""
@@ -99,7 +99,7 @@ def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool)
 
 
 def why_no_test(row: DiskRow | None, view: HealthView) -> str:
-    """Why no self-test can be started on this disk; "" when one can."""
+    """Why no self-test can be started on this disk; "" if one can."""
     if not view.may_test:
         return "self-tests start only on the live screen of the machine itself, without --readonly"
     if row is None:
@@ -115,13 +115,15 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
 
 
 def accepted_words(row: DiskRow) -> tuple[str, ...]:
-    """The words that its dialog accepts: abort while a self-test runs, else the kinds of test."""
+    """The words that the dialog accepts: "abort" while a self-test runs, otherwise the kinds of tests."""
     running = row.state is not None and row.state.self_test_runs
     return ("abort",) if running else TESTS
 
 
 def health_disk(frame: Frame, name: str) -> str:
-    """The disk whose page shows the health of a device: itself, else the first leaf below it; "" without any."""
+    """The disk whose page shows the health of a device: the device itself, otherwise the first disk below it; "" if
+    there is none.
+    """
     disks = {one.name for one in disk_rows(frame)}
     below = [name, *(devices.leaves(name, frame) if name in devices.infos(frame) else [])]
     return next((one for one in below if one in disks), "")

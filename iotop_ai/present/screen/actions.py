@@ -1,7 +1,5 @@
-"""All actions of all screens: their keys, their methods, and their words in the palette, the row of keys and the help.
-
-The screens bind their keys from these tables. The row of keys, the help, the palette and docs/configuration.md are made
-from them, and the keys in a settings file are checked against them.
+"""All actions of all screens. The screens, the row of keys, the help, the palette and docs/configuration.md are made
+from these tables, and the keys in a settings file are checked against them.
 """
 
 from __future__ import annotations
@@ -10,11 +8,11 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class Hint(NamedTuple):
-    """The words of an action in the row of keys and in the help.
+    """The words of an action.
 
-    word: the word in the row; "" to leave the action out. help: the words in the help. drop: when the row is too short,
-    the hint with the highest number is left out first. pair: the name of another action whose key shares the entry,
-    such as "b/n"; "" for none.
+    word: the word in the row of keys; "" to leave the action out. help: the words in the help. drop: when the row is
+    too short, the hint with the highest number is left out first. pair: the name of another action whose key shares the
+    entry, as in "b/n"; "" for none.
     """
 
     word: str
@@ -27,9 +25,9 @@ class Action(NamedTuple):
     """An action of a screen.
 
     keys: the default keys, by Textual's names. command: the screen's method. text: the words in the palette. name: an
-    id, unique over all screens. priority: whether the key works wherever the focus is. hint: the words in the row of
-    keys and the help; None if neither lists the action. replay: the hint for a recording or for looking back. above:
-    the hint for the screens above the main one. Where replay or above is None, hint applies.
+    id, unique over all screens. priority: whether the key works wherever the focus is. hint: None if neither the row of
+    keys nor the help lists the action. replay, above: the hints for looking back or replaying, and for the screens
+    above the main one; None for hint.
     """
 
     keys: tuple[str, ...]
@@ -104,9 +102,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark", Hint("", "mark; next mark")),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""The keys for moving through time on the screens above the main one. They move the main screen, and the screen above
-shows the same time.
-"""
+"""The keys that move the time shown, on all screens above the main one. The main screen moves with them."""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),

@@ -1,1 +1,1 @@
-"""Questions before an action."""
+"""The dialogs that ask before an action."""

@@ -1,4 +1,4 @@
-"""The base class of every dialog over the main screen: it takes every key, and Esc closes it."""
+"""The base class of the dialogs over another screen: a dialog takes all keys, and Esc closes it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LONGEST = 512
 
 
 class Backdrop(NamedTuple):
-    """The part of the main screen that a dialog needs."""
+    """What a dialog needs of the screen below it."""
 
     state: MainState
     rows: Callable[[], Sequence[Line]]
-    """Makes the main screen's current rows."""
+    """Makes the present rows of the screen below."""
     theme_styles: ThemeStyles
 
 
 class DialogScreen(LiveScreen):
-    """A dialog with typed ``text``. Subclasses make the rows and act on Enter."""
+    """A dialog in which the user types ``text``. Subclasses make the rows and act on Enter."""
 
     takes_paste = False
-    """Whether pasted text counts as typed: for a path, never for a confirmation."""
+    """Whether pasted text counts as typed: it may for a path, but not for a confirmation."""
 
     def __init__(self, backdrop: Backdrop) -> None:
         super().__init__(backdrop.theme_styles, "dialog")
@@ -42,38 +42,38 @@ class DialogScreen(LiveScreen):
 
     @abstractmethod
     def heading(self) -> tuple[str, str]:
-        """The title, and the object that the dialog is about."""
+        """The title, and what the dialog is about."""
 
     @abstractmethod
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
-        """The explanation, and the choice."""
+        """(rows of the explanation, rows of the choice)."""
 
     @abstractmethod
     def enter(self) -> None:
         """Act on the typed text."""
 
     def special(self, key: str) -> bool:
-        """Handle a key that is not a character of the text; False for one that is."""
+        """Handle a key that is not a character of the text; returns False for a character."""
         return False
 
     def changed(self) -> None:
         """Called after the typed text has changed."""
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The dialog over the main screen's rows."""
+        """The dialog over the rows of the screen below."""
         title, note = self.heading()
         head, tail = self.body(inner_width(width))
         ascii_only = self.main.view.ascii_only
         return dialog_rows(self._rows_behind(), title, note, head, tail, (width, height), ascii_only=ascii_only)
 
     def on_key(self, event: Key) -> None:
-        """Handle every key, so that none reaches the screen below."""
+        """Handle all keys, so that none of them reaches the screen below."""
         event.stop()
         event.prevent_default()
         self.press(event)
 
     def press(self, event: Key) -> None:
-        """Handle a key, also one that another screen received."""
+        """Handle a key, including one that another screen received."""
         if event.key == "escape":
             self.leave()
             return
@@ -86,7 +86,7 @@ class DialogScreen(LiveScreen):
             self.draw()
 
     def on_paste(self, event: Paste) -> None:
-        """Take the first line of a pasted path; a confirmation has to be typed."""
+        """Take the first line of a pasted path. A confirmation must be typed."""
         event.stop()
         if self.takes_paste:
             self.text = (self.text + clean(event.text.partition("\n")[0], LONGEST))[:LONGEST]

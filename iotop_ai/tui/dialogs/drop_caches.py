@@ -1,4 +1,4 @@
-"""The dialog that drops the host's caches, or evicts one dataset from memory."""
+"""The dialog that drops the machine's caches, or evicts a single dataset from memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHICH_PATH = "type the full path of an existing folder or file: /data/set"
 
 
 class ProgressUpdate(Message):
-    """A step of the running action."""
+    """The progress of the running action, in words."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -35,7 +35,7 @@ class ProgressUpdate(Message):
 
 
 class CacheResult(Message):
-    """The effect of a drop or an eviction; neither if it was refused."""
+    """The result of a drop or an eviction; ``dropped`` and ``evicted`` are both None if the action was refused."""
 
     def __init__(self, outcome: Outcome, dropped: Dropped | None = None, evicted: Evicted | None = None) -> None:
         self.outcome = outcome
@@ -45,7 +45,9 @@ class CacheResult(Message):
 
 
 class DropCachesScreen(KernelSwitchScreen):
-    """Asks for the typed word; shows the progress, then the effect. A running action goes on when it is closed."""
+    """Asks for the word that confirms, and shows the progress and the effect. A running action continues after the
+    dialog is closed.
+    """
 
     switch = DROP_CACHES
     dialog_title = TITLE
@@ -57,11 +59,11 @@ class DropCachesScreen(KernelSwitchScreen):
         self.drop = DropView()
 
     def wait_s(self) -> float:
-        """Seconds until this user may drop again."""
+        """The seconds until this user may drop caches again."""
         return wait_s(self._root, self._clock)
 
     def on_permission_result(self, message: PermissionResult) -> None:
-        """Show the permission; without it, choose the eviction, which needs no root."""
+        """Show whether the user may drop caches; if not, choose the eviction, which does not need root."""
         right = message.right
         self._wait_counted_ns = self._clock.monotonic_ns()
         self.drop = self.drop._replace(how=right.how, reason=right.reason, remedy=right.remedy, wait_s=message.wait_s)
@@ -70,14 +72,14 @@ class DropCachesScreen(KernelSwitchScreen):
         self.draw()
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
-        """The dialog's text."""
+        """The text of the dialog."""
         self._count_wait_down()
         seconds = (self._clock.monotonic_ns() - self._started_ns) / 1e9 if self.drop.doing else 0.0
         view = self.drop._replace(typed=plain(self.text), seconds=seconds)
         return drop_body(self.main.newest.snapshot, view, width)
 
     def _count_wait_down(self) -> None:
-        """Count the minute between two drops down."""
+        """Count down the minute that must pass between two drops."""
         if self.drop.wait_s > 0:
             now_ns = self._clock.monotonic_ns()
             passed_s, self._wait_counted_ns = (now_ns - self._wait_counted_ns) / 1e9, now_ns
@@ -89,7 +91,7 @@ class DropCachesScreen(KernelSwitchScreen):
         return self.drop.effect is not None or self.drop.evicted is not None
 
     def special(self, key: str) -> bool:
-        """Choose by Up, Down and, while no path is typed, the digits."""
+        """Choose with Up, Down and the digits; while a path is typed, a digit belongs to the path."""
         if self.drop.doing or self.finished:
             return True
         if key in ("up", "down"):
@@ -109,11 +111,11 @@ class DropCachesScreen(KernelSwitchScreen):
         self.drop = self.drop._replace(error=text)
 
     def changed(self) -> None:
-        """Remove the complaint about the previous word."""
+        """Remove the complaint about the previous input."""
         self._complain("")
 
     def enter(self) -> None:
-        """Drop or evict, if that was confirmed."""
+        """Drop or evict, if the user has confirmed it."""
         drop = self.drop
         if self.finished:
             self.leave()
@@ -155,7 +157,7 @@ class DropCachesScreen(KernelSwitchScreen):
 
     def _evict(self, typed_path: str) -> ActionResult:
         path = os.path.expanduser(typed_path)
-        if not os.path.exists(path):  # asked on this thread, because a dead mount does not answer
+        if not os.path.exists(path):  # checked on this thread, because a dead mount does not answer
             self.post_message(CacheResult(Outcome(False, WHICH_PATH)))
             return ActionResult.of_action(False, WHICH_PATH)
         outcome, evicted = evict(
@@ -172,13 +174,13 @@ class DropCachesScreen(KernelSwitchScreen):
         self.post_message(ProgressUpdate(text))
 
     def on_progress_update(self, message: ProgressUpdate) -> None:
-        """Show the step."""
+        """Show the progress."""
         if self.drop.doing:
             self.drop = self.drop._replace(doing=message.text)
             self.draw()
 
     def on_cache_result(self, message: CacheResult) -> None:
-        """Show the effect, or the refusal."""
+        """Show the effect, or why the action was refused."""
         effect = message.dropped.effect if message.dropped is not None else None
         self.drop = self.drop._replace(doing="", effect=effect, evicted=message.evicted)
         if effect is None and message.evicted is None:

@@ -1,4 +1,4 @@
-"""The base class of dialogs about a kernel switch of the whole host."""
+"""The base class of the dialogs about a kernel switch, which affects the whole machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iotop_ai.tui.threads.actions import ActionThreads
 
 
 class PermissionResult(Message):
-    """This user's right to write the switch. wait_s: seconds until it may be written again."""
+    """Whether and how this user may write the switch. wait_s: the seconds until it may be written again."""
 
     def __init__(self, right: Right, wait_s: float) -> None:
         self.right = right
@@ -24,7 +24,7 @@ class PermissionResult(Message):
 
 
 class KernelSwitchScreen(DialogScreen):
-    """Checks the permission when it opens; a subclass takes the result in ``on_permission_result``."""
+    """Checks the permission when it opens. A subclass receives the result in ``on_permission_result``."""
 
     switch: ClassVar[Switch]
     dialog_title: ClassVar[str]
@@ -43,9 +43,9 @@ class KernelSwitchScreen(DialogScreen):
         self.post_message(PermissionResult(right, self.wait_s()))
 
     def wait_s(self) -> float:
-        """Seconds until the switch may be written again."""
+        """The seconds until the switch may be written again."""
         return 0.0
 
     def heading(self) -> tuple[str, str]:
-        """The title and the host."""
+        """The title and the machine."""
         return self.dialog_title, f"of the whole host {plain(self.main.newest.snapshot.host.name)}"

@@ -1,4 +1,6 @@
-"""A notice in place of a dialog: it takes the dialog's keys, so that none of them is a command."""
+"""A notice that opens in place of a dialog. It takes the keys meant for the dialog, so that none of them acts as a
+command.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 
 
 class NoticeScreen(DialogScreen):
-    """Says why a dialog does not open. title: that dialog's title. why: one clause."""
+    """Says why a dialog cannot open. title: the title of the dialog. why: the reason as one clause."""
 
     def __init__(self, backdrop: Backdrop, title: str, why: str) -> None:
         super().__init__(backdrop)
@@ -18,7 +20,7 @@ class NoticeScreen(DialogScreen):
         self._why = why
 
     def heading(self) -> tuple[str, str]:
-        """The title."""
+        """The title of the dialog."""
         return self._title, ""
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
@@ -27,9 +29,9 @@ class NoticeScreen(DialogScreen):
         return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]
 
     def press(self, event: Key) -> None:
-        """Enter and Esc close it; every other key is ignored."""
+        """Close the notice with Enter or Esc; ignore all other keys."""
         if event.key in ("escape", "enter"):
             self.leave()
 
     def enter(self) -> None:
-        """Do nothing: there is nothing to confirm."""
+        """Do nothing, because there is nothing to confirm."""

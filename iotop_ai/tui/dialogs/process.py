@@ -1,4 +1,4 @@
-"""The dialogs that signal, renice or ionice processes, and that switch delay accounting."""
+"""The dialogs that signal processes or change their priority, and the dialog that switches delay accounting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 
 class ProcessScreen(DialogScreen):
-    """Asks for a command for one process, for all that share a row, or for all that are tagged.
+    """Asks for a command for one process, for all processes that share a row, or for all tagged ones.
 
     Typing the command confirms it. text: the beginning of the command.
     """
@@ -34,7 +34,7 @@ class ProcessScreen(DialogScreen):
         return TITLE, self._targets.label
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
-        """The processes, the jobs that depend on them, and the commands."""
+        """The processes, the jobs that they are part of, and the commands."""
         return process_body(self.main.newest.snapshot, self._targets, plain(self.text), self._complaint, width)
 
     def changed(self) -> None:
@@ -42,7 +42,7 @@ class ProcessScreen(DialogScreen):
         self._complaint = ""
 
     def enter(self) -> None:
-        """Run a valid command."""
+        """Run the typed command if it is valid."""
         command = parse_command(self.text)
         if command is None:
             self._complaint = "unknown command; use term, kill, nice 10, io idle ..."
@@ -79,20 +79,20 @@ class DelayScreen(KernelSwitchScreen):
         self._switching = False
 
     def on_permission_result(self, message: PermissionResult) -> None:
-        """Show the permission."""
+        """Show whether the user may switch it."""
         self._right = message.right
         self.draw()
 
     @property
     def view(self) -> DelayView:
-        """The dialog's state."""
+        """The state of the dialog."""
         table = self.main.newest.snapshot.processes.value
         how, reason, remedy = (None, "", "") if self._right is None else self._right
         on = None if table is None else table.delayacct
         return DelayView(on, how, reason, remedy, plain(self.text), self._complaint, self._switching)
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
-        """The dialog's text."""
+        """The text of the dialog."""
         return delay_body(self.view, width)
 
     def changed(self) -> None:
@@ -100,7 +100,7 @@ class DelayScreen(KernelSwitchScreen):
         self._complaint = ""
 
     def enter(self) -> None:
-        """Switch delay accounting, if the right word was typed."""
+        """Switch delay accounting if the user typed the right word."""
         view = self.view
         if self._switching:
             return

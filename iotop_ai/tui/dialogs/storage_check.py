@@ -1,4 +1,4 @@
-"""The dialog that checks a storage on this machine, as ``iotop-ai check`` does."""
+"""The dialog that measures storage on this machine, as ``iotop-ai check`` does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from iotop_ai.tui.threads.storage_check import CheckEnded, CheckStep, CheckThrea
 class CheckScreen(DialogScreen):
     """Measures storage and shows the result.
 
-    path: proposed. note: takes a text for the recording. Closing it stops a running check.
+    path: the proposed path. write: whether a test file may be written. note: records a text as an event. Closing the
+    dialog stops a running check.
     """
 
     seconds = SECONDS
@@ -32,7 +33,7 @@ class CheckScreen(DialogScreen):
         self.check = CheckView(path, write=write)
 
     def heading(self) -> tuple[str, str]:
-        """The title, and the path once it is being checked."""
+        """The title; once the check has begun, also the path."""
         return TITLE, "" if self._thread is None else clean(self.text)
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
@@ -40,7 +41,7 @@ class CheckScreen(DialogScreen):
         return check_body(self.check._replace(typed=self.text), width)
 
     def special(self, key: str) -> bool:
-        """Ignore every character once the check runs; returns whether it does."""
+        """Ignore all characters once the check has begun; returns whether it has."""
         return self._thread is not None
 
     def changed(self) -> None:
@@ -48,7 +49,7 @@ class CheckScreen(DialogScreen):
         self.check = self.check._replace(error="")
 
     def enter(self) -> None:
-        """Begin, or close the dialog when it is over."""
+        """Begin the check, or close the dialog if the check is over."""
         if self.check.ended:
             self.leave()
         elif self._thread is None:
@@ -62,7 +63,7 @@ class CheckScreen(DialogScreen):
             self._thread = CheckThread(path, self.seconds, write=self.check.write, post_message=self.post_message)
 
     def press(self, event: Key) -> None:
-        """Esc stops a running check first, then closes the dialog."""
+        """Stop a running check with the first Esc, and close the dialog with the next."""
         if event.key == "escape" and self._thread is not None and not self.check.ended and not self.check.stopping:
             self.check = self.check._replace(stopping=True)
             self._thread.stop()
@@ -73,14 +74,18 @@ class CheckScreen(DialogScreen):
             super().press(event)
 
     def on_paste(self, event: Paste) -> None:
-        """A pasted path replaces a proposed one. Textual calls the handler of the class above by itself."""
+        """Let a pasted path replace a proposed one. Textual then calls the handler of the base class, which takes the
+        text.
+        """
         if self._thread is None:
             self._replace_proposed(True)
         else:
             event.prevent_default()
 
     def _replace_proposed(self, replaced: bool) -> None:
-        """The first character replaces a proposed path; any other key keeps it for editing."""
+        """Remove the proposed path at the first key if that key is a character; any other key keeps the path for
+        editing.
+        """
         if self._proposed and replaced:
             self.text = ""
         self._proposed = False
@@ -94,7 +99,7 @@ class CheckScreen(DialogScreen):
         self.draw()
 
     def on_check_ended(self, message: CheckEnded) -> None:
-        """Show the figures, or let the path be typed again."""
+        """Show the figures; after a failure, let the user type a path again."""
         if message.report is None:
             self._thread = None
             self.check = CheckView(error=message.error, write=self.check.write)
@@ -103,6 +108,6 @@ class CheckScreen(DialogScreen):
         self.draw()
 
     def on_unmount(self) -> None:
-        """Stop a running check; its thread removes what it wrote."""
+        """Stop a running check; its thread then removes the file that it wrote."""
         if self._thread is not None:
             self._thread.stop()

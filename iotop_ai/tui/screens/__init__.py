@@ -1,1 +1,1 @@
-"""The screens, one a file."""
+"""The screens of the apps, one per file."""

@@ -1,4 +1,4 @@
-"""Base classes of the app's screens."""
+"""The base classes of the apps' screens."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from iotop_ai.tui.widgets.lines import LinePanel
 
 
 class MonitorScreen(Screen[None]):
-    """A screen of the app, with the methods that the app calls on every screen."""
+    """A screen with the methods that the app calls on all screens."""
 
     ACTIONS: ClassVar[tuple[Action, ...]] = ()
-    """The actions that the palette offers here; () where it does not open."""
+    """The actions that the palette offers on this screen; () if the palette does not open on it."""
 
     @property
     def captures_keys(self) -> bool:
-        """Whether keys are typed text now, for example in a search field."""
+        """Whether keys are text that is being typed, for example in a search field."""
         return False
 
     def follow(self) -> None:
-        """Draw the main screen's current Frame, where this screen shows it."""
+        """Draw the main screen's present Frame, if this screen shows it."""
 
     def leave(self) -> None:
-        """Return to the screen below, unless an earlier key or click of the same read already did."""
+        """Return to the screen below, unless an earlier key or click in the same burst of input already did."""
         if self.is_current:
             self.app.pop_screen()
 
     def update_front(self) -> None:
-        """Call ``follow`` of the screen in front. An app that is ending may have none."""
+        """Call ``follow`` of the screen in front. While the app ends, there may be none."""
         stack = self.app.screen_stack
         if stack and isinstance(stack[-1], MonitorScreen):
             stack[-1].follow()
 
 
 class RootScreen(MonitorScreen):
-    """The screen at the bottom of an app's stack. theme_styles: the colours in which it is painted."""
+    """The screen at the bottom of an app's stack. theme_styles: the styles in which it is painted."""
 
     theme_styles: ThemeStyles
 
     @property
     @abstractmethod
     def view(self) -> View:
-        """The user's choices of what is shown, and how."""
+        """The user's choices of what is shown and how."""
 
     @abstractmethod
     def use_theme(self, theme_styles: ThemeStyles) -> None:
-        """Repaint every screen in another theme."""
+        """Paint all panels in another theme."""
 
     @abstractmethod
     def answer(self, text: str) -> None:
@@ -61,7 +61,7 @@ class RootScreen(MonitorScreen):
 
 
 class PanelScreen(MonitorScreen):
-    """A screen of one panel, drawn over the whole terminal."""
+    """A screen that consists of one panel over the whole terminal."""
 
     DEFAULT_CSS = "PanelScreen { overflow: hidden; } PanelScreen LinePanel { height: 1fr; }"
 
@@ -71,15 +71,15 @@ class PanelScreen(MonitorScreen):
 
     @abstractmethod
     def rows(self, width: int, height: int) -> list[Line]:
-        """Exactly ``height`` lines of ``width`` columns."""
+        """The screen as exactly ``height`` lines of ``width`` columns."""
 
     def compose(self) -> ComposeResult:
-        """Compose the panel, drawn before it is mounted, so that the first paint is complete."""
+        """Compose the panel. It is drawn before it is mounted, so that the first paint is complete."""
         self.draw()
         yield self.panel
 
     def draw(self) -> None:
-        """Show the rows; only changed ones are painted."""
+        """Show the rows; only those that changed are painted."""
         self.panel.show(self.rows(*self.app.size))
 
     def on_resize(self) -> None:
@@ -88,12 +88,12 @@ class PanelScreen(MonitorScreen):
 
 
 class LiveScreen(PanelScreen):
-    """A PanelScreen that follows the main screen's Frame."""
+    """A PanelScreen that shows the main screen's Frame and follows it."""
 
     def follow(self) -> None:
-        """Draw the main screen's current Frame."""
+        """Draw the main screen's present Frame."""
         self.draw()
 
     def on_screen_resume(self) -> None:
-        """Catch up with Frames that came while another screen was in front."""
+        """Show the newest Frame after another screen was in front."""
         self.follow()

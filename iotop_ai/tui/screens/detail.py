@@ -1,4 +1,4 @@
-"""A live screen above the main one that shows the main screen's Frame in another way."""
+"""The base classes of the screens above the main one, which show the main screen's Frame in other ways."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ PAGE_OVERLAP = 2
 
 
 class DetailScreen(LiveScreen):
-    """A live screen. A subclass makes the rows and holds the selected row or device. state, time: the main screen's."""
+    """A live screen above the main one. state, time: those of the main screen. A subclass makes the rows and keeps
+    which row or device is selected.
+    """
 
     screen_name: ClassVar[str]
-    """The screen's key in present/screen/actions.py: SCREENS."""
+    """The screen's key in SCREENS of present/screen/actions.py."""
 
     def __init__(self, state: MainState, time: TimeActions, theme_styles: ThemeStyles, panel_id: str) -> None:
         super().__init__(theme_styles, panel_id)
@@ -51,13 +53,13 @@ class ScrolledScreen(DetailScreen):
 
     @abstractmethod
     def action_move(self, rows: int) -> None:
-        """Scroll by rows, at most to the last page, and draw."""
+        """Scroll by this many rows, but not past the last page, and draw."""
 
     def on_resize(self) -> None:
         """Fit the rows to the new size."""
         self.action_move(0)
 
     def on_wheeled(self, event: Wheeled) -> None:
-        """Scroll."""
+        """Scroll with the mouse wheel."""
         event.stop()
         self.action_move(event.step)

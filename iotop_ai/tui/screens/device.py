@@ -1,4 +1,4 @@
-"""One block device over the whole screen, live."""
+"""The screen of one disk, over the whole terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iotop_ai.tui.widgets.lines import RowClicked
 
 
 class DeviceScreen(DetailScreen):
-    """The screen of one disk. device: kernel name of the block device that it shows."""
+    """The screen of one disk. device: the kernel name of the block device that it shows; "" for the selected one."""
 
     BINDINGS = DEVICE_KEYS
     ACTIONS = SCREENS["device"]
@@ -43,11 +43,11 @@ class DeviceScreen(DetailScreen):
         self._machine = machine
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The device."""
+        """The rows of the device."""
         return device_screen_rows(self.main.frame, self.main.view, width, height, self.device, self.page)
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Show the clicked device of the stack."""
+        """Show the device of the stack whose row was clicked."""
         event.stop()
         if event.key.startswith(DISK_PREFIX):
             self.device = event.key.removeprefix(DISK_PREFIX)
@@ -64,12 +64,12 @@ class DeviceScreen(DetailScreen):
         self.draw()
 
     def action_log(self) -> None:
-        """Draw the chart with a logarithmic scale, or a linear one."""
+        """Switch the chart between a logarithmic and a linear scale."""
         self.page = self.page._replace(log=not self.page.log)
         self.main.change(f"done: {'logarithmic' if self.page.log else 'linear'} scale of the tall chart")
 
     def action_check(self) -> None:
-        """Ask whether to check this device, by its mount where it has one."""
+        """Open the dialog that measures this device, through its mount if it has one."""
         if device_or_selected(self.main.frame, self.main.view, self.device) is None:
             self.main.change(f"{self.device or 'a disk'} is not here to check")
             return
@@ -77,7 +77,7 @@ class DeviceScreen(DetailScreen):
         self.app.push_screen(self._machine.storage_check(backdrop, self.device))
 
     def action_health(self) -> None:
-        """Open the health of the disk below this device."""
+        """Open the health of the disk that this device is, or lies on."""
         disk = health_disk(self.main.frame, self.device)
         if disk:
             threads = self._machine.threads

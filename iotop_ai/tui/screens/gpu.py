@@ -1,4 +1,4 @@
-"""One GPU over the whole screen, live."""
+"""The screen of one GPU, over the whole terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.tui.styles import ThemeStyles
 
 
 class GpuScreen(DetailScreen):
-    """The screen of one GPU. uuid: identifies the GPU that it shows."""
+    """The screen of one GPU. uuid: the UUID of the GPU that it shows."""
 
     BINDINGS = GPU_KEYS
     ACTIONS = SCREENS["gpu"]
@@ -24,7 +24,7 @@ class GpuScreen(DetailScreen):
         self.uuid = uuid
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The GPU."""
+        """The rows of the GPU."""
         return gpu_screen_rows(self.main.frame, self.main.view, width, height, self.uuid)
 
     def action_gpu(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""The health of all disks over the whole screen, live: a list, one disk in full, and its self-tests."""
+"""The screen about the health of all disks: a list, the page of one disk, and the disks' self-tests."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ SELF_TEST = "self-test"
 
 @runtime_checkable
 class SmartRefresher(Protocol):
-    """A source that can query SMART on demand: the running machine."""
+    """A source that can query SMART on demand: this machine, live."""
 
     smartctl: str
 
     def refresh_smart(self) -> None:
-        """Query every disk now."""
+        """Query all disks now."""
         ...
 
 
 class HealthScreen(LiveScreen):
-    """Holds the shown disk, and the dialog before a self-test, which takes every key while it is open.
+    """The health screen. While the dialog before a self-test is open, the dialog takes all keys.
 
-    state: the main screen's. threads: run a self-test's command, also after the page is left. disk: opens its page; ""
-    opens the list.
+    state: that of the main screen. threads: run the command of a self-test, also after the user has left the screen.
+    disk: the disk whose page opens first; "" for the list.
     """
 
     BINDINGS = HEALTH_KEYS
@@ -80,13 +80,13 @@ class HealthScreen(LiveScreen):
 
     @property
     def may_act(self) -> bool:
-        """Whether self-tests may be started: live, on this machine, not read-only."""
+        """Whether self-tests may be started: only live, on this machine, and not read-only."""
         view = self.main.view
         now = view.mode in AT_NOW and not view.remote and not view.readonly
         return now and self._source.live and isinstance(self._source, SmartRefresher)
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The list, or one disk."""
+        """The rows of the list, or of one disk."""
         may_ask = isinstance(self._source, SmartRefresher) and self.main.view.mode in AT_NOW
         self.health = self.health._replace(may_test=self.may_act, may_ask=may_ask)
         rows = disk_rows(self.main.frame)
@@ -95,7 +95,7 @@ class HealthScreen(LiveScreen):
         return health_screen_rows(self.main.frame, self.main.view, self.health, width, height)
 
     def show(self, **changes: object) -> None:
-        """Change the screen's state and draw it."""
+        """Change the state of the screen, and draw it."""
         self.health = self.health._replace(**changes)  # type: ignore[arg-type]
         self.draw()
 
@@ -105,19 +105,19 @@ class HealthScreen(LiveScreen):
         self.draw()
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Open the clicked disk."""
+        """Open the disk whose row was clicked."""
         event.stop()
         if self.health.dialog is None and event.key.startswith(DISK_PREFIX):
             name = event.key.removeprefix(DISK_PREFIX)
             self.show(disk=name, cursor=name, scroll=0)
 
     def on_key(self, event: Key) -> None:
-        """Give the dialog every key while it is open."""
+        """Pass all keys to the dialog while it is open."""
         dialog = self.health.dialog
         if dialog is None:
             active = self.active_bindings.get(event.key)
             if active is not None and active.binding.action == "test":
-                # Handled here, so that the next keys of the same burst already go to the dialog.
+                # The key is handled here, so that the next keys of the same burst already go to the dialog.
                 event.stop()
                 event.prevent_default()
                 self.action_test()
@@ -135,11 +135,11 @@ class HealthScreen(LiveScreen):
             self.show(dialog=dialog._replace(typed=word, error=""))
 
     def on_paste(self, event: Paste) -> None:
-        """Ignore pasted text: a confirmation has to be typed."""
+        """Ignore pasted text, because a confirmation must be typed."""
         event.stop()
 
     def action_back(self) -> None:
-        """Return from a disk to the list, if it was opened from there; else to the screen below."""
+        """Return from a disk to the list if the disk was opened from the list; otherwise to the screen below."""
         if self.health.disk and not self._without_list:
             self.show(disk="", cursor=self.health.disk, scroll=0)
         else:
@@ -150,7 +150,7 @@ class HealthScreen(LiveScreen):
         self.leave()
 
     def action_open(self) -> None:
-        """Show the disk under the cursor in full."""
+        """Open the page of the disk under the cursor."""
         if not self.health.disk and disk_row(self.main.frame, self.health.cursor) is not None:
             self.show(disk=self.health.cursor, scroll=0)
 
@@ -160,7 +160,7 @@ class HealthScreen(LiveScreen):
         self.action_move(event.step)
 
     def action_move(self, step: int) -> None:
-        """Move the cursor of the list, or scroll the disk."""
+        """Move the cursor of the list, or scroll the page of a disk."""
         if not self.health.disk:
             rows = disk_rows(self.main.frame)
             self.show(cursor=next_disk(rows, self.health.cursor, step, around=False))
@@ -174,29 +174,29 @@ class HealthScreen(LiveScreen):
         self.action_move(pages * max(1, self.app.size.height - 5 - PAGE_OVERLAP))
 
     def action_disk(self, step: int) -> None:
-        """Show, or mark in the list, the next or previous disk."""
+        """Go to the next or previous disk: open its page, or mark it in the list."""
         name = next_disk(disk_rows(self.main.frame), self.health.disk or self.health.cursor, step, around=True)
         self.show(disk=name if self.health.disk else "", cursor=name, scroll=0)
 
     def action_ask(self) -> None:
-        """Query every disk now, except sleeping ones."""
+        """Query all disks now, except sleeping ones."""
         if isinstance(self._source, SmartRefresher) and self.health.may_ask:
             self._source.refresh_smart()
             self.answer("done: the disks are being queried")
 
     def action_test(self) -> None:
-        """Open the dialog, or show why no test is possible."""
+        """Open the dialog, or a notice that says why a self-test cannot be started."""
         one = target_disk(self.main.frame, self.health)
         busy = self._threads.running(SELF_TEST)
         why = "a disk is being queried" if busy else why_no_test(one, self.health)
-        if why or one is None:  # without a target disk there is always a reason
+        if why or one is None:  # without a target disk, there is always a reason
             backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
         else:
             self.show(dialog=Dialog(one.name))
 
     def _decide(self, dialog: Dialog) -> None:
-        """Run the typed command, if it is one of the offered ones."""
+        """Run the typed command if the dialog offered it."""
         one = disk_row(self.main.newest, dialog.disk)
         why = why_no_test(one, self.health._replace(disk=dialog.disk))
         if why or one is None or one.state is None:
@@ -211,7 +211,9 @@ class HealthScreen(LiveScreen):
         self._act(word, Target(one.name, one.state.device, one.state.device_type))
 
     def _act(self, word: str, target: Target) -> None:
-        """Run smartctl on a thread, then query the disks; the answer is shown and the recording gets it."""
+        """Run smartctl on a thread, then query the disks. The screen shows the answer, and the recording gets
+        an event.
+        """
         source = self._source
 
         def work() -> ActionResult:

@@ -1,4 +1,4 @@
-"""Help over the whole screen: the keys, and the meaning of the columns."""
+"""The help over the whole terminal: the keys, and the meaning of the columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left":
 
 
 class HelpScreen(PanelScreen):
-    """Begins with the keys of the screen below. Space turns the page; any other key or a click closes it."""
+    """The help, which begins with the keys of the screen below. Space shows the next page; any other key, or a click,
+    closes the help.
+    """
 
     def __init__(self, frame: Frame | None, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:
         super().__init__(theme_styles, "help")
@@ -26,11 +28,11 @@ class HelpScreen(PanelScreen):
         self._screen_below = screen_below
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The page."""
+        """The rows of the page."""
         return help_rows(self._frame, self._view, width, height, self.page, self._screen_below)
 
     async def on_key(self, event: Key) -> None:
-        """Turn the page, or close the help; a key of the palette opens the palette of the screen below."""
+        """Show another page, or close the help. The keys of the palette open the palette of the screen below."""
         if event.key == "ctrl+z":
             return
         event.stop()

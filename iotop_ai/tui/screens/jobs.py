@@ -1,4 +1,4 @@
-"""Every training job over the whole screen, live."""
+"""The screen of all training jobs, over the whole terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iotop_ai.tui.widgets.lines import RowClicked
 
 
 class JobsScreen(DetailScreen):
-    """The screen of all jobs. cursor: pid of the job whose row is marked."""
+    """The screen of all jobs. cursor: the pid of the job whose row is marked."""
 
     BINDINGS = JOBS_KEYS
     ACTIONS = SCREENS["jobs"]
@@ -29,14 +29,14 @@ class JobsScreen(DetailScreen):
         self.cursor = cursor
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The rows of every job."""
+        """The rows of all jobs."""
         return jobs_screen_rows(self.main.frame, self.main.view, width, height, self.cursor)
 
     def _pids(self) -> list[int]:
         return [row.pid for row in job_rows(self.main.frame, self.main.view)]
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Mark the clicked job; choose it if it is marked."""
+        """Mark the job whose row was clicked; choose it if it was marked already."""
         event.stop()
         if event.key.startswith(PREFIX):
             pid = int(event.key.removeprefix(PREFIX))
@@ -47,7 +47,7 @@ class JobsScreen(DetailScreen):
                 self.draw()
 
     def action_move(self, step: int) -> None:
-        """Mark another job; stop at the first and the last."""
+        """Mark another job, but do not go past the first or the last."""
         pids = self._pids()
         if pids:
             at = pids.index(self.cursor) if self.cursor in pids else 0
@@ -55,12 +55,12 @@ class JobsScreen(DetailScreen):
         self.draw()
 
     def action_next(self) -> None:
-        """Mark the next job; after the last comes the first."""
+        """Mark the next job; after the last, the first."""
         self.cursor = job_after(self.main.frame, self.main.view, self.cursor, 1) or self.cursor
         self.draw()
 
     def action_choose(self) -> None:
-        """Make the verdict be about the marked job, and return to the main screen."""
+        """Choose the marked job for the verdict, and return to the main screen."""
         pids = self._pids()
         if self.is_current:
             self.app.pop_screen()

@@ -1,4 +1,4 @@
-"""A list to choose from, searched by typing: every action of the screen below, or devices, columns, sort orders."""
+"""A list to choose from, searched by typing: the actions of the screen below, or devices, columns, sort orders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TakeAction = Callable[[Action], Awaitable[None]]
 
 
 class PaletteScreen(PanelScreen):
-    """Takes every key. take: called with the chosen entry's Action when the screen below is in front again."""
+    """The list, which takes all keys. take: called with the Action of the chosen entry after this screen has closed."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class PaletteScreen(PanelScreen):
         return matching(self._entries, self.typed)
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The matches below the typed text."""
+        """The typed text, and the entries that match it."""
         return palette_rows(
             self.matches, self.cursor, self.typed, width, height, self._wording, ascii_only=self._ascii_only
         )
 
     def on_key(self, event: Key) -> None:
-        """Move, search, choose or close."""
+        """Move the cursor, search, choose an entry, or close the list."""
         if event.key in ("ctrl+c", "ctrl+z"):
             return
         event.stop()
@@ -72,7 +72,7 @@ class PaletteScreen(PanelScreen):
         event.stop()
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Choose the clicked entry."""
+        """Choose the entry that was clicked."""
         event.stop()
         entry = next((entry for entry in self._entries if KEY_PREFIX + entry.action.name == event.key), None)
         if entry is not None and self.is_current:
@@ -84,7 +84,7 @@ class PaletteScreen(PanelScreen):
         self._move(event.step)
 
     def _choose(self, action: Action) -> None:
-        # The app runs it, because a screen cannot await its own removal.
+        # The app calls ``take``, because a screen cannot await its removal.
         self.app.pop_screen()
         self.app.call_later(self._take, action)
 

@@ -1,4 +1,4 @@
-"""One process over the whole screen, live."""
+"""The screen of one process, over the whole terminal."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.process_detail import CodeRead, DetailRead, DetailThreads
 
 EVERY_NS = 1_000_000_000
-"""Shortest time between two readings of the process."""
+"""The shortest time between two readings of the process."""
 WHOLE_NS = 10_000_000_000
-"""Shortest time between two readings of the parts that rarely change."""
+"""The shortest time between two readings of the parts that rarely change."""
 
 
 class ProcessDetailScreen(ScrolledScreen):
@@ -41,7 +41,7 @@ class ProcessDetailScreen(ScrolledScreen):
         self.page = ProcessPage(key)
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The process."""
+        """The rows of the process."""
         absent, late_s = self._absent(), 0.0
         if not absent and self._came_ns:
             late_s = max(0.0, (self._clock.monotonic_ns() - self._came_ns) / 1e9 - self.main.view.interval_s)
@@ -54,7 +54,7 @@ class ProcessDetailScreen(ScrolledScreen):
         return self.main.view.mode == "live"
 
     def _absent(self) -> str:
-        """Why the process itself cannot be read; "" where it can."""
+        """Why the process cannot be read; "" if it can."""
         return self.main.view.not_live or ("not available in a replay" if self._machine.root is None else "")
 
     def on_mount(self) -> None:
@@ -72,7 +72,7 @@ class ProcessDetailScreen(ScrolledScreen):
         super().follow()
 
     def _read(self, *, now: bool = False) -> None:
-        """Read, unless that is too soon; ``now``: in any case."""
+        """Read the process, unless the last reading is recent. now: read it in any case."""
         root = self._machine.root
         if root is None or self._absent() or not (self._live or now or not self._came_ns):
             return
@@ -99,7 +99,7 @@ class ProcessDetailScreen(ScrolledScreen):
         self.draw()
 
     def action_move(self, rows: int) -> None:
-        """Scroll by rows, at most to the last page."""
+        """Scroll by this many rows, but not past the last page."""
         page = self.page._replace(absent=self._absent())
         most = most_process_scroll(self.main.frame, self.main.view, page, *self.app.size)
         self.page = self.page._replace(scroll=max(0, min(most, self.page.scroll + rows)))
@@ -119,7 +119,7 @@ class ProcessDetailScreen(ScrolledScreen):
         self.draw()
 
     def action_code(self) -> None:
-        """Find the lines of Python that the process executes."""
+        """Begin to find the lines of Python that the process executes."""
         absent = self._absent()
         if absent:
             self.main.change(absent)
@@ -130,7 +130,7 @@ class ProcessDetailScreen(ScrolledScreen):
         self.draw()
 
     def on_code_read(self, message: CodeRead) -> None:
-        """Show the lines."""
+        """Show the lines of Python."""
         if message.key == self.page.key:
             self.page = self.page._replace(code=message.code, looking=False)
             self.draw()
@@ -141,7 +141,7 @@ class ProcessDetailScreen(ScrolledScreen):
         return None if info is None else info.uid
 
     def action_act(self, text: str) -> None:
-        """Ask for a signal or another priority for the process."""
+        """Open the dialog that signals the process or changes its priority. text: the beginning of the command."""
         backdrop = Backdrop(self.main, self._rows_behind, self._theme_styles)
         self.app.push_screen(self._machine.one_process(self.page.key, text, backdrop))
 

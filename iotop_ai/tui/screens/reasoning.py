@@ -1,4 +1,4 @@
-"""The verdict's reasoning over the whole screen, live."""
+"""The page of reasons for the verdict, over the whole terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.styles import ThemeStyles
 
 _FIXED_ROWS = 5
-"""Rows that do not scroll in a small terminal: the banner and the keys."""
+"""The rows that do not scroll on a small terminal: the banner and the keys."""
 
 
 class ReasoningScreen(ScrolledScreen):
-    """The reasoning, scrolled. scroll_rows: index of the first row shown."""
+    """The page of reasons, which scrolls. scroll_rows: the index of the first row shown."""
 
     BINDINGS = REASON_KEYS
     ACTIONS = SCREENS["reasoning"]
@@ -33,17 +33,17 @@ class ReasoningScreen(ScrolledScreen):
         }  # fmt: skip
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The reasoning from the first shown row on."""
+        """The rows from the first one shown."""
         return reasoning_rows(self.main.frame, self.main.view, width, height, self.scroll_rows)
 
     def action_move(self, rows: int) -> None:
-        """Scroll by rows, at most to the last page."""
+        """Scroll by this many rows, but not past the last page."""
         most = most_reasoning_scroll(self.main.frame, self.main.view, *self.app.size)
         self.scroll_rows = max(0, min(most, self.scroll_rows + rows))
         self.draw()
 
     def action_page(self, pages: int) -> None:
-        """Scroll by pages."""
+        """Scroll by a page."""
         self.action_move(pages * max(1, self.app.size.height - _FIXED_ROWS - PAGE_OVERLAP))
 
     def action_main(self, name: str, *arguments: int) -> None:

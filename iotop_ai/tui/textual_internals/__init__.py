@@ -1,1 +1,1 @@
-"""Everything that relies on undocumented behaviour of Textual."""
+"""All code that relies on undocumented behaviour of Textual."""

@@ -1,4 +1,4 @@
-"""Ends an app after an exception, or by force when its event loop is stuck."""
+"""Ends an app after an exception, or by force if its event loop is stuck."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from textual.app import App
 
 
 class ExceptionKeepingApp(App[None], inherit_bindings=False):
-    """Keeps the exception that ended it, for one line after the terminal is back; Textual prints a long traceback.
+    """An app that keeps the exception that ended it, so that one line can be printed after the terminal is restored.
+    Textual would print a long traceback.
 
-    Textual calls ``_fatal_error`` in its handler of exceptions. A release without that call would print its traceback.
+    Textual calls ``_fatal_error`` when it handles an exception. A release of Textual without that call would print its
+    traceback.
     """
 
     failure: BaseException | None = None
-    """The exception that ended the app."""
+    """The exception that ended the app; None if there was none."""
 
     def _fatal_error(self) -> None:
         self.failure = sys.exc_info()[1]
@@ -28,9 +30,9 @@ class ExceptionKeepingApp(App[None], inherit_bindings=False):
 
 
 def restore_terminal(app: App[Any]) -> None:
-    """Give the terminal back without the help of the event loop. Does nothing for an app without a driver."""
-    with contextlib.suppress(Exception):  # the caller ends the process, whatever fails here
+    """Restore the terminal without the help of the event loop. Does nothing for an app without a driver."""
+    with contextlib.suppress(Exception):  # the caller ends the process in any case
         driver = getattr(app, "_driver", None)
         if driver is not None:
             driver.stop_application_mode()
-            driver.close()  # waits for the thread that writes
+            driver.close()  # waits for the thread that writes to the terminal

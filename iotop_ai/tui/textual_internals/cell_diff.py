@@ -13,18 +13,21 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.present.text.line import Line, is_single_width
 
 _BRIDGE = 4
-"""Runs of at most this many unchanged cells are sent again: moving the cursor takes as many bytes."""
+"""If two changed cells are at most this far apart, the cells between them are sent again, because moving the cursor
+would take as many bytes.
+"""
 _FIRST = 0x21
-"""The character that stands for the first look: CPython caches characters up to U+00FF."""
+"""The character that stands for the first look. CPython caches characters up to U+00FF."""
 
 _text = itemgetter(0)
 
 
 class Row(NamedTuple):
-    """The cells of a row. text: one character per column; looks: for each the character that stands for its look.
+    """The cells of a row.
 
-    jagged: some character is not one column wide, so columns cannot be compared. text_bits, style_bits: ``text`` and
-    ``looks`` as numbers of 16 bits per column, which one XOR compares; 0 for a jagged row.
+    text: one character per column. looks: for each of them, the character that stands for its look. jagged: whether
+    some character is not one column wide, so that columns cannot be compared. text_bits, style_bits: ``text`` and
+    ``looks`` as numbers with 16 bits per column, so that one XOR compares them; 0 for a jagged row.
     """
 
     text: str
@@ -35,7 +38,9 @@ class Row(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """A look as SGR parameters. flags: those that switch something on; fg, bg: those of a colour, "" for none."""
+    """A look as SGR parameters. flags: those that switch an attribute on. fg, bg: those of the colours; "" for the
+    default.
+    """
 
     flags: frozenset[str]
     fg: str
@@ -43,20 +48,21 @@ class _Look(NamedTuple):
 
 
 class CellDiff:
-    """Compares and paints rows of one theme on one terminal. style: the Rich style of (token, background).
+    """Compares and paints rows of one theme on one terminal.
 
-    system: the terminal's colours; None for a terminal without colours.
+    style: returns the Rich style of (token, background). system: the terminal's colour system; None for a terminal
+    without colours.
     """
 
     def __init__(self, style: Callable[[str, str], Style], system: ColorSystem | None) -> None:
         self._style = style
         self._system = system
         self._marks: dict[str, _Marks] = {}
-        """Marks by background."""
+        """The marks of tokens, by background."""
         self._known: dict[_Look, str] = {}
         self._looks: list[_Look] = []
         self._on_blank: dict[str, tuple[str, bool, bool]] = {}
-        """What a look shows on a blank: (background, underlined, inverse)."""
+        """What each look shows on a blank: (background, underlined, inverse)."""
         self._sequences: dict[str, str] = {}
 
     def row(self, line: Line) -> Row:
@@ -74,7 +80,7 @@ class CellDiff:
         return Row(text, looks, False, int.from_bytes(text_bytes, "little"), int.from_bytes(style_bytes, "little"))
 
     def _mark(self, token: str, background: str) -> str:
-        """The character for a look; tokens with the same look share it."""
+        """The character that stands for the look of a token. Tokens with the same look share a character."""
         look = _look(self._style(token, background), self._system)
         mark = self._known.get(look)
         if mark is None:
@@ -84,7 +90,7 @@ class CellDiff:
         return mark
 
     def _sequence(self, before: str, after: str) -> str:
-        """The sequence from one look to another; ``before`` "" is the terminal's default."""
+        """The sequence that changes one look into another. before: "" for the terminal's default look."""
         sequence = self._sequences.get(before + after)
         if sequence is not None:
             return sequence
@@ -99,7 +105,8 @@ class CellDiff:
         return sequence
 
     def changes(self, old: Row, new: Row) -> list[tuple[int, int]]:
-        """Columns [first, end) that differ, left to right; columns close to each other are one range.
+        """The ranges of columns [first, end) that differ, from left to right; ranges that are close to each other are
+        joined.
 
         Two blanks differ only if their looks differ on a blank.
         """
@@ -130,9 +137,9 @@ class CellDiff:
         return out
 
     def paint(self, rows: Iterable[tuple[int, int, Row | None, Row]]) -> str:
-        """What to write for rows of (column, row of the terminal, old cells, new cells).
+        """The text to write for rows of (column, row of the terminal, old cells, new cells).
 
-        Old cells of None are unknown. The terminal has its default look before and after, and does not wrap.
+        Old cells of None are unknown. The terminal has its default look before and after, and lines must not wrap.
         """
         out: list[str] = []
         look = ""
@@ -157,7 +164,7 @@ class CellDiff:
 
 
 def _columns_set(difference: int, width: int) -> bytes:
-    """For each column, non-zero if any of its 16 bits is set."""
+    """For each column of 16 bits, a byte that is not zero if any of the bits is set."""
     return (difference | difference >> 8).to_bytes(2 * width, "little")[::2]
 
 

@@ -1,8 +1,8 @@
-"""Writes changed cells straight to the terminal, past Textual's compositor.
+"""Writes changed cells directly to the terminal, without Textual's compositor.
 
-The compositor renders and sends whole rows; where only figures change, that is most of the cost of drawing, in time and
-in bytes. Textual paints everything else: layouts, other screens, the mouse, the first paint. On a release that is not
-in KNOWN_VERSIONS it paints everything.
+The compositor renders and sends whole rows. If only figures change, that is most of the cost of drawing, in time and in
+bytes. Textual paints everything else: layouts, other screens, the mouse, the first paint. With a release that is not in
+KNOWN_VERSIONS, Textual paints everything.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
 from iotop_ai.tui.textual_internals.version import installed_version
 
 KNOWN_VERSIONS = ("8.2.",)
-"""Textual releases whose painting code was read and tested with this module."""
+"""The releases of Textual whose painting code was read, and with which this module was tested."""
 
 
 class PaintedPanel(Protocol):
     """The methods of a panel that the painter needs."""
 
     def visible_region(self) -> Region | None:
-        """The widget's region on the terminal; None unless all of it is visible."""
+        """The panel's region on the terminal; None unless all of it is visible."""
         ...
 
     def collect_changes(self, cell_diff: CellDiff, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
-        """The changes to paint: (row, old cells or None, new cells); None where only Textual can paint."""
+        """The changes to paint as (row, old cells or None, new cells); None if only Textual can paint them."""
         ...
 
     def fall_back(self) -> None:
@@ -44,7 +44,7 @@ class PaintedPanel(Protocol):
 
 
 class DirectPainter:
-    """Paints the changes of all panels at once, after the message that changed them has been handled."""
+    """Paints the changes of all panels together, after the message that changed the panels has been handled."""
 
     def __init__(self, app: App[Any], theme_styles: ThemeStyles) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class DirectPainter:
         self._waiting: dict[PaintedPanel, None] = {}
 
     def _filtered(self, token: str, background: str) -> Style:
-        """The style after Textual's filters."""
+        """The style of a token after Textual's filters."""
         app = self._app
         strip = Strip([Segment("x", self.theme_styles.style(token, background))])
         for line_filter in app.get_line_filters():
@@ -63,17 +63,17 @@ class DirectPainter:
 
     @property
     def can_paint(self) -> bool:
-        """Whether rows may be written now: not during a batch update, which moves panels."""
+        """Whether rows may be written now. They may not during a batch update, which moves panels."""
         return not self._app._batch_count
 
     def add(self, panel: PaintedPanel) -> None:
-        """Paint this panel's changed rows soon."""
+        """Paint the changed rows of this panel soon."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self.flush)
         self._waiting[panel] = None
 
     def flush(self) -> None:
-        """Write the changes of the panels that wait."""
+        """Write the changes of all panels that wait."""
         waiting, self._waiting = self._waiting, {}
         try:
             driver = self._app._driver
@@ -95,7 +95,7 @@ _PAINTERS: WeakKeyDictionary[App[Any], DirectPainter] = WeakKeyDictionary()
 
 
 def painter_of(app: App[Any], theme_styles: ThemeStyles) -> DirectPainter | None:
-    """The app's painter for a theme; None without a terminal, and for a Textual release not in KNOWN_VERSIONS."""
+    """The app's painter for a theme; None without a terminal, or if the Textual release is not in KNOWN_VERSIONS."""
     painter = _PAINTERS.get(app)
     if painter is None or painter.theme_styles is not theme_styles:
         if app.is_headless or app.is_inline or not installed_version().startswith(KNOWN_VERSIONS):

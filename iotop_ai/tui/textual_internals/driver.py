@@ -1,6 +1,6 @@
-"""The terminal driver: its input thread sleeps until a key comes, and it does not repaint the first frame.
+"""The terminal driver. Its input thread sleeps until a key arrives, and it does not clear the first picture.
 
-Textual's own input thread wakes ten times a second, which costs more than drawing a quiet screen.
+Textual's input thread wakes ten times a second, which costs more than drawing a quiet screen.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ from iotop_ai.tui.textual_internals.version import installed_version
 
 ENTER_ALTERNATE = "\x1b[?1049h"
 LAST_ROW = "\x1b[0m\x1b[9999;1H\x1b[2K"
-"""On a terminal without an alternate screen, the shell goes on below the last frame instead of inside it."""
+"""Moves to the last row. On a terminal without an alternate screen, the shell then continues below the last picture,
+not inside it.
+"""
 KNOWN_VERSIONS = ("8.2.",)
-"""Textual releases whose input thread was read and replaced by this one in tests."""
+"""The releases of Textual whose input thread was read, and replaced by this one in tests."""
 
 HIGHEST_VMIN = 255
-"""With this VMIN, poll() reports the terminal as readable only once this many characters wait."""
+"""With this VMIN, poll() reports the terminal as readable only when this many characters wait."""
 POLL_MS = 25
-"""Polling interval for a terminal that cannot be waited on."""
+"""The polling interval in ms for a terminal on which poll() cannot wait."""
 ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
-"""How long the rest of a sequence may come after its Escape."""
+"""How long, in ms, the rest of a sequence may take to arrive after its Escape."""
 
 
 class HangupSafeFile:
-    """A terminal's file that drops writes once the terminal is closed.
+    """A terminal's file that drops writes after the terminal was closed.
 
     Textual's output thread would end with the error, and the app would wait for ever for room in its queue. A hang-up
     also sends SIGCONT, after which Textual writes again.
@@ -54,7 +56,7 @@ class HangupSafeFile:
         return len(text)
 
     def flush(self) -> None:
-        """Flush, unless the terminal is closed."""
+        """Flush the file, unless the terminal is closed."""
         with contextlib.suppress(OSError):
             self._file.flush()
 
@@ -63,16 +65,18 @@ class HangupSafeFile:
 
 
 class BlockingInputDriver(LinuxDriver):
-    """A LinuxDriver whose input thread blocks in poll() until there is input or ``disable_input`` ends it."""
+    """A LinuxDriver whose input thread sleeps in poll() until there is input or ``disable_input`` ends it."""
 
     entered: bool = False
-    """Whether the terminal shows the alternate screen already."""
+    """Whether the terminal already shows the alternate screen."""
 
     attributes_before: list[Any] | None = None
-    """The terminal's attributes as the user's shell left them, if they were changed before the app started."""
+    """The terminal's attributes as the user's shell left them; None if they were not changed before the app started."""
 
     shared: bool = False
-    """Whether another program may read the same terminal (ssh, whose output we read): it would take some keys."""
+    """Whether another program may read the same terminal and take some of the keys, such as an ssh whose output is
+    shown.
+    """
 
     def __init__(self, app: Any, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
@@ -89,14 +93,16 @@ class BlockingInputDriver(LinuxDriver):
         return size.columns or 80, size.lines or 24
 
     def write(self, data: str) -> None:
-        """Write to the terminal, without the first entry into the alternate screen if it is shown already."""
+        """Write to the terminal, but skip the first entry into the alternate screen if the terminal shows it
+        already.
+        """
         if self._skip_entry and data == ENTER_ALTERNATE:
             self._skip_entry = False
             return
         super().write(data)
 
     def start_application_mode(self) -> None:
-        """Take the terminal, and remember the shell's attributes for its return, not those of the first frame.
+        """Take the terminal, and remember the attributes of the shell, not those of the first picture, for the end.
 
         A hang-up while the app ends sends SIGCONT, which must not take the terminal again.
         """
@@ -112,9 +118,11 @@ class BlockingInputDriver(LinuxDriver):
             self.attrs_before = type(self).attributes_before
 
     def _keep_keys(self) -> None:
-        """Hide keys from poll(): a program that sleeps in it, as ssh does, leaves them to us; we read without waiting.
+        """Hide keys from poll(), so that a program that sleeps in poll(), such as ssh, leaves them to this one, which
+        reads without waiting.
 
-        The command line has opened the terminal again for us, so no other program's descriptor becomes non-blocking.
+        The command line has opened the terminal anew for this program, so that other programs' descriptors do not
+        become non-blocking.
         """
         with contextlib.suppress(termios.error, OSError):
             attributes = termios.tcgetattr(self.fileno)
@@ -123,9 +131,9 @@ class BlockingInputDriver(LinuxDriver):
             termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
 
     def run_input_thread(self) -> None:
-        """Read keys until ``disable_input``; in between, the thread sleeps in poll()."""
+        """Read keys until ``disable_input``. Between keys, the thread sleeps in poll()."""
         parser = XTermParser(self._debug)
-        # A user who has bound a key with Alt gets Alt also for a fast key after an Escape.
+        # For a user who has bound a key with Alt, a key that follows an Escape quickly counts as Alt with that key.
         escapes = None if getattr(self._app, "uses_alt", False) else EscapeSplitter()
         decode = getincrementaldecoder("utf-8")("replace").decode
         poll = select.poll()
@@ -175,9 +183,11 @@ class BlockingInputDriver(LinuxDriver):
             hung_up()
 
     def disable_input(self) -> None:
-        """End the input thread and wait for it; only once, because Textual drops what waits to be read each time.
+        """End the input thread, and wait for it. Only the first call acts, because Textual drops unread input each
+        time.
 
-        Textual asks again while it shuts down, when the terminal is the shell's and a user may type already.
+        Textual calls it again while it shuts down, when the terminal belongs to the shell and the user may already
+        type.
         """
         if self._input_ended:
             return
@@ -186,7 +196,7 @@ class BlockingInputDriver(LinuxDriver):
         super().disable_input()
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back; end the input thread even if the terminal is closed."""
+        """Give the terminal back, and end the input thread even if the terminal is closed."""
         try:
             self.write(LAST_ROW)
             super().stop_application_mode()
@@ -201,10 +211,10 @@ def driver_class(
     *,
     shared: bool = False,
 ) -> type[Driver] | None:
-    """BlockingInputDriver for a Textual that it fits, else None: Textual then uses its own driver.
+    """BlockingInputDriver if it fits the installed Textual; otherwise None, and Textual uses its standard driver.
 
-    entered, attributes_before, shared: class attributes of a subclass, because Textual makes the instance.
-    version: of Textual; None means the installed one.
+    entered, attributes_before, shared: become class attributes of a subclass, because Textual makes the instance.
+    version: the version of Textual; None for the installed one.
     """
     version = version or installed_version()
     if not version.startswith(KNOWN_VERSIONS) or not _fits(LinuxDriver):

@@ -1,24 +1,26 @@
-"""Splits an Escape from the key after it.
+"""Separates an Escape from the key after it.
 
-A fast typist or a slow line sends both in one read. Textual's parser takes them for Alt with that key, which is usually
-not bound, and both keys would be lost.
+A fast typist or a slow line can deliver both in one read. Textual's parser takes them for Alt with that key, which is
+usually not bound, so both keys would be lost.
 """
 
 from __future__ import annotations
 
 ESCAPE = "\x1b"
 HEADS = ("[", "O")
-"""Characters after the Escape of a sequence that a terminal sends, on its own or for a key without a character."""
+"""The characters after the Escape of a sequence that a terminal sends for a key without a character, or as a report."""
 
 
 class EscapeSplitter:
-    """Splits input into single Escapes and text for the parser; keeps a tail that may begin a sequence."""
+    """Splits input into single Escapes and text for the parser. It holds back an end that may be the beginning of a
+    sequence.
+    """
 
     def __init__(self) -> None:
         self._rest = ""
 
     def feed(self, text: str) -> list[str]:
-        """The pieces that are certain: ``ESCAPE`` alone is that key, all others are for the parser."""
+        """The pieces that are certain: a piece that equals ``ESCAPE`` is the key, all others are for the parser."""
         text, self._rest = self._rest + text, ""
         pieces: list[str] = []
         while text:
@@ -39,6 +41,6 @@ class EscapeSplitter:
         return pieces
 
     def timed_out(self) -> list[str]:
-        """The kept tail as single keys, because nothing followed it in time."""
+        """The end that was held back, as single keys, because nothing followed it in time."""
         rest, self._rest = self._rest, ""
         return list(rest)

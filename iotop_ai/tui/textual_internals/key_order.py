@@ -1,8 +1,8 @@
-"""Keys that come faster than screens change.
+"""Keeps keys in order that arrive faster than screens change.
 
-Textual queues a key for the widget in front when the key comes, and looks for its binding when it comes back to the
-app. In between another key may have opened or closed a screen: the key would be lost, act on the wrong screen, or be
-overtaken by a later one. So a key waits here until the one before it has been handled.
+Textual queues a key for the widget in front when the key arrives, and looks up the binding when the key comes back to
+the app. Another key may have opened or closed a screen in between, so that the key would be lost, act on the wrong
+screen, or be overtaken by a later key. Therefore a key waits here until the previous key has been handled.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from textual.dom import DOMNode
 from textual.events import Key
 
 LOST_S = 1.0
-"""After this time a key no longer holds up the next one: its screen is gone, and it cannot be followed."""
+"""After this many seconds, a key no longer delays the next one: its screen is gone, so its end cannot be seen."""
 
 
 class KeyOrder:
-    """Gives the app one key at a time. handle: the app's own handling of a key that comes from the terminal."""
+    """Gives the app one key at a time. handle: how the app handles a key from the terminal."""
 
     def __init__(self, app: App[None], handle: Callable[[Key], Awaitable[None]]) -> None:
         self._app = app
@@ -30,7 +30,7 @@ class KeyOrder:
         self._timer: asyncio.TimerHandle | None = None
 
     async def take(self, key: Key) -> None:
-        """Handle a key now, or after those before it."""
+        """Handle a key now, or after the keys that arrived before it."""
         self._waiting.append(key)
         if self._on_its_way is None:
             await self._next()
@@ -45,14 +45,16 @@ class KeyOrder:
         self._follow(path, key)
 
     def _follow(self, path: Sequence[DOMNode], key: Key) -> None:
-        """Queue a call after the key at each node that it comes to; closed nodes are passed over."""
+        """Queue a call after the key at each node that the key reaches; closed nodes are skipped."""
         for i, node in enumerate(path):
             rest = path[i + 1 :]
             if node.call_later(self._follow, rest, key) if rest else node.call_later(self._settled, key):
                 return
 
     async def _settled(self, key: Key) -> None:
-        """Go on once the key has been handled everywhere: its screens are open or closed."""
+        """Handle the next key, once this one has been handled by all nodes and the screens that it changed are open or
+        closed.
+        """
         if key is not self._on_its_way:
             return
         self._on_its_way = None

@@ -1,4 +1,4 @@
-"""Another theme while the app runs."""
+"""Changes the theme while the app runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ANSI_THEMES = {
     "ansi-light": "ansi-light",
     "mono": "ansi-dark",
 }
-"""Our themes that leave the colours to the terminal, with the Textual theme that does the same."""
+"""The themes of iotop-ai that leave the colours to the terminal, and the theme of Textual that does so too."""
 RGB_THEME = "textual-dark"
 
 
 def switch_textual_theme(app: App[Any], theme: str) -> None:
-    """Set Textual's own theme for one of ours. The user's choice of a theme also overrides NO_COLOR.
+    """Set the theme of Textual that belongs to this theme. A theme chosen by the user also overrides NO_COLOR.
 
-    A Textual without the list of filters keeps the screen without colours.
+    If Textual lacks the list of filters, the screen stays without colours.
     """
     filters = getattr(app, "_filters", None)
     if isinstance(filters, list):

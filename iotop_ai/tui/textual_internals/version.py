@@ -1,4 +1,6 @@
-"""The installed Textual's version: replacements of its private parts run only on releases they were tried on."""
+"""The version of the installed Textual. Private parts of Textual are replaced only in releases with which that was
+tested.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import textual
 
 
 def installed_version() -> str:
-    """Textual's version from the name of its metadata folder; ``textual.__version__`` needs 15 ms to read that."""
+    """Textual's version, from the name of its metadata folder; ``textual.__version__`` takes 15 ms to read it."""
     begin, end = "textual-", ".dist-info"
     with contextlib.suppress(OSError):
         names = os.listdir(os.path.dirname(os.path.dirname(textual.__file__)))

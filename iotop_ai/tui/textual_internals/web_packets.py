@@ -1,7 +1,7 @@
 """The protocol of Textual's web driver, and of the page that textual-serve shows.
 
 The driver writes packets (textual/drivers/web_driver.py, 8.2): a letter, the length in four bytes, the payload. The
-page sends JSON lists (static/js/textual.js of textual-serve 1.1). Anything else ends the session with a reason.
+page sends JSON lists (static/js/textual.js of textual-serve 1.1). Any other input ends the session with a reason.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from iotop_ai.present.screen.bounds import bounded
 
 START_LINE = b"__GANGLION__\n"
-"""The line that the driver writes before its first packet."""
+"""The line that the driver writes before the first packet."""
 LARGEST_PACKET = 1 << 26
 _MOST_LINES_BEFORE = 10
-"""Lines that may come before START_LINE."""
+"""The number of lines that may come before START_LINE."""
 
 
 class MessageError(Exception):
-    """A message that textual-serve's own page would never send."""
+    """A message that the page of textual-serve would not send."""
 
 
 class Packet(NamedTuple):
@@ -33,24 +33,26 @@ class Packet(NamedTuple):
     payload: bytes
 
     def encoded(self) -> bytes:
-        """The packet's bytes in the pipe."""
+        """The packet as bytes."""
         return self.letter + len(self.payload).to_bytes(4, "big") + self.payload
 
 
 def meta(**fields: Any) -> Packet:
-    """A message about the screen."""
+    """A packet with a message about the screen."""
     return Packet(b"M", json.dumps(fields).encode())
 
 
 def parse_message(text: str) -> Packet | None:
-    """A page's message as the packet for the monitor; None for a ping. Raises MessageError."""
+    """A message from the page as the packet for the monitor; None for a ping. Raises MessageError for any other
+    message.
+    """
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
         raise MessageError("not JSON") from None
     match message:
         case ["stdin", str(typed)]:
-            # JSON can hold a lone surrogate, which a keyboard cannot type.
+            # JSON can contain a lone surrogate, which cannot be encoded.
             return Packet(b"D", typed.encode("utf-8", "replace"))
         case ["resize", {"width": int(width), "height": int(height)}] if bool not in (type(width), type(height)):
             columns, rows = bounded(width, height)
@@ -63,7 +65,7 @@ def parse_message(text: str) -> Packet | None:
 
 
 def is_exit(payload: bytes) -> bool:
-    """Whether the payload of an "M" packet reports the monitor's end."""
+    """Whether the payload of an "M" packet says that the monitor has ended."""
     try:
         message = json.loads(payload)
     except (ValueError, RecursionError):
@@ -72,7 +74,7 @@ def is_exit(payload: bytes) -> bool:
 
 
 async def skip_to_packets(out: asyncio.StreamReader) -> bool:
-    """Read up to and including START_LINE; returns False if it does not come."""
+    """Read up to and including START_LINE; returns False if that line does not come."""
     for _ in range(_MOST_LINES_BEFORE):
         try:
             line = await out.readline()
@@ -84,14 +86,14 @@ async def skip_to_packets(out: asyncio.StreamReader) -> bool:
 
 
 async def read_packet(out: asyncio.StreamReader) -> Packet | None:
-    """The next packet; None if it is too large. Raises IncompleteReadError at the end."""
+    """The next packet; None if it is too large. Raises IncompleteReadError at the end of the stream."""
     head = await out.readexactly(5)
     size = int.from_bytes(head[1:], "big")
     return None if size > LARGEST_PACKET else Packet(head[:1], await out.readexactly(size))
 
 
 def web_driver_environment(columns: int, rows: int) -> dict[str, str]:
-    """The environment that selects Textual's web driver and sets its size and highest frame rate."""
+    """The environment variables that select Textual's web driver, and set its size and highest frame rate."""
     columns, rows = bounded(columns, rows)
     return {
         "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver",

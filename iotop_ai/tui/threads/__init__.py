@@ -1,1 +1,1 @@
-"""Threads that feed the screen."""
+"""The threads that feed the screens."""

@@ -1,4 +1,6 @@
-"""Threads for actions: a disk may answer late or never, and must not hold up the screen or the end of the program."""
+"""Runs actions on threads. A disk may answer late or never, which must not block the screen or the end of the
+program.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from iotop_ai.store.source import Source
 
 
 class ActionResult(Message):
-    """An action has ended. answer: begins with "done: " or "failed: ". events: for the recording."""
+    """An action has ended. answer: what the screen shows; it begins with "done: " or "failed: ". events: texts for the
+    recording.
+    """
 
     def __init__(self, answer: str, events: tuple[str, ...] = ()) -> None:
         self.answer = answer
@@ -22,14 +26,16 @@ class ActionResult(Message):
 
     @classmethod
     def of_action(cls, done: bool, text: str, events: tuple[str, ...] = ()) -> Self:
-        """The result of an action on the machine: if done, the recording gets ``events``, or ``text`` without them."""
+        """The result of an action on the machine. If it was done, the recording gets ``events``, or ``text`` if there
+        are none.
+        """
         if not done:
             return cls(f"failed: {text}")
         return cls(f"done: {text}", events or (text,))
 
 
 class ActionThreads:
-    """Runs each action on a daemon thread and posts its result."""
+    """Runs each action on a daemon thread, and posts the result."""
 
     def __init__(self, source: Source, post_message: Callable[[Message], bool]) -> None:
         self._source = source
@@ -37,7 +43,7 @@ class ActionThreads:
         self._threads: list[threading.Thread] = []
 
     def run(self, name: str, action: Callable[[], ActionResult]) -> None:
-        """Start an action."""
+        """Start an action. name: the name of its thread."""
 
         def run() -> None:
             result = action()
@@ -50,11 +56,11 @@ class ActionThreads:
         thread.start()
 
     def running(self, name: str) -> bool:
-        """Whether an action of this name has not ended yet."""
+        """Whether an action of this name is still running."""
         return any(thread.name == name and thread.is_alive() for thread in self._threads)
 
     def wait(self, seconds: float) -> None:
-        """Wait at most ``seconds`` for all actions to end, so that the recording holds their events."""
+        """Wait at most ``seconds`` for all actions to end, so that the recording gets their events."""
         clock = Clock()
         end_ns = clock.monotonic_ns() + int(seconds * 1e9)
         for thread in self._threads:

@@ -1,4 +1,6 @@
-"""The alerts of the live screen: read on a thread of their own, checked on the source's, delivered on a third."""
+"""The alerts of the live screen. One thread reads the rules, the source's thread checks them, a third
+delivers alerts.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class AlertsChanged(Message):
-    """Rules fire or end, or something is wrong with alerts. firing: the rules that fire now. bell: ring it."""
+    """A rule began or stopped firing, or alerts failed. answer: what the screen shows. firing: the rules that fire now.
+    bell: whether to ring the terminal's bell.
+    """
 
     def __init__(self, answer: str, firing: tuple[FiringAlert, ...] = (), *, bell: bool = False) -> None:
         self.answer = answer
@@ -31,10 +35,10 @@ class AlertsChanged(Message):
 
 
 class LiveAlerts:
-    """Runs the alerts of a live session on a thread.
+    """Runs the alerts of a live session.
 
-    begin: reads the rules and starts their deliveries, None without rules. It may take long or fail (IotopError).
-    Its argument is called with each failure then and later, from any thread.
+    begin: reads the rules and starts their deliveries; returns None if there are no rules. It may take long, and may
+    raise IotopError. Its argument is called with the text of each failure, during the call or later, from any thread.
     """
 
     def __init__(self, begin: Callable[[Callable[[str], None]], RunningAlerts | None], app: MessageReceiver) -> None:
@@ -45,7 +49,7 @@ class LiveAlerts:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Read the rules; the screen does not wait for them."""
+        """Read the rules on a thread, so that the screen does not wait for them."""
         threading.Thread(target=self._read, name="read-alerts", daemon=True).start()
 
     def _read(self) -> None:
@@ -62,7 +66,7 @@ class LiveAlerts:
             running.close(0.0, 0.0)
 
     def put(self, frame: Frame) -> None:
-        """Check the rules; never waits."""
+        """Check the rules against this Frame; never waits."""
         running = self._running
         if running is None or not (changed := running.take(frame)):
             return
@@ -70,7 +74,9 @@ class LiveAlerts:
         self._app.post_message(AlertsChanged(_answer(changed), _firing(running), bell=bell))
 
     def close(self, seconds: float) -> None:
-        """Deliver waiting alerts for at most half of ``seconds``; end what still runs within the other half."""
+        """Deliver the waiting alerts for at most half of ``seconds``, and end deliveries that still run within the
+        other half.
+        """
         with self._lock:
             self._closed = True
             running, self._running = self._running, None
@@ -87,6 +93,6 @@ def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:
 
 
 def _answer(changed: list[Alert]) -> str:
-    """The screen's message: the last of several alerts that fire at once; the header has the others."""
+    """The screen's message: the last of several rules that begin to fire at once. The path's rule shows the others."""
     shown = next((one for one in reversed(changed) if one.fires), changed[-1])
     return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)

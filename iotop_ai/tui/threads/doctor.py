@@ -1,4 +1,4 @@
-"""The thread that looks once for the problems that doctor would find (limits, links, clocks); it changes nothing."""
+"""The thread that looks once for the problems that doctor would find (limits, links, clocks). It only reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class ProblemsFound(Message):
-    """The problems, the worst first."""
+    """The problems that were found, the worst first."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
@@ -24,7 +24,7 @@ class ProblemsFound(Message):
 
 
 def look_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message], bool]) -> None:
-    """Start the thread. It only reads, runs no program, and is done in some milliseconds."""
+    """Start the thread. It only reads, does not run programs, and ends within some milliseconds."""
 
     def look() -> None:
         from iotop_ai.preflight.environment.host import read_host_facts
@@ -35,7 +35,7 @@ def look_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message], 
         try:
             facts = read_host_facts(root, rights=False)
             checks = (*judge_host(facts, snapshot.host.container), *judge_machine(snapshot, facts))
-        except Exception:  # the screen goes on without it
+        except Exception:  # the screen works without the problems
             log.exception("looking for problems of this machine failed")
             return
         if problems := problems_of(checks):

@@ -1,4 +1,4 @@
-"""The thread that asks Prometheus: the answers reach the app as messages."""
+"""The thread that queries Prometheus. The app receives the answers as messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iotop_ai.tui.threads.source import MessageReceiver
 
 
 class FleetAnswered(Message):
-    """The result of a refresh. fleet: None if it failed. trouble: why it failed, else ""."""
+    """The result of a refresh. fleet: the answer; None if the refresh failed. trouble: why it failed; otherwise ""."""
 
     def __init__(self, fleet: Fleet | None, trouble: str = "") -> None:
         self.fleet = fleet
@@ -39,7 +39,7 @@ class HistoryAnswered(Message):
 class _HistoryRequest(NamedTuple):
     """A request for the values of a machine's graphs.
 
-    slots: number of values of a graph. end_s: the server's time of the newest.
+    slots: the number of values of each graph. end_s: the time of the last value, on the server's clock.
     """
 
     machine: FleetMachine
@@ -48,9 +48,10 @@ class _HistoryRequest(NamedTuple):
 
 
 class FleetThread:
-    """Sends all queries each interval, and those for a machine's graphs in between. A daemon: answers may take long.
+    """Sends all queries once per interval, and the queries for a machine's graphs in between. It is a daemon thread,
+    because an answer may take long.
 
-    first: an answer that the caller already has; None to ask now.
+    first: an answer that the caller has requested already; None to query at once.
     """
 
     def __init__(
@@ -79,13 +80,13 @@ class FleetThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the query that it waits for; returns at once."""
+        """Let the thread end after the query that it waits for; returns at once."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
 
     def set_interval(self, seconds: float) -> None:
-        """Ask every ``seconds``, from now on."""
+        """Refresh every ``seconds`` from now on."""
         with self._changed:
             self._interval_s = seconds
             self._due_ns = min(self._due_ns, self._clock.monotonic_ns() + int(seconds * 1e9))
@@ -98,13 +99,13 @@ class FleetThread:
             self._changed.notify()
 
     def refresh(self) -> None:
-        """Ask now, also while paused."""
+        """Refresh now, even while paused."""
         with self._changed:
             self._due_at_once = True
             self._changed.notify()
 
     def want_history(self, machine: FleetMachine, slots: int, end_s: float) -> None:
-        """Ask for the graphs of a machine; a newer request replaces a waiting one."""
+        """Request the graphs of a machine. A newer request replaces one that still waits."""
         with self._changed:
             self._request = _HistoryRequest(machine, slots, end_s)
             self._changed.notify()
@@ -120,7 +121,7 @@ class FleetThread:
             self._server.close()
 
     def _next(self) -> _HistoryRequest | str | None:
-        """Wait for the next request; a str asks for a refresh, None ends the thread."""
+        """Wait for the next request. A str asks for a refresh; None ends the thread."""
         with self._changed:
             while not self._stopping:
                 now_ns = self._clock.monotonic_ns()
@@ -149,7 +150,7 @@ class FleetThread:
     def _ask_history(self, request: _HistoryRequest) -> None:
         step_s = HISTORY_WINDOWS * self._window_s / request.slots
         values: Mapping[str, Values] = {}
-        # The next refresh says why it failed; until then the graphs are unknown.
+        # The next refresh will say why it failed; until then, the graphs are unknown.
         with contextlib.suppress(NoAnswerError, BadAnswerError):
             values = ask_history(self._server, request.machine, request.end_s, request.slots, step_s, self._window_s)
         self._app.post_message(HistoryAnswered(History(request.machine.name, request.end_s, values)))

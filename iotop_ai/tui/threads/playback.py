@@ -1,4 +1,4 @@
-"""The thread that decodes a recording: plays, steps and seeks, so that the screen never waits for it."""
+"""The thread that decodes a recording: it plays, steps and seeks, so that the screen does not wait for the decoding."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 SLOWEST, FASTEST = 0.25, 64.0
 LEAST_WAIT_S = 0.1
-"""Shortest time between two painted Frames; at high speed the others are left out."""
+"""The shortest time in seconds between two painted Frames. At a high speed, the Frames in between are left out."""
 LONGEST_WAIT_S = 2.0
 """A longer pause in the recording is skipped."""
 CHECK_S = 0.5
 _MISSING_ALLOWED = 120
-"""Samples that may be missing in a graph before they are read again."""
+"""The number of Samples that a graph may lack before they are read again."""
 TIMELINE_S = 0.25
 _SECOND = 1_000_000_000
 
@@ -36,10 +36,10 @@ _SECOND = 1_000_000_000
 class PlaybackState(NamedTuple):
     """The state of a playback.
 
-    playing: whether it plays, or waits for more at the end. speed: 0.25 to 64. ended: it is at the last Frame.
-
-    follows: more may be appended. note: a message for the screen ("failed: ..."), "" for none. judged_anew: the
-    recording was made with other rules, so the verdict is computed again from the minutes before.
+    playing: whether it plays, or waits at the end for more Frames. speed: a factor of 0.25 to 64. ended: whether it is
+    at the last Frame. follows: whether the recording may still grow. note: a message for the screen ("failed: ..."); ""
+    for none. judged_anew: whether the recording was made with other rules, so that the verdict is computed again from
+    the minutes before.
     """
 
     playing: bool = False
@@ -51,7 +51,9 @@ class PlaybackState(NamedTuple):
 
 
 class PlaybackFrame(Message):
-    """The current Frame. early: it is the keyframe's, shown while the rest is decoded."""
+    """The present Frame. early: whether it is the Frame of a keyframe, shown while the Frames up to the target are
+    decoded.
+    """
 
     def __init__(self, frame: Frame, state: PlaybackState, *, early: bool = False) -> None:
         self.frame = frame
@@ -60,12 +62,12 @@ class PlaybackFrame(Message):
         super().__init__()
 
     def can_replace(self, message: Message) -> bool:
-        """Whether ``message``, queued after this one, makes this one stale."""
+        """Whether ``message``, which was queued later, makes this message obsolete."""
         return isinstance(message, PlaybackFrame)
 
 
 class PastSamples(Message):
-    """Samples older than the history of the Frame at ``at_ns``."""
+    """The Samples older than the history of the Frame at ``at_ns``."""
 
     def __init__(self, at_ns: int, past: tuple[Sample, ...]) -> None:
         self.at_ns = at_ns
@@ -81,22 +83,23 @@ class TimelineUpdate(Message):
         super().__init__()
 
     def can_replace(self, message: Message) -> bool:
-        """Whether ``message``, queued after this one, makes this one stale."""
+        """Whether ``message``, which was queued later, makes this message obsolete."""
         return isinstance(message, TimelineUpdate)
 
 
 class _SeekRequest(NamedTuple):
-    """Go to a wall time, then forward or back by a number of Frames."""
+    """A request to go to a wall-clock time, then forward or back by a number of Frames."""
 
     wall_ns: int | None = None
     steps: int = 0
 
 
 class PlaybackThread:
-    """Plays a recording on a daemon thread. Methods may be called from any thread; the newest request wins.
+    """Plays a recording on a daemon thread. Its methods may be called from any thread; a newer request replaces an
+    older one.
 
-    cursor: in the recording. slots: number of intervals in the graphs. follows: wait at the end for what is appended.
-    Frames reach ``app`` as PlaybackFrame.
+    cursor: the position in the recording. slots: returns the number of intervals in the graphs. follows: whether to
+    wait at the end for Frames that are appended. The app receives the Frames as PlaybackFrame.
     """
 
     def __init__(
@@ -125,16 +128,16 @@ class PlaybackThread:
         self._current_ns = cursor.begin_wall_ns if cursor.frame is None else cursor.frame.snapshot.wall_ns
         self._past_for: Frame | None = None
         self._samples: tuple[str, list[Sample]] = ("", [])
-        """The boot, and its Samples up to the newest Frame's without a gap, for graphs."""
+        """The boot id, and the Samples of that boot without a gap up to the newest Frame, for graphs."""
         self._past_complete = False
         """Whether the Samples reach back to the start of the session."""
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
-        """(monotonic, wall) of the start of playing, from which the due wall time follows."""
+        """The (monotonic, wall-clock) time at which playing began. The wall-clock time that is due follows from it."""
         self._set_back_at: Frame | None = None
-        """The Frame at which the recorded clock was set back and playing has followed it."""
+        """The Frame at which the recorded clock was set back, once playing has followed it."""
         self._waiting = False
-        """Whether it has played to the end and waits for more."""
+        """Whether it has played to the end and waits for more Frames."""
         self._checked_ns = 0
         self._thread = threading.Thread(target=self._run, name="playback", daemon=True)
 
@@ -143,7 +146,7 @@ class PlaybackThread:
         self._thread.start()
 
     def close(self, seconds: float = 1.0) -> bool:
-        """Stop, and wait at most ``seconds``; returns whether the thread has ended."""
+        """Stop the thread, and wait at most ``seconds`` for it; returns whether it has ended."""
         with self._ready:
             self._closing = True
             self._ready.notify()
@@ -152,15 +155,17 @@ class PlaybackThread:
         return not self._thread.is_alive()
 
     def span(self) -> tuple[int, int]:
-        """Wall times of the first and the newest Snapshot."""
+        """The wall-clock times of the first and the newest Snapshot."""
         return self._cursor.begin_wall_ns, self._end_ns
 
     def seek(self, wall_ns: int) -> None:
-        """Go to the last Frame at or before a time."""
+        """Go to the last Frame at or before this time."""
         self._put(_SeekRequest(wall_ns))
 
     def skip(self, seconds: float) -> None:
-        """Go forward or back by a span, from the current time or from the target of a pending seek."""
+        """Go forward or back by this many seconds, from the present time or from the target of a seek that is not done
+        yet.
+        """
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
             wall_ns = max(self._cursor.begin_wall_ns, at + int(seconds * _SECOND))
@@ -169,7 +174,7 @@ class PlaybackThread:
         self._put(_SeekRequest(wall_ns))
 
     def step(self, count: int) -> None:
-        """Go forward or back by a number of Frames, and stop playing."""
+        """Go forward or back by this many Frames, and stop playing."""
         with self._ready:
             self._state = self._state._replace(playing=False)
         self._put(_SeekRequest(steps=count))
@@ -184,7 +189,7 @@ class PlaybackThread:
         self._seek_to_found(find, "change of the verdict")
 
     def mark(self, step: int) -> None:
-        """Go to the next or previous mark, or end of a job's process, and say what it is."""
+        """Go to the next or previous mark or end of a job's process, and show what it is."""
         self._seek_to_found(lambda at: self._timeline_reader.next_mark(at, step), "mark")
 
     def _seek_to_found(self, find: Callable[[int], tuple[int, str] | None], what: str) -> None:
@@ -202,7 +207,7 @@ class PlaybackThread:
         self._put(_SeekRequest())
 
     def faster(self, step: int) -> None:
-        """Twice (+1) or half (-1) the speed."""
+        """Double (step +1) or halve (step -1) the speed."""
         with self._ready:
             speed = min(FASTEST, max(SLOWEST, self._state.speed * 2.0**step))
             self._state = self._state._replace(speed=speed)
@@ -213,7 +218,7 @@ class PlaybackThread:
             if request.wall_ns is not None:
                 self._request = request
                 self._target_ns = request.wall_ns
-            else:  # steps add up, also after a pending seek
+            else:  # steps are added up, and come after a seek that is not done yet
                 pending = self._request or _SeekRequest()
                 self._request = pending._replace(steps=pending.steps + request.steps)
             self._ready.notify()
@@ -222,7 +227,7 @@ class PlaybackThread:
         return self._closing or self._request is not None
 
     def _superseded(self) -> bool:
-        """Whether another seek has replaced the one that is being served."""
+        """Whether a newer seek has replaced the one that is being served."""
         request = self._request
         return self._closing or (request is not None and request.wall_ns is not None)
 
@@ -242,7 +247,7 @@ class PlaybackThread:
                                 self._ready.wait(wait_s)
                 except Cancelled:
                     continue
-        except Exception as error:  # the app ends and prints it as one line
+        except Exception as error:  # the app ends, and prints it as one line
             log.exception("the recording failed")
             self._app.post_message(SourceEnded(error))
 
@@ -278,7 +283,9 @@ class PlaybackThread:
         self._play_start_ns = (self._clock.monotonic_ns(), wall_ns)
 
     def _work(self) -> float | None:
-        """Do one piece of work while no request is pending; returns seconds until the next, None to wait for one."""
+        """Do one piece of work while no request waits. Returns the seconds until the next piece; None to wait for a
+        request.
+        """
         wait_s = self._play() if self._state.playing else None
         if self._read_past() or self._read_timeline():
             return 0.0
@@ -296,7 +303,7 @@ class PlaybackThread:
         return wait_s
 
     def _play(self) -> float | None:
-        """Show the Frames that are due; returns seconds until the next one, None without one."""
+        """Show the Frames that are due. Returns the seconds until the next one is due; None if there is none."""
         now = self._clock.monotonic_ns()
         due_ns = self._due_ns(now)
         moved = False
@@ -324,14 +331,15 @@ class PlaybackThread:
         return max(LEAST_WAIT_S, wait_s)
 
     def _due_ns(self, now: int) -> int:
-        """The wall time up to which Frames are due."""
+        """The wall-clock time up to which Frames are due."""
         began, wall = self._play_start_ns
         return wall + int((now - began) * self._state.speed)
 
     def _follow_clock(self, after: Frame) -> bool:
-        """Whether the recorded clock was set back before the next Frame, which is then due an interval after this one.
+        """Whether the recorded clock was set back before the next Frame. That Frame is then due one interval after the
+        present one.
 
-        Otherwise all Frames up to the time before the step back would be due at once.
+        Otherwise, all Frames up to the old time of the clock would be due at once.
         """
         frame = self._cursor.frame
         if frame is None or after.snapshot.wall_ns >= frame.snapshot.wall_ns or after is self._set_back_at:
@@ -344,7 +352,7 @@ class PlaybackThread:
         return True
 
     def _read_past(self) -> bool:
-        """Read the Samples older than a Frame's history, for the graphs; returns whether there were any to read."""
+        """Read the Samples older than the Frame's history, for the graphs; returns whether there were any to read."""
         frame = self._cursor.frame
         if frame is None or self._past_for is frame:
             return False

@@ -1,4 +1,6 @@
-"""The threads that read one process in full: a wait for its memory map or a lock must not stop the screen."""
+"""The threads that read one process in full. Reading may wait for a lock or the memory map of the process, which must
+not block the screen.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,9 @@ class CodeRead(Message):
 
 
 class DetailThreads:
-    """Reads on its own threads, so that a part that waits for the process does not delay the others.
+    """Reads a process on several threads, so that a part that has to wait does not delay the others.
 
-    post_message: that of the screen that shows the process.
+    post_message: posts a message to the screen that shows the process.
     """
 
     def __init__(self, root: Root, post_message: Callable[[Message], bool]) -> None:
@@ -53,15 +55,17 @@ class DetailThreads:
         self._code = BackgroundWorker("process-code")
 
     def read(self, key: ProcessKey) -> bool:
-        """Read the parts that change from second to second; False while the previous read goes on."""
+        """Read the parts that change from second to second; returns False while the previous read is still running."""
         return self._moving.submit(lambda: self._post(self._reader.read_moving(key)))
 
     def read_whole(self, key: ProcessKey, uid: int | None) -> bool:
-        """Read the other parts too. uid: the process's user."""
+        """Read all parts; returns False while the previous read is still running. uid: the process's user."""
         return self._whole.submit(lambda: self._post(self._reader.read(key, uid)))
 
     def read_code(self, key: ProcessKey, uid: int | None) -> bool:
-        """Sample its stacks for some seconds; False while the previous sampling goes on."""
+        """Sample the stacks of the process for some seconds; returns False while the previous sampling is still
+        running.
+        """
 
         def look() -> None:
             part = ReadPart("code", lambda: read_python_code(self._root, key.pid, uid))
@@ -70,7 +74,7 @@ class DetailThreads:
         return self._code.submit(look)
 
     def close(self) -> None:
-        """End the threads, each after the read that it is in."""
+        """End the threads, each after its present read."""
         self._code.close()
         self._moving.close()
         self._whole.close()
@@ -78,7 +82,7 @@ class DetailThreads:
     def _post(self, detail: ProcessDetail) -> None:
         environ = detail.environ
         if environ.value is not None:
-            # Secrets do not leave this thread.
+            # Secrets must not leave this thread.
             hidden = tuple((name, variable_redacted(name, value)) for name, value in environ.value)
             detail = detail._replace(environ=environ._replace(value=hidden))
         self._post_message(DetailRead(detail))

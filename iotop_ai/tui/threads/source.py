@@ -1,4 +1,4 @@
-"""The thread that reads a source: Frames come out of the pipeline here and reach the app as messages."""
+"""The thread that reads a source. It runs the pipeline, and the app receives the Frames as messages."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ class MessageReceiver(Protocol):
     """The part of an app that a thread needs: a queue to which any thread may post."""
 
     def post_message(self, message: Message) -> bool:
-        """Queue a message; False once the queue is closed."""
+        """Queue a message; returns False if the queue is closed."""
         ...
 
 
 class SourceThread:
-    """Runs ``frames`` to its end; stops SMART queries while a device is saturated.
+    """Runs ``frames`` to the end, and stops SMART queries while a disk is saturated.
 
-    taps: get every Frame on this thread, also those that the screen is too slow to show.
-
-    The thread is a daemon, because a collector stuck in the kernel must not keep the program from ending.
+    taps: called with every Frame on this thread, including those that the screen is too slow to show. The thread is a
+    daemon, because a collector that is stuck in the kernel must not keep the program from ending.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class SourceThread:
         self._thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """Close the source and wait at most ``seconds`` for the thread; returns whether the thread has ended."""
+        """Close the source, and wait at most ``seconds`` for the thread; returns whether the thread has ended."""
         self._source.close()
         if self._thread.is_alive():
             self._thread.join(seconds)
@@ -69,7 +68,7 @@ class SourceThread:
                 if waiting is None or not waiting.replace(frame):
                     waiting = FrameReady(frame)
                     self._app.post_message(waiting)
-        except Exception as error:  # the app ends and prints it as one line
+        except Exception as error:  # the app ends, and prints it as one line
             log.exception("the source failed")
             self._app.post_message(SourceEnded(error))
         else:

@@ -1,4 +1,4 @@
-"""Detects that readings no longer arrive. A timer checks this, because no event reports that nothing happens."""
+"""Detects that readings no longer arrive. A timer checks it, because the lack of readings does not cause an event."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from iotop_ai.collectors.io.clock import Clock
 CHECK_S = 1.0
 INTERVALS = 3
 LEAST_S = 2.0
-"""Under load, readings at short intervals may be this late without any fault."""
+"""The least delay in seconds that counts. Under load, readings at short intervals may be this late without
+any fault.
+"""
 
 
 class StalenessWatch:
-    """Call ``reading_came`` at each reading and ``check`` each CHECK_S."""
+    """The caller calls ``reading_came`` at each reading, and ``check`` every CHECK_S."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._reading_ns = self._checked_ns = clock.monotonic_ns()
 
     def reading_came(self) -> None:
-        """Note that a reading has come."""
+        """Note that a reading has arrived."""
         self._reading_ns = self._clock.monotonic_ns()
 
     def check(self, interval_s: float) -> int | None:
-        """The whole seconds since the last reading if they are more than 3 intervals, else None.
+        """The whole seconds since the last reading if they are more than 3 intervals, otherwise None.
 
-        Time in which the program itself did not run (stopped by Ctrl-Z, or without a CPU) does not count.
+        Time in which this program did not run, because it was stopped by Ctrl-Z or got no CPU, does not count.
         """
         now_ns = self._clock.monotonic_ns()
         if now_ns - self._checked_ns > 2.5 * CHECK_S * 1e9:

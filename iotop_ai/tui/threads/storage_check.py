@@ -1,4 +1,4 @@
-"""The thread of a storage check: the storage may answer late or never, and must not hold up the screen."""
+"""The thread of a storage check. The storage may answer late or never, which must not block the screen."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from iotop_ai.preflight.storage.session import Request
 from iotop_ai.present.preflight.storage import progress_text
 
 WORKERS = 4
-"""Readers of small files in the last phase, as ``iotop-ai check`` has by default."""
+"""The number of readers of small files in the last phase, the default of ``iotop-ai check``."""
 
 
 class CheckStep(Message):
-    """The running phase in words, and the report so far."""
+    """The running phase in words, and the report so far. phases: the number of all phases."""
 
     def __init__(self, report: Report, step: str, phases: int) -> None:
         self.report = report
@@ -33,7 +33,7 @@ class CheckStep(Message):
 
 
 class CheckEnded(Message):
-    """The end of the check: its report, or why it has none."""
+    """The end of the check. report: the figures; None if there are none. error: why there are none."""
 
     def __init__(self, report: Report | None, error: str = "") -> None:
         self.report = report
@@ -42,7 +42,7 @@ class CheckEnded(Message):
 
 
 class CheckThread:
-    """One check. post_message: sends messages to the dialog that shows it."""
+    """Runs one check. post_message: posts a message to the dialog that shows the check."""
 
     def __init__(self, path: str, seconds: float, *, write: bool, post_message: Callable[[Message], bool]) -> None:
         self._path, self._seconds, self._write = path, seconds, write
@@ -54,14 +54,14 @@ class CheckThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the check to end early. It removes its file, and its end is posted."""
+        """Ask the check to end early. It then removes its file, and posts its end."""
         with self._lock:
             self._stopped = True
             if self._running is not None:
                 self._running.stop()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end, at most ``seconds``; returns whether it has ended."""
+        """Wait at most ``seconds`` for the check to end; returns whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 

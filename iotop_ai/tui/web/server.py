@@ -1,7 +1,8 @@
-"""The screen in a browser on this machine: textual-serve's page, behind a key in its address.
+"""The screen in a browser on this machine: the page of textual-serve, protected by a key in its address.
 
-The key is not a cookie: a browser sends the cookies of 127.0.0.1 to every port, also to another user's.
-The printed address works once; it leads to an address that only that browser has, and a new one is printed.
+The key is not in a cookie, because a browser sends the cookies of 127.0.0.1 to all ports, also to one that belongs to
+another user. The printed address works once: it leads to an address that only that browser knows, and then a new
+address is printed.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from iotop_ai.tui.web.session import HEARTBEAT_S, LARGEST_MESSAGE, Session
 
 HOST = "127.0.0.1"
 MOST_SESSIONS = 8
-"""Each runs its own monitor."""
+"""The largest number of sessions; each of them runs a monitor."""
 MOST_PAGES = 32
-"""Addresses that work at one time; the oldest is dropped first."""
+"""The number of addresses that work at the same time; the oldest is dropped first."""
 _KEY_BYTES = 24
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class BrowserServer:
-    """Serves a monitor to each browser with the key. argv, environment: what the monitor is started with.
+    """Serves a monitor to each browser that has the key.
 
-    show_address: is called with an address that works once; again each time an address has been used. report: is called
-    with one line when a session was not ended by its user.
+    argv, environment: how the monitor is started. show_address: called with an address that works once, and again each
+    time an address has been used. report: called with one line when a session ended without its user ending it.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class BrowserServer:
         self._page = jinja2.Environment(autoescape=True).from_string(text)
 
     def serve(self) -> None:
-        """Serve until SIGINT or SIGTERM. Raises OSError if the port is not free."""
+        """Serve until SIGINT or SIGTERM. Raises OSError if the port is in use."""
         for name in ("aiohttp", "asyncio"):
             logging.getLogger(name).addHandler(_OneLine(self._report))
         # aiohttp calls ``print`` once it listens.
@@ -87,7 +88,9 @@ class BrowserServer:
         return app
 
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Refuse other host names, which may be made to resolve to this address, and other pages."""
+        """Refuse other host names, which an attacker can make resolve to this address, and requests from
+        other pages.
+        """
         if request.headers.get("Host") != f"{HOST}:{self._port}":
             raise web.HTTPForbidden(text=f"open it under {self._url}\n")
         if request.headers.get("Origin", self._url) != self._url:
@@ -98,7 +101,7 @@ class BrowserServer:
         return await handler(request)
 
     async def _add_headers(self, request: web.Request, answer: web.StreamResponse) -> None:
-        """Allow no other sources, no frames of other pages, and no referrer."""
+        """Forbid other sources, frames in other pages, and the referrer."""
         answer.headers.update(
             {
                 "Content-Security-Policy": f"default-src 'self'; connect-src 'self' ws://{HOST}:{self._port}; "
@@ -116,7 +119,7 @@ class BrowserServer:
         """Redirect the printed address, once, to an address that is not printed."""
         if not _equal(request.match_info["key"], self._key):
             raise web.HTTPForbidden(text="open the address that iotop-ai web has printed last: each opens once\n")
-        if "Sec-Purpose" in request.headers:  # a prefetch must not use the key up
+        if "Sec-Purpose" in request.headers:  # a prefetch must not use up the key
             raise web.HTTPServiceUnavailable(text="not ahead of time\n")
         self._key, page = secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES)
         self._pages = [*self._pages, page][-MOST_PAGES:]
@@ -166,7 +169,7 @@ class BrowserServer:
             return f"the monitor could not be started: {error.strerror}"
 
     async def _end_all(self, _: web.Application) -> None:
-        """End all sessions; aiohttp alone waits a minute for the browsers."""
+        """End all sessions. Without this, aiohttp waits a minute for the browsers."""
         open_now = [task for task in self._sessions if task is not None]
         for task in open_now:
             task.cancel()
@@ -174,7 +177,7 @@ class BrowserServer:
 
 
 class _OneLine(logging.Handler):
-    """Reports a library's log message as one line without traceback."""
+    """Reports a library's log message as one line, without the traceback."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
@@ -191,5 +194,5 @@ def _equal(given: str, key: str) -> bool:
 
 
 def _number(text: str | None, default: int) -> int:
-    """A size in an address; the default if it is not a number."""
+    """A size given in an address; the default if it is not a number."""
     return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) <= 9 else default

@@ -1,4 +1,4 @@
-"""One browser's screen: its own monitor behind a websocket, ended together with it."""
+"""The session of one browser: a monitor process and the websocket that shows it, which end together."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from iotop_ai.tui.textual_internals.web_packets import (
 )
 
 LARGEST_MESSAGE = 1 << 16
-"""Bytes of the longest message of a page: a pasted text."""
+"""The size in bytes of the longest message from a page, which is a pasted text."""
 IDLE_S = 8 * 3600.0
-"""A page that sends nothing for this long, not even a mouse movement, was left open by mistake."""
+"""The seconds after which a page that sends nothing, not even a mouse movement, counts as left open by mistake."""
 HEARTBEAT_S = 15.0
-"""Seconds between two pings; a vanished page is noticed after one and a half of these."""
+"""The seconds between two pings. A page that vanished is noticed after one and a half times as long."""
 LEAVE_S = 1.0
-"""How long a monitor may take to end by itself."""
+"""The seconds that a monitor may take to end after it was asked to."""
 _STDERR_BYTES = 4096
 _REASON_LENGTH = 200
 
 
 class Session:
-    """A monitor and the websocket that shows it. argv, environment: the monitor's."""
+    """A monitor and the websocket that shows it. argv, environment: how the monitor is started."""
 
     def __init__(
         self, socket: web.WebSocketResponse, argv: Sequence[str], environment: Mapping[str, str], idle_s: float = IDLE_S
@@ -48,14 +48,16 @@ class Session:
         self._stderr_end = b""
 
     async def run(self, columns: int, rows: int) -> str:
-        """Run until either side ends; returns the reason, "" if the user has left. Raises OSError without a monitor."""
+        """Run until either side ends. Returns why; "" if the user has left. Raises OSError if the monitor cannot be
+        started.
+        """
         pipe = asyncio.subprocess.PIPE
         child = await start_async(
             self._argv,
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            start_new_session=True,  # the monitor and its children are one group
+            start_new_session=True,  # the monitor and its children are one process group
             env={**self._environment, **web_driver_environment(columns, rows)},
         )
         stderr_task = asyncio.create_task(self._keep_stderr(child))
@@ -72,7 +74,7 @@ class Session:
             await asyncio.gather(stderr_task, return_exceptions=True)
 
     async def _from_page(self, child: Process) -> str:
-        """Forward the page's messages; returns the reason of the end."""
+        """Forward the page's messages to the monitor; returns why they ended."""
         assert child.stdin is not None
         while True:
             try:
@@ -97,7 +99,7 @@ class Session:
                     return ""
 
     async def _from_monitor(self, child: Process) -> str:
-        """Forward the monitor's packets; returns the reason of the end."""
+        """Forward the monitor's packets to the page; returns why they ended."""
         assert child.stdout is not None
         try:
             if not await skip_to_packets(child.stdout):
@@ -127,13 +129,13 @@ class Session:
         return f"the monitor ended with status {child.returncode}{': ' + last if last else ''}"
 
     async def _keep_stderr(self, child: Process) -> None:
-        """Keep the end of the monitor's stderr, and keep the pipe from filling."""
+        """Keep the end of the monitor's stderr, and read all of it so that the pipe does not fill up."""
         assert child.stderr is not None
         while piece := await child.stderr.read(_STDERR_BYTES):
             self._stderr_end = (self._stderr_end + piece)[-_STDERR_BYTES:]
 
     async def _end(self, child: Process) -> None:
-        """Ask the monitor to quit; kill its whole group if it does not."""
+        """Ask the monitor to quit; kill its process group if it does not."""
         assert child.stdin is not None
         assert child.stdout is not None
         with contextlib.suppress(ConnectionError):

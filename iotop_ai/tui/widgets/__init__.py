@@ -1,1 +1,1 @@
-"""Widgets that know no type of iotop_ai."""
+"""The widgets that all panels are made of."""

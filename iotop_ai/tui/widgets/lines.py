@@ -1,7 +1,7 @@
-"""The base class of every panel: rows of Lines, of which only changed ones are painted again.
+"""The base class of all panels: it shows rows of Lines, and paints only the rows that changed.
 
-Textual's way through Rich renderables and the styles cache costs about ten times as much per refresh. A DirectPainter
-paints changes in place; for everything else Textual calls ``render_lines``.
+Textual's usual way, through Rich renderables and the styles cache, takes about ten times as long per refresh. A
+DirectPainter paints changes in place; for everything else, Textual calls ``render_lines``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RowClicked(Message):
 
 
 class PlaceClicked(Message):
-    """A row without a key was clicked. y: the row in the panel, x: the column."""
+    """A row without a key was clicked. y: the row in the panel. x: the column."""
 
     def __init__(self, panel: LinePanel, line: Line, y: int, x: int) -> None:
         self.panel = panel
@@ -46,7 +46,7 @@ class PlaceClicked(Message):
 
 
 class Wheeled(Message):
-    """The mouse wheel moved over a panel. step: rows, down is positive."""
+    """The mouse wheel moved over a panel. step: the number of rows; positive is down."""
 
     def __init__(self, panel: LinePanel, step: int) -> None:
         self.panel = panel
@@ -55,7 +55,7 @@ class Wheeled(Message):
 
 
 class LinePanel(Widget, can_focus=True):
-    """Shows Lines, one per row, each as wide as the panel. Text goes to the terminal as Segments, never as markup."""
+    """Shows Lines, one per row, each as wide as the panel. Text reaches the terminal as Segments, not as markup."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "LinePanel { width: 1fr; height: 1; }"
@@ -64,19 +64,19 @@ class LinePanel(Widget, can_focus=True):
         super().__init__(id=id)
         self.lines: tuple[Line, ...] = ()
         self.rows_repainted = 0
-        """Count of repainted rows since the start, for the cost tests."""
+        """The number of rows repainted since the start, for the tests of cost."""
         self._theme_styles = theme_styles
         self._strips: list[Strip | None] = []
         self._painted: list[Row | None] = []
-        """The cells that the direct painter wrote last, by row; None where Textual painted last."""
+        """For each row, the cells that the direct painter wrote last; None if Textual painted the row last."""
         self._cell_diff: CellDiff | None = None
-        """Made the rows of ``_painted``."""
+        """The CellDiff that made the rows of ``_painted``."""
         self._changed: set[int] = set()
-        """Rows that wait for the direct painter."""
+        """The rows that wait for the direct painter."""
         self._hovered: int | None = None
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these rows; only those that differ from the shown ones are painted again."""
+        """Show these rows. Only those that differ from the rows shown are painted."""
         old, new = self.lines, tuple(lines)
         self.lines = new
         if len(old) != len(new):
@@ -104,7 +104,7 @@ class LinePanel(Widget, can_focus=True):
     def visible_region(self) -> Region | None:
         """The panel's region on the terminal; None unless all of it is visible on the screen in front.
 
-        Textual alone paints a screen behind another one, which may be transparent.
+        A screen that is not in front is left to Textual, because the screen over it may be transparent.
         """
         screen = self.screen
         if self.app.screen is not screen:
@@ -116,7 +116,7 @@ class LinePanel(Widget, can_focus=True):
         return found.region if found.clip.contains_region(found.region) else None
 
     def collect_changes(self, cell_diff: CellDiff, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
-        """The changed rows: (row, old cells or None, new cells); None if a row is not as wide as the panel."""
+        """The changed rows as (row, old cells or None, new cells); None if a row is not as wide as the panel."""
         if cell_diff is not self._cell_diff:
             self._cell_diff, self._painted = cell_diff, [None] * len(self.lines)
         out: list[tuple[int, Row | None, Row]] = []
@@ -139,13 +139,13 @@ class LinePanel(Widget, can_focus=True):
         self._repaint(rows)
 
     def use_theme(self, theme_styles: ThemeStyles) -> None:
-        """Paint everything again in another theme."""
+        """Paint all rows in another theme."""
         self._theme_styles = theme_styles
         self._clear()
         self.refresh()
 
     def _repaint(self, rows: Sequence[int]) -> None:
-        """Let Textual paint these rows, in rising order; neighbours are one region."""
+        """Let Textual paint these rows, given in rising order; adjacent rows become one region."""
         if not rows:
             return
         self.rows_repainted += len(rows)
@@ -159,11 +159,13 @@ class LinePanel(Widget, can_focus=True):
         self.refresh(*regions)
 
     def render_line(self, y: int) -> Strip:
-        """The row at ``y``, whole; blank below the last."""
+        """The whole row at ``y``; a blank row below the last."""
         return self._row(y, self.size.width)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The rows of ``crop``, without Textual's styles cache: a panel has no border, padding or blended colour."""
+        """The rows of ``crop``, without Textual's styles cache, because a panel has no border, padding or blended
+        colour.
+        """
         width = self.size.width
         rows = [self._row(y, width) for y in range(crop.y, crop.y + crop.height)]
         if crop.x == 0 and crop.width == width:
@@ -190,7 +192,7 @@ class LinePanel(Widget, can_focus=True):
         segments = [Segment(span.text, style(span.token, background)) for span in line.spans if span.text]
         strip = Strip(segments).adjust_cell_length(width, style("text", background))
         for line_filter in self.app.get_line_filters():
-            # Colours are either true colours or the terminal's own, so this filter has nothing to translate.
+            # All colours are either true colours or those of the terminal, so this filter has nothing to translate.
             if not isinstance(line_filter, ANSIToTruecolor):
                 strip = strip.apply_filter(line_filter, self.background_colors[1])
         return strip
@@ -215,7 +217,7 @@ class LinePanel(Widget, can_focus=True):
         self._hover(None)
 
     def on_click(self, event: Click) -> None:
-        """Report the clicked row."""
+        """Post a message about the row that was clicked."""
         if not 0 <= event.y < len(self.lines):
             return
         line = self.lines[event.y]
@@ -225,12 +227,12 @@ class LinePanel(Widget, can_focus=True):
             self.post_message(PlaceClicked(self, line, event.y, event.x))
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Report the wheel."""
+        """Post a message about the wheel."""
         event.stop()
         self.post_message(Wheeled(self, WHEEL_ROWS))
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Report the wheel."""
+        """Post a message about the wheel."""
         event.stop()
         self.post_message(Wheeled(self, -WHEEL_ROWS))
 

@@ -1,1 +1,1 @@
-"""The screens of a fleet."""
+"""The screens of ``iotop-ai fleet``."""

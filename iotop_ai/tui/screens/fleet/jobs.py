@@ -1,4 +1,4 @@
-"""Jobs over machines, and the machine for which the others of a job wait."""
+"""The screen of jobs that run on several machines, with the machine for which the others of a job wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PAGE = 10
 
 
 class FleetJobsScreen(LiveScreen):
-    """Follows the fleet's state."""
+    """The jobs of the fleet, drawn again after each refresh."""
 
     BINDINGS = FLEET_JOBS_KEYS
     ACTIONS = SCREENS["fleet_jobs"]
@@ -27,7 +27,7 @@ class FleetJobsScreen(LiveScreen):
         self._theme_styles = theme_styles
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The rows of every job."""
+        """The rows of all jobs."""
         return jobs_screen_rows(self.state.fleet, self.state.shown, width, height)
 
     def _mark(self, name: str) -> None:
@@ -35,7 +35,7 @@ class FleetJobsScreen(LiveScreen):
         self.draw()
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Mark the clicked job."""
+        """Mark the job whose row was clicked."""
         event.stop()
         self._mark(event.key.removeprefix(PREFIX))
 

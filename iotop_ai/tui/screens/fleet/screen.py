@@ -1,4 +1,4 @@
-"""The fleet: one row per machine."""
+"""The fleet's screen, with a row for each machine."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LONGEST_PATTERN = 200
 
 
 class FleetScreen(LiveScreen, RootScreen):
-    """The main screen of ``iotop-ai fleet``.
+    """The screen at the bottom of ``iotop-ai fleet``.
 
-    open_machine: opens the machine under the cursor. next_theme: paints in the next theme.
+    open_machine: opens the machine under the cursor. next_theme: switches to the next theme and returns its name.
     """
 
     BINDINGS = FLEET_KEYS
@@ -47,21 +47,21 @@ class FleetScreen(LiveScreen, RootScreen):
 
     @property
     def view(self) -> View:
-        """How the machines are shown."""
+        """The user's choices of how the machines are shown."""
         return self.state.shown.view
 
     @property
     def captures_keys(self) -> bool:
-        """Whether the filter is being typed."""
+        """Whether the user is typing the filter."""
         return self.view.typing
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The whole screen."""
+        """The rows of the whole screen."""
         self.state.width = width
         return fleet_screen_rows(self.state.fleet, self.state.shown, width, height)
 
     def use_theme(self, theme_styles: ThemeStyles) -> None:
-        """Paint everything in another theme."""
+        """Paint the screen in another theme."""
         self.theme_styles = theme_styles
         self.panel.use_theme(theme_styles)
 
@@ -70,7 +70,9 @@ class FleetScreen(LiveScreen, RootScreen):
         self.state.change(text)
 
     def on_key(self, event: Key) -> None:
-        """Give the filter every key while it is typed; open it at once, so that the next key of a burst is text."""
+        """Pass all keys to the filter while it is typed. The key that opens the filter is handled here, so that the
+        next key of the same burst is already text.
+        """
         view = self.state.shown.view
         if not view.typing:
             active = self.active_bindings.get(event.key)
@@ -103,7 +105,7 @@ class FleetScreen(LiveScreen, RootScreen):
             self.state.change(pattern=(view.pattern + text)[:LONGEST_PATTERN], scroll=0)
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Put the cursor on the row; open the machine that has it."""
+        """Put the cursor on the row that was clicked; open its machine if the cursor was there already."""
         event.stop()
         name = event.key.removeprefix(PREFIX)
         if name == self.state.shown.view.cursor:
@@ -134,11 +136,11 @@ class FleetScreen(LiveScreen, RootScreen):
         self._open_machine()
 
     def action_jobs(self) -> None:
-        """Show jobs over machines."""
+        """Open the jobs that run on several machines."""
         self.app.push_screen(FleetJobsScreen(self.state, self.theme_styles))
 
     def action_find(self) -> None:
-        """Type a filter."""
+        """Begin to type a filter."""
         self.state.change(typing=True)
 
     def action_clear(self) -> None:
@@ -158,16 +160,16 @@ class FleetScreen(LiveScreen, RootScreen):
         self.state.pause()
 
     def action_interval(self, step: int) -> None:
-        """Ask more or less often."""
+        """Set a longer or shorter interval between refreshes."""
         self.state.interval(step)
 
     def action_refresh(self) -> None:
-        """Ask now."""
+        """Refresh now."""
         if self.state.thread is not None:
             self.state.thread.refresh()
 
     def action_theme(self) -> None:
-        """The next theme."""
+        """Switch to the next theme."""
         self.state.change(f"done: theme {self._next_theme()}")
 
     def action_help(self) -> None:

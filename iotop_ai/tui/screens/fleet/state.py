@@ -1,4 +1,4 @@
-"""The state that the screens of a fleet share."""
+"""The state that the fleet's screens share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ SHORTEST_INTERVAL_S = 1.0
 
 
 class FleetState:
-    """The newest answer and the viewer's choices. draw: draws the screen in front. thread: queries; None in a test."""
+    """The last answer and the user's choices. draw: draws the screen in front. thread: sends the queries; None in a
+    test.
+    """
 
     def __init__(self, shown: FleetView) -> None:
         self.shown = shown
@@ -42,20 +44,20 @@ class FleetState:
         self.draw()
 
     def tick(self) -> None:
-        """Draw, with the age of the newest answer."""
+        """Draw the screen with the present age of the last answer."""
         self.shown = self.shown._replace(age_s=(self._clock.monotonic_ns() - self._answered_ns) / 1e9)
         self.want_history()
         self.draw()
 
     def change(self, message: str = "", **changes: object) -> None:
-        """Change the View after a key and draw it."""
+        """Change the View after a key, and draw it. message: the answer to the key."""
         self.shown = self.shown._replace(view=self.shown.view._replace(message=message, **changes))  # type: ignore[arg-type]
         self.want_history()
         self.draw()
 
     @property
     def machines(self) -> list[FleetMachine]:
-        """The listed machines, in their order."""
+        """The machines in the list, in its order."""
         return listed(self.fleet, self.shown)
 
     @property
@@ -64,7 +66,7 @@ class FleetState:
         return selected(self.machines, self.shown)
 
     def want_history(self) -> None:
-        """Ask for the graphs of the machine under the cursor, once for each refresh."""
+        """Request the graphs of the machine under the cursor, once after each refresh."""
         one = self.current
         if one is None or self.fleet is None or self.thread is None:
             return
@@ -88,7 +90,7 @@ class FleetState:
         self.change("done: paused" if paused else "done: refreshing", mode="paused" if paused else "live")
 
     def interval(self, step: int) -> None:
-        """Ask more or less often."""
+        """Set a longer or shorter interval between refreshes."""
         seconds = max(SHORTEST_INTERVAL_S, interval_after(self.shown.interval_s, step))
         self.shown = self.shown._replace(interval_s=seconds)
         if self.thread is not None:

@@ -1,1 +1,1 @@
-"""The main screen."""
+"""The main screen and the controllers of its keys."""

@@ -18,7 +18,9 @@ from iotop_ai.tui.view_changes import device_after, sort_after, typed
 
 LONGEST_PATTERN = 128
 BUSIEST, OF_THE_JOB = "busiest", "of the job"
-"""Entries that no device has as its name: a name is a file name of /sys/block."""
+"""Two entries in the list of devices. They cannot be the name of a device, because names are file names of
+/sys/block.
+"""
 _SORT_TEXTS = {
     "io": "bytes read and written",
     "delay": "time blocked on disk (IO-wait%)",
@@ -32,7 +34,7 @@ _CURRENT = "●"
 _ERASE = ("backspace", "ctrl+u")
 
 OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wording], None]
-"""Shows entries to choose from, and calls the function with the one that the user takes."""
+"""Opens a list of entries, and calls the function with the entry that the user takes."""
 
 
 def _entry(name: str, text: str, current: bool) -> Entry:
@@ -47,19 +49,19 @@ class ListActions:
         self._open_list = open_list
 
     def device_of_job(self) -> str:
-        """The kernel name of the device behind the job of the verdict; "" when none is known."""
+        """The kernel name of the disk that the verdict's job reads from; "" when unknown."""
         frame = self._state.frame
         rows = job_rows(frame, self._state.view)
         pid = frame.verdict.job_pid
         return next((row.device for row in rows if row.pid == pid and row.device in infos(frame)), "")
 
     def follow_job_device(self) -> None:
-        """Select the job's device, if the user chose to follow the job."""
+        """Select the job's disk, if the user chose to follow the job."""
         if self._state.view.follow_job:
             self._state.update(device=self.device_of_job() or self._state.view.device)
 
     def devices(self) -> None:
-        """Open the list of devices, with two entries that follow the busiest device or the job's."""
+        """Open the list of devices. Two further entries follow the busiest device or that of the job."""
         view, frame = self._state.view, self._state.frame
         current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
         entries = [
@@ -93,11 +95,11 @@ class ListActions:
             self.choose_device(name)
 
     def choose_device(self, name: str, **changes: object) -> None:
-        """Choose a device by its kernel name."""
+        """Select a device by its kernel name."""
         self._state.change(f"done: {name} pinned; d frees it", device=name, follow_job=False, **changes)
 
     def device(self, step: int) -> None:
-        """Choose the next or previous device."""
+        """Select the next or previous device."""
         frame, view = self._state.frame, self._state.view
         name = device_after(device_order(frame, view), selected_device_name(frame, view), step)
         if name:
@@ -116,18 +118,18 @@ class ListActions:
         self._state.change(f"done: sorted by {key}", sort=key, scroll=0)
 
     def sort(self, step: int) -> None:
-        """Sort processes by the next or previous column."""
+        """Sort the processes by the next or previous column."""
         self._sort_by(sort_after(self._state.view.sort, step))
 
     def sort_by_title(self, key: str) -> None:
-        """Sort processes by a column, or reverse the order if they are sorted by it already."""
+        """Sort the processes by this column; reverse the order if they are sorted by it already."""
         if key == self._state.view.sort:
             self.reverse()
         else:
             self._sort_by(key)
 
     def units(self) -> None:
-        """Switch between MB of 1,048,576 and of 1,000,000 bytes in rates."""
+        """Switch the unit of rates between MB of 1,048,576 and of 1,000,000 bytes."""
         units = UNITS[(UNITS.index(self._state.view.units) + 1) % len(UNITS)]
         use_units(units)
         self._state.change(f"done: {UNIT_WORDS[units]}", units=units)
@@ -154,31 +156,31 @@ class ListActions:
         self._state.change(f"done: {title} {'left out' if action.name in left_out else 'shown'}", no_columns=left_out)
 
     def tree(self) -> None:
-        """Show each process under its parent, or equal ones folded."""
+        """Show each process under its parent, or processes of one name and user in one row."""
         tree = not self._state.view.tree
         self._state.change("done: a tree" if tree else "done: grouped", tree=tree, cursor="", scroll=0)
 
     def only_active(self) -> None:
-        """Show only rows with activity, or all."""
+        """Show only active rows, or all rows."""
         only = not self._state.view.only_active
         self._state.change("done: only active rows" if only else "done: all rows", only_active=only, scroll=0)
 
     def panel(self, name: str) -> None:
-        """Hide or show a panel."""
+        """Hide a panel, or show it again."""
         hidden = self._state.view.hidden ^ {name}
         self._state.change(f"done: {name} {'hidden' if name in hidden else 'shown'}", hidden=hidden, zoom="")
 
     def zoom(self, panel: str) -> None:
-        """Give a panel the whole window, or show all panels again."""
+        """Let a panel fill the whole window, or show all panels again."""
         panel = "" if self._state.view.zoom else panel
         self._state.change(f"done: {panel} alone; z shows all" if panel else "done: all panels", zoom=panel, scroll=0)
 
     def find(self) -> None:
-        """Begin to type a filter; the previous one is selected."""
+        """Begin to type a filter. The previous filter is selected, so that typing replaces it."""
         self._state.change(typing=True, pattern_selected=bool(self._state.view.pattern))
 
     def type_filter(self, key: str, character: str | None) -> None:
-        """Handle a key of the typed filter."""
+        """Handle a key of the filter that is being typed."""
         selected = self._state.view.pattern_selected
         self._state.update(pattern_selected=False)
         if key == "enter":
@@ -186,7 +188,7 @@ class ListActions:
         elif key == "escape":
             self._state.change(typing=False, pattern="")
         elif selected and key not in _ERASE and not (character and character.isprintable()):
-            self._state.change()  # from now on the previous filter is edited, not replaced
+            self._state.change()  # after this key, the previous filter is edited, not replaced
         else:
             self._filter(typed("" if selected else self._state.view.pattern, key, character))
 
@@ -202,6 +204,6 @@ class ListActions:
             self._state.change(pattern=pattern, cursor="", scroll=0)
 
     def clear_filter(self) -> None:
-        """Show every process again."""
+        """Show all processes again."""
         if self._state.view.pattern:
             self._state.change("done: filter cleared", pattern="", cursor="", scroll=0)

@@ -1,4 +1,4 @@
-"""Shows each new Frame on the main screen, or the time since the last one."""
+"""Shows each new Frame on the main screen; when none arrives, for how long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.tui.view_changes import older
 
 
 class LiveUpdates:
-    """Receives Frames. A screen that is paused or shows the past keeps its Frame meanwhile."""
+    """Receives the Frames. While the screen is paused or shows the past, it does not change."""
 
     def __init__(self, state: MainState, source: Source, recording: RecordingActions, verdict: VerdictActions) -> None:
         self._state = state
@@ -23,7 +23,9 @@ class LiveUpdates:
         self._staleness = StalenessWatch(Clock())
 
     def receive(self, frame: Frame) -> None:
-        """Set the newest Frame; draw it unless the screen is paused, shows the past, or is covered."""
+        """Take the newest Frame. Draw it unless the screen is paused, shows the past, or is covered by
+        another screen.
+        """
         state = self._state
         state.past = older(state.past, state.newest, frame, keep=2 * state.canvas.columns)
         state.newest = frame
@@ -43,13 +45,15 @@ class LiveUpdates:
         state.canvas.redraw_if_in_front()
 
     def check_staleness(self) -> bool:
-        """Store in the View the time since the last reading, if it is long; returns whether that changed."""
+        """Store in the View for how long no reading has arrived, if that is too long; returns whether the value
+        changed.
+        """
         state = self._state
         longest_s = max(state.view.interval_s, state.newest.snapshot.interval_s)
         silent_s = self._staleness.check(longest_s) if state.view.mode in ("live", "paused", "back") else None
         if silent_s == state.view.silent_s:
             return False
-        # Only the live source knows which collector is still running.
+        # Only the live source knows which collector has not returned yet.
         in_flight = getattr(self._source, "in_flight", None)
         running = in_flight() if in_flight is not None and silent_s is not None else None
         state.update(silent_s=silent_s, silent_in="" if running is None else running[0])

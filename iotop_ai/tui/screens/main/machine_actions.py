@@ -1,6 +1,6 @@
-"""The keys that change the machine: they open a dialog, which acts once the user has confirmed.
+"""The keys that change the machine. They open a dialog, which acts after the user has confirmed.
 
-Actions run only in the present and on the machine itself: not in a replay, on a remote screen, while looking back, or
+Such an action runs only live and on the machine itself: not in a replay, on a remote screen, while looking back, or
 with --readonly.
 """
 
@@ -31,7 +31,7 @@ ENDED = "it has ended"
 class MachineActions:
     """The controller of the keys that change the machine.
 
-    backdrop: returns the part of the main screen that a dialog needs. open_dialog: shows a dialog.
+    threads: run the actions. backdrop: returns what a dialog needs of the main screen. open_dialog: opens a dialog.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MachineActions:
         self._post_message = post_message
 
     def look_for_problems(self) -> None:
-        """Let a thread look once for the problems that doctor would find on this machine."""
+        """Start a thread that looks once for the problems that doctor would find on this machine."""
         root = self.root
         if self._source.live and not self._state.view.remote and root is not None and root.live:
             look_once(root, self._state.newest.snapshot, self._post_message)
@@ -64,7 +64,7 @@ class MachineActions:
             state.change(state.view.message, problems=left)
 
     def dismiss(self) -> None:
-        """Remove the row of problems, also from later sessions."""
+        """Remove the row of problems, in this and in later sessions."""
         view = self._state.view
         if not view.problems:
             self._state.change("doctor's row is not shown")
@@ -73,7 +73,7 @@ class MachineActions:
         self._state.change("done: dismissed; iotop-ai doctor lists all", problems=(), dismissed=names)
 
     def why_not(self) -> str:
-        """Why nothing may be changed from here; "" where it may."""
+        """Why the machine cannot be changed from this screen; "" if it can."""
         view = self._state.view
         if view.not_live:
             return view.not_live
@@ -82,12 +82,14 @@ class MachineActions:
         return "" if self._source.live else "only on the live screen of the machine itself"
 
     def _ask(self, title: str, make: Callable[[], DialogScreen | str]) -> None:
-        """Open the dialog that ``make`` returns, or a notice with the reason; so typed text is never a command."""
+        """Open the dialog that ``make`` returns, or a notice with the reason, which takes the keys that the user types
+        next.
+        """
         found = self.why_not() or make()
         self._open_dialog(NoticeScreen(self._backdrop(), title, found) if isinstance(found, str) else found)
 
     def drop_caches(self) -> None:
-        """Ask before dropping the host's caches."""
+        """Open the dialog that drops the machine's caches."""
 
         def make() -> DialogScreen:
             from iotop_ai.tui.dialogs.drop_caches import DropCachesScreen  # slow to import
@@ -97,7 +99,7 @@ class MachineActions:
         self._ask(DROP_TITLE, make)
 
     def delay_accounting(self) -> None:
-        """Ask before switching the kernel's delay accounting."""
+        """Open the dialog that switches the kernel's delay accounting."""
 
         def make() -> DialogScreen:
             from iotop_ai.tui.dialogs.process import DelayScreen
@@ -107,7 +109,9 @@ class MachineActions:
         self._ask(DELAY_TITLE, make)
 
     def storage_check(self, backdrop: Backdrop, device: str = "") -> DialogScreen:
-        """The dialog that checks a storage, or a notice with the reason why not. device: that of the page in front."""
+        """The dialog that measures storage, or a notice that says why it cannot open. device: the device of the screen
+        in front.
+        """
         from iotop_ai.present.preflight.storage_dialog import TITLE as CHECK_TITLE
         from iotop_ai.present.preflight.storage_dialog import proposed_path
 
@@ -123,11 +127,13 @@ class MachineActions:
         )
 
     def check(self) -> None:
-        """Ask which storage to check."""
+        """Open the dialog that measures storage."""
         self._open_dialog(self.storage_check(self._backdrop()))
 
     def one_process(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen:
-        """The dialog that asks for a command for one process, or a notice with the reason why that is not possible."""
+        """The dialog that asks for a command for this process, or a notice that says why it cannot open. text: the
+        beginning of the command.
+        """
         from iotop_ai.tui.dialogs.process import ProcessScreen
 
         target = process_target(self._state.newest.snapshot, (key,))
@@ -140,12 +146,14 @@ class MachineActions:
 
     @property
     def root(self) -> Root | None:
-        """The /proc of the processes on the screen; None where no machine is being read."""
+        """The root of the /proc that shows the processes; None if the source does not read a machine."""
         root: Root | None = getattr(self._source, "root", None)
         return root
 
     def process(self, text: str = "") -> None:
-        """Ask for a command for the tagged processes, else for those under the cursor. text: its beginning."""
+        """Open the dialog for the tagged processes, or else for those under the cursor. text: the beginning of the
+        command.
+        """
         self._ask(TITLE, lambda: self._process_dialog(text))
 
     def _process_dialog(self, text: str) -> DialogScreen | str:

@@ -1,4 +1,4 @@
-"""A panel of the main screen: a name of the layout and the function that makes its rows."""
+"""A panel of the main screen: a name of the layout, and the function that makes the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNFOCUSABLE = ("time", "doctor", "keys")
 
 
 class FramePanel(LinePanel):
-    """Shows the rows that a function makes from a Frame."""
+    """Shows the rows that its function makes from a Frame."""
 
     def __init__(
         self, name: str, rows: Callable[[Frame, View, int, int], list[Line]], theme_styles: ThemeStyles
@@ -24,14 +24,14 @@ class FramePanel(LinePanel):
         self.panel_name = name
         self.can_focus = name not in UNFOCUSABLE
         self.height_on_screen = 0
-        """Height of the panel, with the blank rows before the next panel."""
+        """The height of the panel, including the blank rows before the next panel."""
         self._rows = rows
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> None:
-        """Make the rows and show those that changed."""
+        """Make the rows, and show those that changed."""
         self.show(self._rows(frame, view, width, height))
 
 
 def make_panels(theme_styles: ThemeStyles) -> dict[str, FramePanel]:
-    """Every panel by its name, top to bottom."""
+    """All panels by name, from top to bottom."""
     return {name: FramePanel(name, rows, theme_styles) for name, rows in PANELS}

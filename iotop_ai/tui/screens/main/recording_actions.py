@@ -1,4 +1,4 @@
-"""The keys that write into a recording: start or stop one, set a mark."""
+"""The keys that write into a recording: start it, stop it, set a mark."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 LONGEST_MARK = 200
 LEAST_BYTES_SHOWN = 10_240
-"""The minute that is being compressed has no size yet."""
+"""A smaller size is not shown, because the minute that is being compressed does not count yet."""
 
 
 class RecordingResult(Message):
-    """A recording was started or stopped, or could not be. answer: begins with "done: " or "failed: "."""
+    """A recording was started or stopped, or could not be. answer: what the screen shows; it begins with "done: " or
+    "failed: ".
+    """
 
     def __init__(self, answer: str) -> None:
         self.answer = answer
@@ -36,7 +38,7 @@ class RecordingResult(Message):
 class RecordingActions:
     """The controller of the keys that write into a recording.
 
-    keeper: keeps the last hour and writes recordings of a live session; None in a replay.
+    keeper: keeps the last hour of a live session and writes its recordings; None in a replay.
     """
 
     def __init__(
@@ -49,12 +51,12 @@ class RecordingActions:
         self._marks_failure_shown = False
 
     def record(self) -> None:
-        """Start a recording, or stop it."""
+        """Start a recording, or stop the one that is being written."""
         keeper = self._keeper
         if keeper is None or not keeper.may_record:
             self._state.change(self._state.view.not_live or "not available: this screen is read-only")
             return
-        # A disk may be slow to open a file or to write the last lines.
+        # On a thread, because a disk may be slow to open a file or to write the last lines.
         threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
 
     def _switch(self, keeper: SessionRecorder) -> None:
@@ -76,12 +78,12 @@ class RecordingActions:
         self._post_message(RecordingResult(answer))
 
     def show_result(self, message: RecordingResult) -> None:
-        """Show the result of the key."""
+        """Show whether the recording was started or stopped."""
         self.watch_recording()
         self._state.change(message.answer)
 
     def add_mark(self, text: str = "") -> None:
-        """Mark now. text: what the user calls the moment."""
+        """Set a mark at this moment. text: the user's name for the moment."""
         if self._state.view.remote:
             self._state.change("not available from another machine: set marks there")
             return
@@ -90,7 +92,7 @@ class RecordingActions:
         self._state.change(f"done: mark set at {at}")
 
     def watch_recording(self) -> None:
-        """Put the recording's state into the View; show a new trouble once."""
+        """Store the recording's state in the View, and show a new problem with it once."""
         now = self._keeper.recording_state() if self._keeper is not None else None
         before = self._state.view.recording
         self._state.update(recording=now)
@@ -98,14 +100,14 @@ class RecordingActions:
             self._state.change(f"failed: {now.trouble}")
 
     def watch_marks(self) -> None:
-        """Show once why this monitor cannot receive marks of other programs."""
+        """Show once why this monitor cannot receive the marks of other programs."""
         marks = self._state.newest.snapshot.marks
         if marks.status is Status.FAILED and not self._marks_failure_shown and self._keeper is not None:
             self._marks_failure_shown = True
             self._state.change(f"failed: {marks.reason}")
 
     def kept_text(self) -> str:
-        """How far back the user can look, and the memory that takes."""
+        """How far the user can look back, and how much memory that takes."""
         if self._keeper is None or self._keeper.ring is None:
             return ""
         kept = self._keeper.ring.state()

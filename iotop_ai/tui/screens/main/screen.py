@@ -1,4 +1,4 @@
-"""The main screen: its panels, placed one below the other by the layout, and the effects of its keys."""
+"""The main screen: it places its panels below each other, and hands the keys to controllers."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 MESSAGE_S = 4.0
 GPU_PREFIX = "gpu:"
 TO_THE_END = 1_000_000
-"""A step that reaches the end of any list, for Home and End."""
+"""A step that reaches either end of any list, for Home and End."""
 
 
 class MainScreen(RootScreen):
-    """Draws its state, and hands keys to the controllers that change the state.
+    """Draws its state, and hands the keys to the controllers that change the state.
 
-    look_back: makes a PlaybackThread over the last hour. next_theme: switches the app to its next theme, returns its
+    look_back: makes a PlaybackThread over the last hour. next_theme: switches the app to the next theme and returns its
     name.
     """
 
@@ -78,7 +78,7 @@ class MainScreen(RootScreen):
         self._next_theme = next_theme
         self._slots: tuple[Slot, ...] = ()
         self._hidden_before: frozenset[str] | None = None
-        """The hidden panels when ``can_focus`` of each panel was last set."""
+        """The hidden panels at the time when ``can_focus`` of the panels was last set."""
         self._message_timer: Timer | None = None
         self._dialog: DialogScreen | None = None
         self.state = state = MainState(frame, view, self)
@@ -114,7 +114,7 @@ class MainScreen(RootScreen):
 
     @property
     def view(self) -> View:
-        """The user's choices about the shown rows and figures."""
+        """The user's choices of what is shown and how."""
         return self.state.view
 
     @property
@@ -124,53 +124,55 @@ class MainScreen(RootScreen):
 
     @property
     def newest(self) -> Frame:
-        """The Frame received last."""
+        """The Frame that was received last."""
         return self.state.newest
 
     @property
     def captures_keys(self) -> bool:
-        """Whether a filter, a time or a mark is being typed."""
+        """Whether the user is typing a filter, a time or a mark."""
         return self.view.typing or self.view.time_input is not None or self.view.mark_input is not None
 
     @property
     def columns(self) -> int:
-        """Width of the terminal."""
+        """The width of the terminal."""
         return self.app.size.width
 
     @property
     def _in_front(self) -> bool:
-        # Screen.is_current is also true for the screen below the one in front.
+        # Screen.is_current is also true for the screen directly below the one in front.
         return not self.is_attached or self.app.screen is self
 
     def use_theme(self, theme_styles: ThemeStyles) -> None:
-        """Paint everything in another theme."""
+        """Paint all panels in another theme."""
         self.theme_styles = theme_styles
         for panel in self.panels.values():
             panel.use_theme(theme_styles)
 
     def answer(self, text: str) -> None:
-        """Answer a key on the screen in front."""
+        """Show the answer to a key on the screen in front."""
         self.state.change(text)
         self.update_front()
 
     def compose(self) -> ComposeResult:
-        """Compose all panels, filled before they are mounted, so that the first paint is complete."""
+        """Compose all panels. They are filled before they are mounted, so that the first paint is complete."""
         self.redraw()
         yield from self.panels.values()
 
     def check_staleness(self) -> None:
-        """Show that no new readings arrive, if so. Called by a timer."""
+        """Show that no new readings arrive, if that is so. A timer calls it."""
         if self.live.check_staleness():
             self.redraw_if_in_front()
             self.update_front()
 
     def redraw_if_in_front(self) -> None:
-        """Draw the Frame again unless another screen covers this one."""
+        """Draw the Frame again, unless another screen covers this one."""
         if self._in_front:
             self.redraw()
 
     def redraw(self) -> None:
-        """Draw the Frame again: panels move only when the layout changes, and only changed rows are painted."""
+        """Draw the Frame again. Panels move only when the layout changes, and only the rows that changed are
+        painted.
+        """
         self.tags.forget_ended()
         self.lists.follow_job_device()
         width, height = self.app.size
@@ -190,7 +192,7 @@ class MainScreen(RootScreen):
             self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
 
     def _let_focus(self) -> None:
-        """Take the focus from panels of which only the title is left."""
+        """Do not let a panel that shows only its title have the focus."""
         if self.view.hidden is self._hidden_before:
             return
         self._hidden_before = self.view.hidden
@@ -200,7 +202,7 @@ class MainScreen(RootScreen):
                 self.focus_next()
 
     def _place(self, slots: tuple[Slot, ...], height: int) -> None:
-        """Give each panel its height; the blank rows before the next one belong to the panel above them."""
+        """Give each panel its height, which includes the blank rows before the next panel."""
         ends = [slot.y for slot in slots[1:]] + [height]
         heights = {slot.panel: end - slot.y for slot, end in zip(slots, ends, strict=True)}
         for name, panel in self.panels.items():
@@ -210,14 +212,14 @@ class MainScreen(RootScreen):
         self._slots = slots
 
     def show_change(self, message: str) -> None:
-        """Draw the state after a key; ``message`` expires after a few seconds."""
+        """Draw the state after a key. ``message`` is removed after a few seconds."""
         if self._message_timer is not None:
             self._message_timer.stop()
             self._message_timer = None
         if message:
             self._message_timer = self.set_timer(MESSAGE_S, self._forget_message)
         self.redraw()
-        # A screen above this one shows the message too, and it may be long until the next Frame.
+        # A screen above this one shows the message too, and the next Frame may be far away.
         if not self._in_front:
             self.update_front()
 
@@ -226,25 +228,27 @@ class MainScreen(RootScreen):
         self.state.change()
 
     def on_resize(self) -> None:
-        """Plan the layout for the new size."""
+        """Compute the layout for the new size."""
         self.redraw()
 
     def on_screen_resume(self, event: ScreenResume) -> None:
-        """Catch up with Frames that came while another screen was in front."""
+        """Show the newest Frame after another screen was in front."""
         self.redraw()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Show the focus in the panel's rule and title."""
+        """Show the focus in the rule and title of the panel."""
         self._follow_focus()
 
     def _follow_focus(self) -> None:
-        """Take over the focused panel, also when a key comes before the message about it; it has no cursor yet."""
+        """Store in the View which panel has the focus, without a cursor. Called also before a key acts, because
+        Textual's message about the focus may come after the key.
+        """
         panel = self.focused
         if isinstance(panel, FramePanel) and panel.panel_name != self.view.focus:
             self.state.change(self.view.message, focus=panel.panel_name, cursor="", scroll=0)
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Put the cursor on the row; a device is also chosen."""
+        """Put the cursor on the row that was clicked. A device is also selected."""
         event.stop()
         if event.key.startswith(DISK_PREFIX):
             self.lists.choose_device(event.key.removeprefix(DISK_PREFIX), cursor=event.key)
@@ -252,7 +256,9 @@ class MainScreen(RootScreen):
             self.state.change(cursor=event.key)
 
     def on_place_clicked(self, event: PlaceClicked) -> None:
-        """Open the screen of the banner, the job's time or the path, or sort processes by the clicked title."""
+        """Open the screen of the banner, of the job's time or of the path; or sort the processes by the title
+        clicked.
+        """
         if event.panel.id in ("banner", "time", "path"):
             event.stop()
             self._open(event.panel.id)
@@ -271,9 +277,10 @@ class MainScreen(RootScreen):
         self._move_cursor(event.step)
 
     async def on_key(self, event: Key) -> None:
-        """Act on a key in this task, in the order of the keys: Textual's own queue lets a later key overtake.
+        """Handle a key within this call. In Textual's queue, a later key could overtake it.
 
-        While a filter, a time or a mark is typed, every key belongs to it, also the next keys of the same burst.
+        While the user types a filter, a time or a mark, all keys belong to that text, also the next keys of the same
+        burst.
         """
         if self.view.time_input is not None:
             self.time.type_time(event.key, event.character)
@@ -289,7 +296,7 @@ class MainScreen(RootScreen):
         event.prevent_default()
 
     async def _run_action(self, event: Key) -> bool:
-        """Run the key's action, or hand the key to the open dialog; False leaves it to the app."""
+        """Run the key's action, or pass the key to the open dialog; returns False if the app should handle the key."""
         if self._dialog is not None and self._dialog in self.app.screen_stack:
             self._dialog.press(event)
             return True
@@ -301,7 +308,7 @@ class MainScreen(RootScreen):
         return True
 
     def on_paste(self, event: Paste) -> None:
-        """Append pasted text to the filter that is being typed; elsewhere it has no meaning."""
+        """Append pasted text to the filter that is being typed. Otherwise, pasted text is ignored."""
         if self.view.typing:
             event.stop()
             self.lists.paste_filter(event.text)
@@ -315,18 +322,18 @@ class MainScreen(RootScreen):
         self.machine.show_problems(message.problems)
 
     def on_recording_result(self, message: RecordingResult) -> None:
-        """Show the result of starting or stopping a recording."""
+        """Show whether the recording was started or stopped."""
         self.recording.show_result(message)
 
     def _osc52(self, text: str) -> None:
-        """Copy to the terminal's clipboard, from any thread."""
+        """Copy to the terminal's clipboard; may be called from any thread."""
         self.app.call_from_thread(self.app.copy_to_clipboard, text)
 
     def _backdrop(self) -> Backdrop:
         return Backdrop(self.state, self._current_rows, self.theme_styles)
 
     def _current_rows(self) -> list[Line]:
-        """This screen's rows as they are now."""
+        """The present rows of this screen."""
         width = self.app.size.width
         self._draw(width)
         out: list[Line] = []
@@ -345,7 +352,7 @@ class MainScreen(RootScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        from iotop_ai.tui.screens.help import HelpScreen  # each screen is imported when it is first opened
+        from iotop_ai.tui.screens.help import HelpScreen  # a screen is imported when it is first opened
 
         self.app.push_screen(HelpScreen(self.frame, self.view, self.theme_styles))
 
@@ -354,7 +361,7 @@ class MainScreen(RootScreen):
         self.state.change(f"done: theme {self._next_theme()}")
 
     def action_why(self) -> None:
-        """Open the verdict's reasoning."""
+        """Open the page of reasons for the verdict."""
         from iotop_ai.tui.screens.reasoning import ReasoningScreen
 
         self.app.push_screen(ReasoningScreen(self.state, self.time, self.verdict, self.theme_styles))
@@ -367,7 +374,7 @@ class MainScreen(RootScreen):
         self.app.push_screen(JobsScreen(self.state, self.time, self.verdict, self.theme_styles, pid))
 
     def action_gpu(self) -> None:
-        """Open the GPU under the cursor, else the first."""
+        """Open the GPU under the cursor, or else the first."""
         cursor = self.view.cursor
         marked = cursor.removeprefix(GPU_PREFIX) if cursor.startswith(GPU_PREFIX) else ""
         gpu = selected_gpu(self.frame, self.view, marked)
@@ -395,7 +402,7 @@ class MainScreen(RootScreen):
             self.state.change(CHOOSE_FIRST)
 
     def action_health(self) -> None:
-        """Open the health of every disk."""
+        """Open the health of all disks."""
         from iotop_ai.tui.screens.health import HealthScreen
 
         self.app.push_screen(HealthScreen(self.state, self._source, self.action_threads, self.theme_styles))
@@ -411,7 +418,7 @@ class MainScreen(RootScreen):
             openers[panel]()
 
     def action_clear(self) -> None:
-        """Return to now, show all panels, or clear the filter."""
+        """Return to now, or show all panels, or clear the filter: the first of these that applies."""
         if self.time.now():
             return
         if self.view.zoom:
@@ -420,20 +427,22 @@ class MainScreen(RootScreen):
             self.lists.clear_filter()
 
     def action_zoom(self) -> None:
-        """Give the focused panel the whole window, or the processes if it has no more to show; or show all panels."""
+        """Let the focused panel fill the window, or the processes if that panel has no more to show; or show all panels
+        again.
+        """
         if not self.view.zoom and self.view.focus not in ZOOMABLE:
             self._focus_processes()
         self.lists.zoom(self.view.focus if self.view.focus in ZOOMABLE else "process")
 
     def action_sideways(self, step: int) -> None:
-        """Where there is a time line, move by 10 s; else choose the previous or next device."""
+        """If there is a time line, move by 10 s; otherwise select the previous or next device."""
         if not self.time.skip(step):
             self.lists.device(step)
 
     def action_cursor(self, step: int) -> None:
-        """Move the cursor of the focused panel; from a panel without rows, that of the processes.
+        """Move the cursor of the focused panel; in a panel without rows, that of the processes.
 
-        End returns to now; there, Home and End go to the ends of a time line.
+        End returns to now. At a time line, Home and End go to its ends.
         """
         if step == TO_THE_END and self.time.now():
             return
@@ -445,12 +454,14 @@ class MainScreen(RootScreen):
         self._move_cursor(step)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by the number of rows in the focused panel; else a time line by a minute."""
+        """Move the cursor by as many rows as the focused panel shows. If the panel has no rows, move by a minute on the
+        time line.
+        """
         if self._row_keys() or not self.time.skip(pages, PAGE_S):
             self.action_cursor(pages * max(1, self._rows_with_keys()))
 
     def _row_keys(self) -> tuple[str, ...]:
-        """Keys of the focused panel's rows, from the top."""
+        """The keys of the focused panel's rows, from top to bottom."""
         height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
         return selectable(self.frame, self.view, self.view.focus, height)
 
@@ -460,7 +471,7 @@ class MainScreen(RootScreen):
             self.state.change(self.view.message, focus="process", cursor="", scroll=0)
 
     def _to_first_process(self) -> None:
-        """Put the cursor on the first process that the filter left, so that the next Enter opens it."""
+        """Put the cursor on the first process that matches the filter, so that the next Enter opens it."""
         self._focus_processes()
         if self._row_keys():
             self._move_cursor(1)

@@ -11,15 +11,15 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.view import View
 
 NOT_NOW = ("replay", "back")
-"""Modes in which a PlaybackThread decides which Frame is shown."""
+"""The modes in which a PlaybackThread decides which Frame is shown."""
 
 
 class Canvas(Protocol):
-    """Draws a MainState: the main screen."""
+    """What draws a MainState: the main screen."""
 
     @property
     def columns(self) -> int:
-        """Width of the terminal."""
+        """The width of the terminal."""
         ...
 
     def redraw(self) -> None:
@@ -27,45 +27,47 @@ class Canvas(Protocol):
         ...
 
     def redraw_if_in_front(self) -> None:
-        """Draw the state unless another screen covers it."""
+        """Draw the state, unless another screen covers the main one."""
         ...
 
     def show_change(self, message: str) -> None:
-        """Draw the state after a key, here and on the screen in front; ``message`` expires after a few seconds."""
+        """Draw the state after a key, on the main screen and the screen in front. ``message`` is removed after a few
+        seconds.
+        """
         ...
 
 
 class MainState:
-    """The Frames and the View. Controllers change them here, and the canvas draws them."""
+    """The Frames and the View. The controllers change them here, and the canvas draws them."""
 
     def __init__(self, frame: Frame, view: View, canvas: Canvas) -> None:
         self.canvas = canvas
         self.view = view
         self.newest = frame
-        """The Frame received last; differs from ``frame`` while paused or in the past."""
+        """The Frame that was received last. It differs from ``frame`` while the screen is paused or shows the past."""
         self.past = view.past
-        """Samples older than the history of ``newest``, for the graphs."""
+        """The Samples older than the history of ``newest``, for the graphs."""
         self.job_seen: tuple[str, int] = ("", 0)
-        """Name and a pid of the chosen job, as the last Frame with that job had them."""
+        """The name of the chosen job and the pid by which the user chose it, from the last Frame that had the job."""
         self._fold_cache = FoldCache()
         self.frame = frame
 
     @property
     def frame(self) -> Frame:
-        """The Frame on the screen, with its verdict about the chosen job."""
+        """The Frame on the screen, with its verdict about the job that the user chose."""
         return self._frame
 
     @frame.setter
     def frame(self, frame: Frame) -> None:
         self.original = frame
-        """The Frame as it came, with its verdict about the job that the diagnosis chose."""
+        """The Frame as it was received, with its verdict about the job that the diagnosis chose."""
         self._frame = with_job_verdict(frame, self.view.job, self._fold_cache)
         job = job_with(frame.snapshot, self.view.job) if self.view.job else None
         if job is not None:
             self.job_seen = (job.name, self.view.job)
 
     def change(self, message: str = "", **changes: object) -> None:
-        """Change the View after a key and draw it. message: the answer to the key."""
+        """Change the View after a key, and draw it. message: the answer to the key."""
         self.update(message=message, **changes)
         self.canvas.show_change(message)
 
@@ -74,15 +76,15 @@ class MainState:
         self.view = self.view._replace(**changes)  # type: ignore[arg-type]
 
     def show_newest(self) -> None:
-        """Let ``frame`` be the newest one."""
+        """Show the newest Frame."""
         self.frame = self.newest
 
     @property
     def in_past(self) -> bool:
-        """Whether a recording, or a time before now, is shown."""
+        """Whether the screen shows a recording, or a time before now."""
         return self.view.mode in NOT_NOW
 
     @property
     def back_s(self) -> float:
-        """Seconds from the shown Frame to the newest."""
+        """The seconds from the Frame shown to the newest one."""
         return max(0.0, (self.newest.snapshot.wall_ns - self.frame.snapshot.wall_ns) / 1e9)

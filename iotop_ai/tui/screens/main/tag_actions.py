@@ -18,9 +18,10 @@ CHOOSE_ROW = "choose a row first: Tab to a panel, then Down"
 
 
 class TagActions:
-    """Tagging changes nothing on the machine, so it works in every mode.
+    """The controller of these keys. They do not change the machine, so they work in every mode.
 
-    move_cursor: by rows. lines: gives a panel's lines, by the panel's name. osc52: writes to the terminal's clipboard.
+    move_cursor: moves the cursor by rows. lines: returns the lines of a panel by its name. osc52: copies to the
+    terminal's clipboard.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class TagActions:
             state.update(tagged=tagged)
 
     def tag(self) -> None:
-        """Tag the processes of the row under the cursor, or untag them if all are tagged; go to the next row."""
+        """Tag the processes in the row under the cursor, or untag them if all are tagged; then move to the next row."""
         group = group_at_cursor(self._state.frame, self._state.view)
         if group is None:
             self._state.change(CHOOSE_FIRST)
@@ -57,12 +58,14 @@ class TagActions:
         self._move_cursor(1)
 
     def untag(self) -> None:
-        """Remove every tag."""
+        """Remove all tags."""
         count = len(self._state.view.tagged)
         self._state.change(f"done: {count} untagged" if count else "nothing is tagged", tagged=frozenset())
 
     def copy_row(self) -> None:
-        """Copy the row under the cursor with its titles; in the process list, all tagged processes if there are any."""
+        """Copy the row under the cursor with the titles; in the process list, copy all tagged processes if there are
+        any.
+        """
         lines = self._table_row() or self._process_rows()
         if len(lines) < 2:
             self._state.change(CHOOSE_ROW)
@@ -71,7 +74,7 @@ class TagActions:
         self._threads.run("copy", lambda: ActionResult(copy_text(text, self._osc52)))
 
     def _table_row(self) -> list[str]:
-        """Titles and row of the disk or GPU under the cursor; [] elsewhere."""
+        """The titles and the row of the disk or GPU under the cursor; [] in other panels."""
         view = self._state.view
         if view.focus not in ("disk", "gpu") or not view.cursor:
             return []

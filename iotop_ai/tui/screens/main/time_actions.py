@@ -27,9 +27,8 @@ NOTHING_YET = "nothing to look back at yet"
 class TimeActions:
     """The controller of the keys that move through time.
 
-    playback: plays a recording or the last hour; None while the screen shows now.
-
-    look_back: makes a PlaybackThread over the last hour; it returns None while too little is kept.
+    playback: plays a recording or the last hour; None while the screen shows now. look_back: makes a PlaybackThread
+    over the last hour, or returns None while too little of it is kept.
     """
 
     def __init__(
@@ -49,11 +48,11 @@ class TimeActions:
 
     @property
     def _moving(self) -> PlaybackThread | None:
-        """The thread that decides which Frame is shown; None at now."""
+        """The thread that decides which Frame is shown; None while the screen shows now."""
         return self.playback if self._state.in_past else None
 
     def show_playback(self, message: PlaybackFrame) -> None:
-        """Show the playback's Frame, unless the screen has returned to now since it was sent."""
+        """Show the Frame of the playback, unless the screen has returned to now in the meantime."""
         state = self._state
         if self._moving is None:
             return
@@ -79,7 +78,7 @@ class TimeActions:
             state.canvas.redraw_if_in_front()
 
     def show_past(self, at_ns: int, past: tuple[Sample, ...]) -> None:
-        """Show Samples older than the history of the Frame at ``at_ns``, if that Frame is still shown."""
+        """Show the Samples older than the history of the Frame at ``at_ns``, if that Frame is still on the screen."""
         if self._state.in_past and self._state.frame.snapshot.at_ns == at_ns:
             self._state.update(past=past)
             self._state.canvas.redraw()
@@ -91,14 +90,14 @@ class TimeActions:
             self._state.canvas.redraw()
 
     def source_ended(self) -> None:
-        """The remote source has ended: keep its last Frame; the last hour can still be looked at."""
+        """Keep the last Frame of a remote source that has ended. The user can still look back at the last hour."""
         self._source_ended = True
         if self._state.view.mode != "back":
             self._state.show_newest()
             self._state.change("the other end has closed the connection", mode="ended")
 
     def step(self, step: int) -> None:
-        """Move by a Frame; from now, a step back begins to look back."""
+        """Move by one Frame. If the screen shows now, a step back begins to look back."""
         if (moving := self._moving) is not None:
             moving.step(step)
         elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
@@ -143,7 +142,7 @@ class TimeActions:
         )
 
     def pause(self) -> None:
-        """Play or stop the playback; at now, stop drawing, or draw the newest Frame."""
+        """Play or pause the playback. If the screen shows now, stop drawing, or draw the newest Frame."""
         state = self._state
         if (moving := self._moving) is not None:
             moving.toggle()
@@ -154,7 +153,7 @@ class TimeActions:
             state.change("done: paused, Space goes on", mode="paused")
 
     def interval(self, step: int) -> None:
-        """Set a longer or shorter interval; of a playback, a higher or lower speed."""
+        """Set a longer or shorter interval. For a playback, set a higher or lower speed."""
         state = self._state
         if (moving := self._moving) is not None:
             moving.faster(step)
@@ -168,7 +167,7 @@ class TimeActions:
             state.change(f"done: every {seconds:g} s", interval_s=seconds)
 
     def accumulate(self) -> None:
-        """Show sums since the shown Frame, or rates again."""
+        """Show sums since the Frame on the screen, or rates again."""
         state = self._state
         if state.view.base is None:
             state.change("done: summed since now", base=state.frame.snapshot)
@@ -183,13 +182,13 @@ class TimeActions:
         return True
 
     def leap(self, step: int) -> None:
-        """Move by ten minutes; from now, a step back begins to look back by as much."""
+        """Move by ten minutes. If the screen shows now, a step back begins to look back."""
         if self.skip(step, LEAP_S) or step > 0 or self._state.view.mode not in ("live", "paused", "ended"):
             return
         self._begin_to_look_back(self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
 
     def seek_end(self, step: int) -> bool:
-        """Go to the beginning (-1) or end (+1) if there is a time line; returns whether there is one."""
+        """Go to the beginning (step -1) or the end (+1) if there is a time line; returns whether there is one."""
         if self.playback is None:
             return False
         self.playback.seek(self.playback.span()[step > 0])
@@ -201,7 +200,7 @@ class TimeActions:
             self.playback.change(step)
 
     def mark(self) -> None:
-        """Mark now; in the past, go to the next mark."""
+        """Set a mark at this moment; in the past, go to the next mark."""
         if self.playback is not None:
             self.playback.mark(1)
         else:
@@ -229,7 +228,7 @@ class TimeActions:
         self._state.change(time_input="")
 
     def type_time(self, key: str, character: str | None) -> None:
-        """Handle a key of the typed time."""
+        """Handle a key of the time that is being typed."""
         text = self._state.view.time_input or ""
         if key == "enter":
             self._seek_typed(text)
@@ -239,7 +238,7 @@ class TimeActions:
             self._state.change(time_input=typed(text, key, character)[:LONGEST_TIME])
 
     def _seek_typed(self, text: str) -> None:
-        """Go to the typed time; at now, look back at it."""
+        """Go to the typed time. If the screen shows now, begin to look back at that time."""
         state, view = self._state, self._state.view
         state.update(time_input=None)
         playback = self.playback or self._look_back()

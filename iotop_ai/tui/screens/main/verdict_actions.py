@@ -1,4 +1,4 @@
-"""The keys about the verdict: choose its job, copy it, acknowledge it."""
+"""The keys about the verdict: choose the job that it is about, copy it, acknowledge it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 DETECTION_S = 10.0
-"""A younger process may still be detected as a job, which takes a few looks."""
+"""Until this many seconds have been watched, the chosen process may still be detected as a job: that takes a few
+samples.
+"""
 NOTHING_LASTS = "only a failing disk or GPU can be acknowledged"
 
 
 class VerdictActions:
     """The controller of the keys about the verdict.
 
-    why_not: why nothing may be changed from here, "" where it may. osc52: writes to the terminal's clipboard.
+    why_not: returns why the machine cannot be changed from this screen, or "" if it can. osc52: copies to the
+    terminal's clipboard.
     """
 
     def __init__(
@@ -34,10 +37,10 @@ class VerdictActions:
         self._why_not = why_not
         self._osc52 = osc52
         self._pid_without_job = 0
-        """The pid for which the screen has already shown that no job has it."""
+        """The pid for which the screen has already shown that it belongs to no job."""
 
     def choose_job(self, pid: int) -> None:
-        """Make the verdict be about the job of this process; 0: about the job that the diagnosis chooses."""
+        """Choose the job of this process for the verdict. pid: 0 to let the diagnosis choose the job."""
         state = self._state
         state.update(job=pid)
         state.frame = state.original
@@ -45,7 +48,9 @@ class VerdictActions:
         state.change("done: the job that loses most" if job is None else f"done: {job.name} of {job.user}, pid {pid}")
 
     def watch_job(self) -> None:
-        """Show once that the chosen job has ended, and choose none; or that the chosen pid belongs to no job."""
+        """Show once that the chosen job has ended, and let the diagnosis choose; or show that the chosen pid belongs to
+        no job.
+        """
         state = self._state
         pid, frame = state.view.job, state.original
         if not pid or frame.snapshot.jobs.value is None or job_with(frame.snapshot, pid) is not None:
@@ -78,7 +83,7 @@ class VerdictActions:
         self._threads.run("copy", lambda: ActionResult(copy_text(text, self._osc52)))
 
     def acknowledge(self) -> None:
-        """Acknowledge the first finding that never clears by itself."""
+        """Acknowledge the first finding that does not clear by itself."""
         state = self._state
         snapshot = state.frame.snapshot
         named = ((one, identity(one, snapshot)) for one in state.frame.verdict.findings)
