@@ -48,8 +48,8 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
     """The View with the cursor moved by ``step`` rows, and scrolled so that the cursor's row is among the ``visible``
     ones.
 
-    If the View has no cursor, the cursor is put on the row ``enter``. If there is no such row, it is put on the first
-    row, or on the last for a step up.
+    If the View has no cursor, the cursor is put on the row ``enter``. If that row does not exist, it is put on the
+    first row, or on the last for a step up.
     """
     if not keys:
         return view

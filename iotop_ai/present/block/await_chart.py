@@ -15,8 +15,8 @@ from iotop_ai.present.text.units import brief, figure, token_of
 LEAST_ROWS = 6
 _LOWEST_MS = 0.1
 _FAR = 10.0
-"""If the typical await is above this multiple of the peak, only its figure is shown, because its line would flatten the
-curves.
+"""If the typical await is above this multiple of the peak, only its figure is shown, because a scale that includes it
+would flatten the curves.
 """
 
 
@@ -35,8 +35,8 @@ def chart_rows(
 ) -> list[Line]:
     """The chart in ``rows`` rows.
 
-    reads, writes: the await graphs of the disk's screen; only that of the reads has a limit. typical_ms: the typical
-    await; None when unknown. log: whether the scale is logarithmic.
+    reads, writes: the await graphs of the disk's screen; only the graph of the reads has a limit. typical_ms: the
+    typical await; None when unknown. log: whether the scale is logarithmic.
     """
     known = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
     peak = known or 0.0

@@ -35,7 +35,7 @@ class BlockDevice(NamedTuple):
     info: BlockInfo | None
     """The device's identity; None until it has been read."""
     rates: BlockRates
-    """The rates of the latest interval; since the base while the user accumulates."""
+    """The rates of the latest interval; while the user accumulates, the rates since the base."""
     totals: DeviceTotals
     """The totals over the history."""
     guilty: bool
@@ -126,11 +126,11 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices that have a row without being selected: the guilty disk first, then disks and arrays, then loop, ram,
-    zram and rom devices.
+    """The devices that always have a row: the guilty disk first, then disks and arrays, then loop, ram, zram and rom
+    devices.
 
     Loop, ram, zram and rom devices have a row only if they were active in the last minute. Partitions, volumes of one
-    disk, members of an array and paths are nested under another device, so they have such a row only on request.
+    disk, members of an array and paths are nested under another device, and are among these only on request.
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:
@@ -144,8 +144,8 @@ def _unknown(rates: BlockRates) -> bool:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device that the graphs show: the user's choice, otherwise the guilty disk, the busiest, or that of
-    the root.
+    """The device that the graphs show: the user's choice, otherwise the guilty disk, the busiest, or the disk that
+    holds /.
     """
     rows = panel_devices(frame, view)
     if view.device:

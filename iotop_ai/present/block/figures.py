@@ -34,7 +34,9 @@ class DeviceWindow(NamedTuple):
     facts: DeviceFacts | None
     """The rules' facts about the disk; None when nothing is known."""
     learned: bool
-    """Whether the normal read time was learned from this disk; otherwise it is that of disks of its kind."""
+    """Whether the normal read time was learned from this disk; otherwise it is the normal time for this kind
+    of disk.
+    """
     seconds: float
     """The length of the window in seconds."""
 

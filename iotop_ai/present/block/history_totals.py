@@ -42,7 +42,7 @@ NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 @cached_per_frame
 def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
-    """The totals of each device that was not idle throughout the history; those of the others are ``NO_TOTALS``."""
+    """The totals of each device that was not idle throughout the history; all others have ``NO_TOTALS``."""
     sums: dict[BlockKey, list[float]] = {}
     active: set[BlockKey] = set()
     for sample in frame.history:

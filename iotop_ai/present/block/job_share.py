@@ -13,8 +13,8 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import UNDEFINED, percent
 
 _LATE = 0.75
-"""The part of a cgroup's interval that the disk's samples must cover. They cannot cover all of it, because the two are
-read one after the other.
+"""The part of a cgroup's interval that the disk's samples must cover. They cannot cover all of it, because cgroups and
+disks are read one after the other.
 """
 _FEW, _ELSEWHERE = 0.02, 1.3
 """_FEW: the share of a disk's bytes that is negligible. _ELSEWHERE: a job that reads more than this multiple of the
@@ -41,8 +41,8 @@ def _both(rates: BlockRates | None) -> float | None:
 
 
 def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
-    """The share by the kernel's counters of the job's cgroup on this disk; None if the job has no cgroup to itself, or
-    when unknown.
+    """The job's share, from the kernel's counters of its cgroup on this disk; None if the job has no cgroup to itself,
+    or when unknown.
     """
     table, rated = frame.snapshot.cgroups.value, frame.sample.cgroups
     path = None if table is None else table.jobs.get(job.key)
@@ -80,9 +80,9 @@ def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
 
 
 def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float | None:
-    """The share by what the job's processes read, for the disk that holds the job's files.
+    """The job's share, from what its processes read; known only for the disk that holds the job's files.
 
-    It is unknown if the job writes, because writes reach the disk later.
+    The share is unknown if the job writes, because writes reach the disk later.
     """
     mount, table = job_mount(frame, job), frame.sample.processes.value
     source = None if mount is None else mount_device(frame, view, mount)

@@ -174,8 +174,8 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
 def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
     """([(device, whether it is nested under the row above)], the devices without a row).
 
-    If not all fit, the rows around the cursor are shown; without a cursor, those of the guilty, the selected and the
-    busiest devices, in the usual order.
+    If not all fit, the rows around the cursor are shown; without a cursor, the guilty, the selected and the busiest
+    devices are shown, in the usual order.
     """
     rows = ordered_rows(frame, view, room)
     if len(rows) <= room:
@@ -279,7 +279,8 @@ def _device_line(
     units: str,
 ) -> Line:
     """One row, cached because an idle device's row does not change. units: the unit system of its rates."""
-    # These marks work without colours: ">" for the device in the graphs, "!" for the verdict's device if it is another.
+    # These marks work without colours: ">" for the device in the graphs, "!" for the verdict's device if the verdict
+    # names another device.
     mark = ">" if selected else "!" if device.guilty else " "
     out = [Cell(0, mark, device.hue if device.guilty else "key")]
     out.append(Cell(1, name, device.hue if device.guilty else "text"))

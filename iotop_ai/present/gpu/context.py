@@ -60,7 +60,7 @@ def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
 
 @cached_per_frame
 def _jobs(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
-    """For each GPU (UUID, job): the job of the largest compute process, or the user and name of that process; ""
+    """(UUID, job) of each GPU. job: the job of its largest compute process, or the user and name of that process; ""
     without a process.
     """
     out = []

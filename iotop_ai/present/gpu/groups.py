@@ -154,8 +154,8 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 
 @cached_per_frame
 def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
-    """The GPUs in groups of the same model, memory size, link and throttle reason, without GPUs whose figures differ,
-    which are groups by themselves.
+    """The GPUs in groups of the same model, memory size, link and throttle reason. A GPU whose figures differ from its
+    group's is a group by itself.
     """
     kinds: dict[tuple[str, int | None, str, str], list[Gpu]] = {}
     unread: list[tuple[Gpu, ...]] = []
@@ -191,7 +191,7 @@ def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...]
 
 
 def group_key(group: tuple[Gpu, ...], view: View) -> str:
-    """The key of a group's row: that of its marked GPU, otherwise of its first GPU. The group itself has no key,
+    """The key of a group's row: the key of its marked GPU, otherwise of its first GPU. The group itself has no key,
     because groups change from tick to tick.
     """
     return next((gpu.row_key for gpu in group if gpu.row_key == view.cursor), group[0].row_key)

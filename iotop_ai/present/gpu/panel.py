@@ -14,8 +14,8 @@ _NO_DRIVER = "no NVIDIA GPU found"
 
 @panel
 def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The rule with the titles, then the GPUs (a row's key is "gpu:UUID"), in groups if not all fit; one row if there
-    is no GPU.
+    """The rule with the titles, then the GPUs (a row's key is "gpu:UUID"), in groups if not all fit; one row for a
+    machine without GPUs.
     """
     if not gpus(frame, view):
         return [_none(frame, view, width)]

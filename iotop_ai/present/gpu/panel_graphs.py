@@ -57,7 +57,7 @@ def _graphs(
 ) -> Iterator[Graph]:
     """The graphs of the figures that are known at least once in the time shown."""
     table = frame.sample.gpu.value or {}
-    # For GPUs of different models, the scale is that of the strongest.
+    # For GPUs of different models, the scale of the strongest is used.
     now = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
     figures = {figure.label: figure for figure in gpu_figures(now)}
     subject = _subject(frame, uuids)

@@ -83,7 +83,7 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
 
 
 def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning]) -> list[Line]:
-    """The state word and what GPU it is, then the sentences with their remedies."""
+    """The state word and the GPU's identity, then the sentences with their remedies."""
     every = gpus(frame, view)
     token = worst(sentences)
     word, hue = STATE_WORDS.get(token, "UNSURE"), {"text": "ok"}.get(token, token)

@@ -53,7 +53,9 @@ COLUMNS = (
 )
 _NAME, _NARROW_NAME = 23, 20
 _WIDE = 140
-"""The width from which on the columns of the last 60 s and of the job are preferred to those of process and user."""
+"""On a screen of at least this width, the columns of process and user are dropped before the columns of the last 60 s
+and the job.
+"""
 _WIDE_DROP = {"process": 99, "user": 98, "graph": 91}
 _Groups = tuple[tuple[Gpu, ...], ...]
 _PLAIN_THROTTLE = ("none", "power", UNKNOWN)
@@ -143,8 +145,8 @@ def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
 
 
 def _weight(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
-    """The importance of a group, smallest first: a group with the verdict's culprit, one that does not answer or has
-    lowered clocks, then by the gravity of what its figures mean.
+    """The importance of a group, smallest first: a group with the verdict's culprit, then a group that does not answer
+    or has lowered clocks, then the others by the gravity of what their figures mean.
     """
     if any(gpu.uuid in culprit_of(frame, view).gpus for gpu in group):
         return 0

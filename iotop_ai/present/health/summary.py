@@ -81,7 +81,7 @@ def reading_health(reading: Reading[SmartState] | None, whole: Reading[Any]) -> 
 
 
 def health(frame: Frame, name: str) -> Health:
-    """The health of a device: of a disk itself; for a partition, md or dm device, the worst of the disks below it."""
+    """The health of a device; for a partition, md or dm device, the worst health of the disks below it."""
     hung = _hung(frame, name)
     if hung is not None:
         return hung
@@ -98,7 +98,7 @@ def health(frame: Frame, name: str) -> Health:
 
 
 def _hung(frame: Frame, name: str) -> Health | None:
-    """The health of a device that completes none of its requests; None if it does answer."""
+    """The health of a device that completes none of its requests; None if it answers."""
     if name not in frame.carry.hung:
         return None
     from iotop_ai.diagnosis.memory.hung_devices import hung_s

@@ -1,5 +1,5 @@
-"""The list of the health screen: all disks with their verdicts, and the reasons for that of the disk under
-the cursor.
+"""The list of the health screen: all disks with their verdicts, and the reasons for the verdict on the disk under the
+cursor.
 """
 
 from __future__ import annotations

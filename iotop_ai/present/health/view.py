@@ -76,7 +76,7 @@ def _cure(frame: Frame, name: str) -> str:
 
 
 def disk_row(frame: Frame, name: str) -> DiskRow | None:
-    """The row of this disk; None if there is no such disk."""
+    """The row of this disk; None if the disk does not exist."""
     return next((one for one in disk_rows(frame) if one.name == name), None)
 
 

@@ -123,13 +123,13 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
 
 
 def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
-    """The pid of the next (step 1) or previous (step -1) job, wrapping around; 0 if there is no job."""
+    """The pid of the next (step 1) or previous (step -1) job, wrapping around; 0 without any job."""
     return next_in_order([one.pid for one in job_rows(frame, view)], pid, step) or 0
 
 
 def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: int) -> list[Line]:
-    """The screen as exactly ``height`` lines. cursor: the pid of the job whose row is marked; if there is no such job,
-    the first row is marked.
+    """The screen as exactly ``height`` lines. cursor: the pid of the job whose row is marked; if that job is not in the
+    list, the first row is marked.
     """
     jobs = job_rows(frame, view)
     body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _none(frame, width)

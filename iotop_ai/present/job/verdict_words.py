@@ -377,7 +377,7 @@ BECAUSE: dict[str, Callable[[Args], Spans]] = {
 
 
 def current_job(frame: Frame) -> Job | None:
-    """The job of the verdict, otherwise one of this user, otherwise the first; None if there is no job."""
+    """The job of the verdict, otherwise one of this user, otherwise the first; None without any job."""
     table = frame.snapshot.jobs.value
     if table is None or not table.jobs:
         return None

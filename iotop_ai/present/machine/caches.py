@@ -37,7 +37,7 @@ def sync_text(dirty_bytes: int | None) -> str:
 
 
 def running_text(snapshot: Snapshot, uid: int | None) -> str:
-    """What a drop would slow down: the training jobs, those of other users first, then other users with processes."""
+    """What a drop would slow down: the training jobs, other users' jobs first, then other users with processes."""
     jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
     ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
     counts = Counter(_job(job, uid) for job in ordered)
@@ -59,7 +59,7 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
 
 
 def _is_person(uid: int, own: int | None) -> bool:
-    """Whether a user's processes are named: those of people, and those of root unless the viewer is root."""
+    """Whether a user's processes are named: the processes of people, and of root unless the viewer is root."""
     return FIRST_USER <= uid != _NOBODY or (uid == 0 and own != 0)
 
 

@@ -167,7 +167,7 @@ def _net(frame: Frame, width: int) -> list[Span]:
 
 
 def _summed(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates | None:
-    """The summed traffic of several links; None if that of any is unknown."""
+    """The summed traffic of several links; None if the traffic of any is unknown."""
     received, sent = 0.0, 0.0
     for name in names:
         one = rates.get(name)

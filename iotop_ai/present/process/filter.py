@@ -109,7 +109,7 @@ class _QueryError(Exception):
 @lru_cache(maxsize=16)
 def parse_filter(text: str) -> Filter:
     """The filter that the user typed. Text without a comparison of a known field is a regular expression, or plain text
-    if it is not a valid one.
+    if it is not a valid expression.
     """
     named = _LOOKS_LIKE.findall(text)
     if not any(_field(word) or sign for word, sign in named) and not _ASKS_TAGS.search(text):

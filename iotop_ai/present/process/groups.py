@@ -129,7 +129,7 @@ _IN_ORDER: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessR
 
 
 def aggregate(rates: list[ProcessRates]) -> ProcessRates:
-    """The rates of a group, from those of its members."""
+    """The rates of a group, from its members' rates."""
     if len(rates) == 1:
         return rates[0]
     return ProcessRates._make(fold(values) for fold, values in zip(_IN_ORDER, zip(*rates, strict=True), strict=True))
@@ -432,8 +432,8 @@ def _measure(group: Group, sort: str) -> float:
 
 
 def ordered(rows: list[Group], view: View) -> list[Group]:
-    """The groups sorted by the column that the user chose, then by rates, then by name. The last keeps equal groups in
-    order.
+    """The groups sorted by the column that the user chose, then by rates, then by name. The name keeps equal groups in
+    a fixed order.
     """
     rows = sorted(rows, key=lambda g: (g.name, g.user))
     if view.sort in ("name", "user"):

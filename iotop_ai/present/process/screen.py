@@ -58,7 +58,7 @@ class ProcessPage(NamedTuple):
     detail: what was read about the process; None before the first reading. before: the threads in the previous reading.
     absent: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a reading has
     been overdue. scroll: the first row shown of the parts that scroll. code: the lines of Python in which the process
-    was seen; None if the user has not asked. looking: whether py-spy is finding them out.
+    was seen; None if the user has not asked. looking: whether py-spy is still looking for them.
     """
 
     key: ProcessKey

@@ -46,7 +46,7 @@ _WAITS = {
     STOPPED: "stopped",
     HIDDEN: "not permitted to see",
 }
-"""The screen's words for the waits that model/job/task_states.py tells apart."""
+"""The screen's words for the kinds of waits in model/job/task_states.py."""
 _CALLS = {"timer": "timer", "futex": "lock", "pipe": "pipe", "socket": "network", "unix": "local socket"}
 """The words for the target of a system call, used where the kernel function does not say what the thread waits for."""
 THREAD_COLUMNS = (

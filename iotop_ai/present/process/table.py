@@ -61,7 +61,7 @@ COLUMNS = (
     Column("pid", "pid", 9, 6, 10, gap=1),
     Column("command", "command", 28, 87, left=True, gap=2),
 )
-"""For a group, a column of bytes shows the sum of its members, cpu% and IO-wait% the largest value among them."""
+"""For a group, a column of bytes shows the sum of its members; cpu% and IO-wait% show the largest value among them."""
 
 _NAME = 24
 _ALWAYS = ("read", "write", "pid")
@@ -195,7 +195,7 @@ class _Facts(NamedTuple):
     command: str
     delayacct: bool | None
     loud_wait: float
-    """The IO-wait, as a share of time, from which on it is highlighted; 0 for never."""
+    """The share of time from which on an IO-wait is highlighted; 0 for never."""
     age_s: int
     """The age of cpu% and state in seconds if they are older than ``FRESH`` ticks; otherwise 0."""
     hue: str = ""

@@ -34,7 +34,8 @@ def toggle_tags(tagged: Tags, keys: Collection[ProcessKey]) -> Tags:
 def existing_tags(tagged: Tags, *snapshots: Snapshot) -> Tags:
     """The tags of the processes in any of the Snapshots; all tags if a process table is unknown.
 
-    When the user looks back, the Snapshot shown and the newest one differ. A process that either holds keeps its tag.
+    When the user looks back, the Snapshot shown and the newest one differ. A process that is in either Snapshot keeps
+    its tag.
     """
     tables = [snapshot.processes.value for snapshot in snapshots]
     infos = [table.info for table in tables if table is not None]

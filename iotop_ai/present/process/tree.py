@@ -13,8 +13,8 @@ DEEPEST = 6
 def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:
     """The parent of each process whose parent is in the table too.
 
-    A stat may be old, because stats are read in turns: its ppid may be that of an ended process, and a younger process
-    may have that pid now.
+    A stat may be old, because stats are read in turns: its ppid may belong to a process that has ended, or by now to a
+    younger process.
     """
     by_pid = {key.pid: key for key in table.info}
     out = {}

@@ -27,7 +27,7 @@ class Action(NamedTuple):
     keys: the default keys, by Textual's names. command: the screen's method. text: the words in the palette. name: an
     id, unique over all screens. priority: whether the key works wherever the focus is. hint: None if neither the row of
     keys nor the help lists the action. replay, above: the hints for looking back or replaying, and for the screens
-    above the main one; None for hint.
+    above the main one; None to use hint.
     """
 
     keys: tuple[str, ...]

@@ -23,8 +23,8 @@ from iotop_ai.present.text.units import percent
 from iotop_ai.present.verdict.culprit import culprit_of
 
 FIRST, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
-"""FIRST: the number of graphs in a low panel. _AT_TWO_ROWS: the number of graphs from which on each has two rows.
-_MOST_ROWS: a graph gets at most this many rows before another graph is added.
+"""FIRST: the number of graphs in a low panel. _AT_TWO_ROWS: the largest number of graphs if each must have at least two
+rows. _MOST_ROWS: a graph gets at most this many rows before another graph is added.
 """
 
 
@@ -63,7 +63,7 @@ def slot_count(frame: Frame, view: View) -> int:
 
 
 def graph_count(rows: int) -> int:
-    """The number of graphs that share this many rows, if there are as many."""
+    """The number of graphs that share this many rows, if that many exist."""
     return max(FIRST, min(_AT_TWO_ROWS, rows // 2), -(-rows // _MOST_ROWS))
 
 

@@ -40,9 +40,8 @@ class Graph(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The columns of a graph: start, cells: the first column of its cells and their number. value_end, peak_end,
-    top_end: the last columns of the current value, the peak and the scale; top_end is None if there is no room for the
-    scale.
+    """The columns of a graph. start, cells: the first column of its cells and their number. value_end, peak_end,
+    top_end: the last columns of the current value, the peak and the scale; top_end is None if the scale does not fit.
     """
 
     start: int

@@ -55,7 +55,7 @@ def parse_key(text: str) -> str | None:
     if any(modifier not in _MODIFIERS for modifier in modifiers) or len(set(modifiers)) < len(modifiers):
         return None
     if len(last) == 1:
-        # Shift makes a capital of a letter, and of a sign another sign, which depends on the keyboard.
+        # Shift changes a letter into its capital, and a sign into another sign that depends on the keyboard.
         key = _character(last) if modifiers and "shift" not in modifiers else None
     else:
         last = _ALIASES.get(last, last)

@@ -41,7 +41,7 @@ _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
 """What Enter opens on a panel without rows."""
 _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
-"""The names of actions that change the machine begin so."""
+"""The names of the actions that change the machine begin with one of these."""
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
 """The actions that are not available for a remote machine."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}

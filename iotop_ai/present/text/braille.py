@@ -81,8 +81,8 @@ def _series(
 
 
 def nice_top(value: float | None) -> float:
-    """The top of a scale: the smallest of 1, 2, 5 times a power of ten that is not below the value; 1 without
-    a value.
+    """The top of a scale: the smallest number of the form 1, 2 or 5 times a power of ten that is at least the value; 1
+    without a value.
     """
     if not value or value <= 0:
         return 1.0

@@ -156,8 +156,8 @@ def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:
 
 
 def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line:
-    """A line of exactly ``width`` columns. A cell that would overlap its left neighbour starts after the neighbour and
-    is cut.
+    """The cells as a line of exactly ``width`` columns. A cell that would overlap its left neighbour starts after the
+    neighbour and is cut.
 
     A gap belongs to the span at its left, so that a row has few spans.
     """

@@ -27,7 +27,9 @@ _WORDS = {
 
 
 def panel(rows: Rows) -> Rows:
-    """Cut the rows that the function returns to ``height``, and turn them into ASCII if the View asks for it."""
+    """Decorate a function that makes rows: cut the rows to ``height``, and turn them into ASCII if the View asks for
+    it.
+    """
 
     @wraps(rows)
     def cut_to_height(frame: Frame, view: View, width: int, height: int) -> list[Line]:

@@ -110,14 +110,17 @@ def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]
 
 
 def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
-    """The states of the last hour as a bar; during the first minute, the time since which the state has lasted."""
+    """The states of the last hour as a bar; during the first minute, the time at which the state began."""
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
     if now - begin < MINUTE_NS:
         return "since", _since(frame, view)
     first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
     room = width - _SENTENCE - cells(first) - cells(last) - 4
-    from iotop_ai.present.text.state_bar import run_spans, runs_between  # not needed in the first minute: start faster
+    from iotop_ai.present.text.state_bar import (
+        run_spans,
+        runs_between,
+    )  # not needed in the first minute
 
     runs = run_spans(runs_between(states, begin, now), room)
     return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]

@@ -350,7 +350,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def command_of(advice: Advice) -> str:
-    """The iotop-ai command that follows or checks the advice; "" if there is none."""
+    """The iotop-ai command that carries out or checks the advice; "" if there is none."""
     args = dict(advice.args)
     if advice.template not in ("copy_data", "keep_in_memory") or number(args, "shared"):
         return ""

@@ -80,14 +80,16 @@ _BELOW = (
     *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
     *("memory_full_in_s", ".gpus", ".answers", "pcie_width", "pcie_generation"),
 )
-"""Metrics whose name ends so support a finding of any class when they are below their threshold."""
+"""Metrics whose names end in one of these support a finding of any class when they are below their threshold."""
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
-"""These metrics support a finding of a loud or idle class when they are below their threshold, and one of an OK class
-when they are above it.
+"""These metrics support a finding of a loud or idle class when they are below their threshold, and a finding of an OK
+class when they are above it.
 """
 
 _AT_LIMIT = (".read_bytes", ".read_ios")
-"""For rates whose name ends so, the threshold is a cgroup's limit. A rate held at the limit is mostly just below it."""
+"""For rates whose names end in one of these, the threshold is a cgroup's limit. While the limit is in force, the rate
+is mostly just below it.
+"""
 
 
 class Fact(NamedTuple):

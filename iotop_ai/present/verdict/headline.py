@@ -403,7 +403,7 @@ _CAUSES = {
 
 
 def advice(verdict: Verdict, frame: Frame) -> Spans:
-    """The advice with its figures, the best first and in strong, each with the iotop-ai command that follows it."""
+    """The advice with its figures, the best first and in strong, each with the iotop-ai command that carries it out."""
     out: Spans = []
     if not verdict.primary.advice:
         return out

@@ -16,8 +16,8 @@ PAGE_OVERLAP = 2
 
 
 class DetailScreen(LiveScreen):
-    """A live screen above the main one. state, time: those of the main screen. A subclass makes the rows and keeps
-    which row or device is selected.
+    """A live screen above the main one. state, time: the main screen's state, and its controller of time. A subclass
+    makes the rows and keeps which row or device is selected.
     """
 
     screen_name: ClassVar[str]

@@ -55,7 +55,7 @@ class SmartRefresher(Protocol):
 class HealthScreen(LiveScreen):
     """The health screen. While the dialog before a self-test is open, the dialog takes all keys.
 
-    state: that of the main screen. threads: run the command of a self-test, also after the user has left the screen.
+    state: the main screen's state. threads: run the command of a self-test, also after the user has left the screen.
     disk: the disk whose page opens first; "" for the list.
     """
 

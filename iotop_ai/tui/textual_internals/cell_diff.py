@@ -17,7 +17,7 @@ _BRIDGE = 4
 would take as many bytes.
 """
 _FIRST = 0x21
-"""The character that stands for the first look. CPython caches characters up to U+00FF."""
+"""The character that stands for the first look. It is low, because CPython caches only the characters up to U+00FF."""
 
 _text = itemgetter(0)
 
@@ -38,8 +38,8 @@ class Row(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """A look as SGR parameters. flags: those that switch an attribute on. fg, bg: those of the colours; "" for the
-    default.
+    """A look as SGR parameters. flags: those that switch an attribute on. fg, bg: the parameters of the colours; "" for
+    the default.
     """
 
     flags: frozenset[str]

@@ -12,8 +12,8 @@ HEADS = ("[", "O")
 
 
 class EscapeSplitter:
-    """Splits input into single Escapes and text for the parser. It holds back an end that may be the beginning of a
-    sequence.
+    """Splits input into single Escapes and text for the parser. It keeps an end of the input that may be the beginning
+    of a sequence.
     """
 
     def __init__(self) -> None:
@@ -41,6 +41,6 @@ class EscapeSplitter:
         return pieces
 
     def timed_out(self) -> list[str]:
-        """The end that was held back, as single keys, because nothing followed it in time."""
+        """The end that was kept, as single keys, because nothing followed it in time."""
         rest, self._rest = self._rest, ""
         return list(rest)

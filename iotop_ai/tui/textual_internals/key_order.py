@@ -1,4 +1,4 @@
-"""Keeps keys in order that arrive faster than screens change.
+"""Keeps keys in order when they arrive faster than screens change.
 
 Textual queues a key for the widget in front when the key arrives, and looks up the binding when the key comes back to
 the app. Another key may have opened or closed a screen in between, so that the key would be lost, act on the wrong

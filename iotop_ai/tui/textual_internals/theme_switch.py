@@ -13,7 +13,7 @@ ANSI_THEMES = {
     "ansi-light": "ansi-light",
     "mono": "ansi-dark",
 }
-"""The themes of iotop-ai that leave the colours to the terminal, and the theme of Textual that does so too."""
+"""The themes of iotop-ai that leave the colours to the terminal, each with the theme of Textual that does so too."""
 RGB_THEME = "textual-dark"
 
 

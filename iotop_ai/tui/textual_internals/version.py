@@ -1,5 +1,5 @@
-"""The version of the installed Textual. Private parts of Textual are replaced only in releases with which that was
-tested.
+"""The version of the installed Textual. Private parts of Textual are replaced only in releases with which the
+replacement was tested.
 """
 
 from __future__ import annotations

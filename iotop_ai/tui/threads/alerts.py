@@ -1,5 +1,5 @@
-"""The alerts of the live screen. One thread reads the rules, the source's thread checks them, a third
-delivers alerts.
+"""The alerts of the live screen. One thread reads the rules, the source's thread checks them, a third thread delivers
+the alerts.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:
 
 
 def _answer(changed: list[Alert]) -> str:
-    """The screen's message: the last of several rules that begin to fire at once. The path's rule shows the others."""
+    """The screen's message: the last of several rules that begin to fire at once. The title row of the path panel shows
+    the others.
+    """
     shown = next((one for one in reversed(changed) if one.fires), changed[-1])
     return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)

@@ -192,7 +192,7 @@ class LinePanel(Widget, can_focus=True):
         segments = [Segment(span.text, style(span.token, background)) for span in line.spans if span.text]
         strip = Strip(segments).adjust_cell_length(width, style("text", background))
         for line_filter in self.app.get_line_filters():
-            # All colours are either true colours or those of the terminal, so this filter has nothing to translate.
+            # All colours are either true colours or the terminal's colours, so this filter has nothing to translate.
             if not isinstance(line_filter, ANSIToTruecolor):
                 strip = strip.apply_filter(line_filter, self.background_colors[1])
         return strip

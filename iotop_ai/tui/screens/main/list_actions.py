@@ -61,7 +61,7 @@ class ListActions:
             self._state.update(device=self.device_of_job() or self._state.view.device)
 
     def devices(self) -> None:
-        """Open the list of devices. Two further entries follow the busiest device or that of the job."""
+        """Open the list of devices. Two further entries follow the busiest device or the job's device."""
         view, frame = self._state.view, self._state.frame
         current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
         entries = [

@@ -1,4 +1,4 @@
-"""Shows each new Frame on the main screen; when none arrives, for how long."""
+"""Shows each new Frame on the main screen or, if none arrives, for how long none has arrived."""
 
 from __future__ import annotations
 

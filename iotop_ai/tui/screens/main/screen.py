@@ -440,7 +440,7 @@ class MainScreen(RootScreen):
             self.lists.device(step)
 
     def action_cursor(self, step: int) -> None:
-        """Move the cursor of the focused panel; in a panel without rows, that of the processes.
+        """Move the cursor of the focused panel; if the panel has no rows, move the cursor of the process panel.
 
         End returns to now. At a time line, Home and End go to its ends.
         """
