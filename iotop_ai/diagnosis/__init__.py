@@ -1,1 +1,1 @@
-"""From a window of Samples to Findings: the rules, their thresholds and the fold. Pure."""
+"""Turns a window of Samples into Findings, with the rules, their thresholds and the fold. All of it is pure."""

@@ -1,4 +1,4 @@
-"""Switches a slow recording to a short interval when a finding begins, or a device or GPU changes sharply."""
+"""Decides when a slow recording uses a short interval: when a finding begins, or a disk or GPU rate changes sharply."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 
 CALM_S = 30.0
-"""After this long without a change the interval is long again."""
+"""After this many seconds without a change, the recording returns to its long interval."""
 SHARP = 2.0
-"""A rate beyond twice or below half of its running mean is a sharp change."""
+"""A rate above its running mean times this factor, or below its running mean divided by it, is a sharp change."""
 FLOOR_BYTES_PER_S = 1 << 20
-"""Below this a device counts as idle, even if its rate changes sharply."""
+"""Below this rate a device counts as idle, even if its rate changes sharply."""
 FLOOR_BUSY_RATIO = 0.1
 MEAN_S = 60.0
-"""Time constant of the running mean."""
+"""The time constant of the running mean."""
 
 
 class Burst:
-    """Asks for the short interval. It remembers the running mean of each rate and the active findings."""
+    """Decides whether the short interval is wanted, from the running mean of each rate and from the active findings."""
 
     def __init__(self) -> None:
         self._means: dict[str, float] = {}
@@ -27,7 +27,7 @@ class Burst:
         self._changed_ns: int | None = None
 
     def wanted(self, frame: Frame) -> bool:
-        """Whether the next Snapshots should come at the short interval."""
+        """Whether the next Snapshots should be taken at the short interval."""
         now = frame.snapshot.at_ns
         if self._entered(frame) | self._changed(frame):
             self._changed_ns = now
@@ -56,7 +56,7 @@ class Burst:
 
 
 def _rates(frame: Frame) -> Iterator[tuple[str, float, float]]:
-    """Name, value and floor of every rate that counts."""
+    """The name, value and floor of every rate that is watched; changes below the floor are ignored."""
     for key, block in (frame.sample.block.value or {}).items():
         for word, value in (("read", block.read_bytes_per_s), ("write", block.write_bytes_per_s)):
             if value is not None:

@@ -1,4 +1,4 @@
-"""Runs the rules over the window, makes findings active and inactive, and ranks the active ones."""
+"""Runs the rules over the window, activates and deactivates findings, and ranks the active findings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS, PRECEDENCE, State
 
 HIDING = ("loop", "ram", "zram", "sr", "fd")
-"""Name prefixes of devices that are shown only while they are in use."""
+"""Name prefixes of the devices that are shown only while they are in use."""
 _ACTIVE_NS = 60_000_000_000
 _CHANGES_NS = 3_600_000_000_000
 _MOST_CHANGES = 120
@@ -45,10 +45,10 @@ def fold(
     limits: Thresholds = LIMITS,
     cache: FoldCache | None = None,
 ) -> tuple[FoldState, Verdict]:
-    """The next state and the verdict at ``snapshot``.
+    """Return the next state and the verdict at ``snapshot``.
 
-    history: the Frame's Samples, oldest first, the last one that of ``snapshot``; may be empty. Less than a second
-    after a decision the last verdict stays.
+    history: the Samples of the Frame, oldest first; the last Sample ends at ``snapshot``. It may be empty. Less than a
+    second after a decision, the previous verdict is returned.
     """
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
@@ -88,15 +88,18 @@ def _pid(lead: JobFacts | None) -> int | None:
 
 
 def with_job_verdict(frame: Frame, pid: int, cache: FoldCache | None = None) -> Frame:
-    """The Frame with its verdict about the job of a process; the same Frame for 0 or where that job leads already."""
+    """The Frame with the verdict about the job of process ``pid``.
+
+    The Frame is unchanged if pid is 0 or if that job is already the leading job.
+    """
     verdict = verdict_of_job(frame, pid, cache=cache) if pid else frame.verdict
     return frame if verdict is frame.verdict else frame._replace(verdict=verdict)
 
 
 def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Verdict:
-    """The Frame's verdict with the job of process ``pid`` in the lead.
+    """The Frame's verdict with the job of process ``pid`` as the leading job.
 
-    The Frame's own verdict where no job has such a process or that job leads already.
+    The Frame's verdict is unchanged if no job has such a process, or if that job is already the leading job.
     """
     verdict, carry = frame.verdict, frame.carry
     job = job_with(frame.snapshot, pid)
@@ -111,7 +114,7 @@ def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Ve
 
 
 def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> FoldState:
-    """The state after the newest Sample, unless that has been counted already."""
+    """The state after the newest Sample is counted; the unchanged state if that Sample was counted before."""
     if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
         return carry
     sample = history[-1]
@@ -145,9 +148,9 @@ def _ranked(
     since: Since,
     slow: SlowDisk | None,
 ) -> tuple[Finding, ...]:
-    """The findings of the leading job and the machine in order, then the losses of other jobs."""
+    """The ordered findings about the leading job and the machine, followed by the losses of other jobs."""
     findings, others = split_by_job(facts, on, lead)
-    # Drop OK findings while a problem is active: one of them may be active by its dwell time only.
+    # Drop OK findings while a problem is active: an OK finding may be active only because of its minimum stay.
     if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) and not is_aside(f) for f in findings):
         findings = [f for f in findings if f.state not in (State.OK, State.CALM)]
     else:
@@ -167,19 +170,19 @@ def _ranked(
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     place = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
-        place = PRECEDENCE.index("gpu_bound")  # after the causes of lost time: no job is seen reading from it
+        place = PRECEDENCE.index("gpu_bound")  # After the causes of lost time, because no job is seen reading from it.
     return (is_aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 
 
 def is_aside(finding: Finding) -> bool:
-    """Whether the finding reports a fault that costs no time now: it is never the verdict, only shown beside it."""
+    """Whether the finding reports a fault that costs no time now. Such a finding is shown beside the verdict only."""
     costs = finding.state in (State.SLOWED, State.BLOCKED, State.FAILING) or CLASS_SPECS[finding.class_id].wastes
     return costs and finding.severity is Severity.INFO
 
 
 def _with_change(changes: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:
-    """The changes of the last hour, with the newest word at their end."""
+    """The state changes of the last hour; ``word`` is appended if it differs from the last one."""
     recent = sum(now - at <= _CHANGES_NS for at, _ in changes)
-    # Keep the last change before that hour: it has the state at the beginning of the hour.
+    # Keep the last change before that hour, because it gives the state at the beginning of the hour.
     changes = changes[-min(recent + 1, _MOST_CHANGES) :]
     return changes if changes and changes[-1][1] == word else (*changes, (now, word))

@@ -1,1 +1,1 @@
-"""What the rules ask of a window of Samples."""
+"""Facts about a window of Samples, computed for the rules."""

@@ -1,4 +1,4 @@
-"""A device over a window, compared with the normal figures of its kind."""
+"""The facts of a block device over a window, compared with what is normal for a device of its kind."""
 
 from __future__ import annotations
 
@@ -14,54 +14,58 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.sample import Sample
 
 _LOWER_LIMIT = 8
-"""Layers of stacked devices that are followed down; more layers mean a loop in the description."""
+"""The most layers of stacked devices that are followed; more layers mean that the description contains a loop."""
 
 
 class DeviceFacts(NamedTuple):
-    """One device over a window; means are None when nothing was known or completed."""
+    """One device over a window; a mean is None if no sample has the value or no request completed."""
 
     name: str
     info: BlockInfo
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
     read_await_ms: float | None
-    """Mean of the samples, weighted by requests."""
+    """The mean await of reads over all samples, weighted by the number of reads."""
     await_ms: float | None
     read_size_bytes: float | None
     busy_ratio: float | None
     normal_ms: float
-    """The normal await of a read of this size: of its kind or, where that is lower, of this device so far."""
+    """The normal await of a read of this size: the lower of the value for the device's kind and of the learned
+    value."""
     inflation: float | None
-    """Await over normal_ms."""
+    """The measured await divided by normal_ms."""
     serves_serially: bool
-    """Requests are served one after the other, so that %util shows the load."""
+    """Whether the device serves requests one after the other, so that %util shows its load."""
     some: Flags
-    """Per sample: await above inflation_some times normal (serves_serially: as saturated)."""
+    """For each sample, whether the await is above inflation_some times normal; for a serial device, same as
+    ``saturated``."""
     slow: Flags
-    """Per sample: await above inflation_slow times normal (serves_serially: as saturated)."""
+    """For each sample, whether the await is above inflation_slow times normal; for a serial device, same as
+    ``saturated``."""
     saturated: Flags
-    """Per sample: the classic rule's first level."""
+    """For each sample, whether the device is saturated: a serial device is busy and slow (disk_busy, disk_await_ms);
+    another device is above inflation_severe times normal."""
     bad: Flags
-    """Per sample: the classic rule's second level."""
+    """For each sample, whether the device is critically saturated (disk_busy_bad, disk_await_bad_ms)."""
     is_flat: bool
-    """The throughput is flat while the device is always busy."""
+    """Whether the device is always busy while its read rate hardly varies."""
     reads_per_s: float | None = None
     queue_size: float | None = None
-    """Mean requests queued or in service."""
+    """The mean number of requests that are queued or in service."""
 
     @property
     def judged_ms(self) -> float | None:
-        """Mean await of reads if there were any, else of all requests."""
+        """The mean await of reads if any read completed, else the mean await of all requests."""
         return self.read_await_ms if self.read_await_ms is not None else self.await_ms
 
     @property
     def mount(self) -> str:
-        """The first mount of the device or of a device on it; "" if missing."""
+        """The first mount point of the device; "" if it is not mounted."""
         return self.info.mounts[0].path if self.info.mounts else ""
 
 
 def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
-    """The physical device below a stacked one: the first slave at each layer."""
+    """The physical device below a stacked device, found by following the first member at each layer."""
     for _ in range(_LOWER_LIMIT):
         below = info.slaves or ((info.parent,) if info.kind in ("partition", "nvme-path") else ())
         lower = next((infos[name] for name in below if name in infos), None)
@@ -72,16 +76,19 @@ def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
 
 
 CLOUD_MODELS = ("Amazon Elastic Block Store", "nvme_card-pd", "MSFT NVMe Accelerator", "Microsoft NVMe Direct Disk Pd")
-"""Volumes of a cloud's network behind an NVMe interface: Amazon EBS, Google Persistent Disk, Azure managed disks."""
+"""Models of cloud network volumes with an NVMe interface: Amazon EBS, Google Persistent Disk, Azure managed disks."""
 
 
 def serves_serially(base: BlockInfo) -> bool:
-    """Whether busy means saturated: a rotating disk. ``rotational`` is meaningful on SCSI and ATA only."""
+    """Whether a busy device is saturated, which is true of rotating disks.
+
+    The kernel's ``rotational`` is meaningful only for SCSI (including USB) and ATA devices.
+    """
     return bool(base.rotational) and base.transport in ("ata", "scsi", "usb")
 
 
 def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS) -> float:
-    """The normal await of a read of this size on a device of this kind, by its transport."""
+    """The normal await of a read of this size for the device's kind, which its transport decides."""
     if base.transport == "nvme" and not base.model.startswith(CLOUD_MODELS):
         fixed, per_s = limits.nvme_prior_ms, limits.nvme_prior_bytes_per_s
     elif base.transport in ("ata", "scsi", "usb", "mmc"):
@@ -96,10 +103,11 @@ def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIM
 def normal_await_ms(
     info: BlockInfo, base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS, learned: Learned = NOTHING
 ) -> float:
-    """The normal await of a read of this size: of its kind or, where that is lower, of this device so far.
+    """The normal await of a read of this size: the lower of the value for the device's kind and of the learned value.
 
-    The lower of the two: a long stall must not become normal. But an idle disk is faster than a busy one can be, so its
-    own figure never goes below half of its kind's. base: the physical device below it.
+    The lower value is used because a long stall must not become normal. The learned value counts for at least half of
+    the value for the device's kind, because an idle disk is faster than a busy disk can be. base: the physical device
+    below the device.
     """
     prior, own = prior_ms(base, size_bytes, limits), baseline_ms(learned, info, size_bytes, limits)
     return prior if own is None else max(min(prior, own), limits.learned_floor * prior)
@@ -118,13 +126,13 @@ def _await(rates: BlockRates | None) -> float | None:
 
 
 def _spread(values: list[float], level: float) -> float:
-    """The standard deviation around ``level``."""
-    # statistics.pstdev computes in fractions: far slower to run and to import.
+    """The standard deviation of the values around ``level``."""
+    # statistics.pstdev computes with fractions, so it is far slower to run and to import.
     return sqrt(sum([(v - level) ** 2 for v in values]) / len(values))
 
 
 def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
-    """Whether a stacked device completes requests in no time at all: older kernels (md before 5.14) only count them."""
+    """Whether a stacked device counts its requests but does not time them, as md does in kernels before 5.14."""
     done = [one for one in rates if one is not None and (one.reads_per_s or one.writes_per_s)]
     return bool(info.slaves and done) and not any(r.read_await_ms or r.await_ms or r.queue_size for r in done)
 
@@ -132,7 +140,7 @@ def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
 def _timed_by_members(
     rates: list[BlockRates | None], window: Window, info: BlockInfo, infos: Mapping[str, BlockInfo], layer: int = 0
 ) -> list[BlockRates | None]:
-    """The rates of a device without times, with the queue, awaits and utilisation of its members."""
+    """The rates of a device that the kernel does not time; its queue, awaits and utilisation come from its members."""
     tables = [{key.name: one for key, one in (s.block.value or {}).items()} for s in window.samples]
     below = []
     for name in info.slaves:
@@ -164,7 +172,7 @@ def device_facts(
     limits: Thresholds = LIMITS,
     learned: Learned = NOTHING,
 ) -> DeviceFacts:
-    """One device over the window. learned: the read latency baselines."""
+    """The facts of one device over the window. learned: the read latency baselines of all devices."""
     rates = [(s.block.value or {}).get(key) for s in window.samples]
     timed = not _has_no_times(info, rates)
     if not timed:
@@ -185,7 +193,7 @@ def device_facts(
         some = slow = saturated
     else:
         some = at_least(awaits, limits.inflation_some * normal)
-        # Most devices are below the lowest limit, and thus below the others too.
+        # Most devices are below the lowest threshold, and thus below the other thresholds too.
         slow = saturated = bad = some
         if True in some:
             slow = at_least(awaits, limits.inflation_slow * normal)
@@ -227,7 +235,7 @@ def all_devices(
     limits: Thresholds = LIMITS,
     learned: Learned = NOTHING,
 ) -> tuple[DeviceFacts, ...]:
-    """Every disk, dm, md and loop device that was active in the window; () when nothing is known."""
+    """Every disk, dm, md and loop device that was active in the window; () if no device is known."""
     if not infos:
         return ()
     active: dict[BlockKey, None] = {}

@@ -1,4 +1,4 @@
-"""The caches that one fold keeps from decision to decision."""
+"""The caches that a fold keeps from one decision to the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotop_ai.model.block.counters import BlockKey
 
 
 class FoldCache:
-    """A cache and never state: a fold decides the same with a new one. Used by one thread."""
+    """The caches of one fold, for use by one thread. They only save time: with empty caches a fold decides the same."""
 
     __slots__ = ("active_devices", "idle_samples", "intervals", "monitor_pids", "process_columns")
 

@@ -1,4 +1,4 @@
-"""The facts that the rules read, computed once per decision."""
+"""Gathers the facts that the rules read, once per decision."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
 NO_CARRY = FoldState()
 UNACCOUNTED = 0.3
-"""From this unexplained share of a job's time, the rules about single processes apply as well."""
+"""From this unexplained share of a job's time on, the rules about single processes apply to the job as well."""
 
 
 class Lazy:
-    """Values that are computed when a rule first asks for them, once per decision."""
+    """Values that are computed when a rule first asks for them, and kept for the rest of the decision."""
 
     __slots__ = ("_values",)
 
@@ -35,7 +35,7 @@ class Lazy:
         self._values: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """The value with this name, which ``make`` computes at the first request."""
+        """The value with this name, which ``make`` computes at the first call."""
         if name not in self._values:
             self._values[name] = make()
         value: T = self._values[name]
@@ -43,7 +43,7 @@ class Lazy:
 
 
 class Facts(NamedTuple):
-    """The window, and what devices, processes, GPUs and CPU did in it. Ratios are None when unknown."""
+    """What devices, processes, GPUs and CPUs did in the window. A ratio is None when it is unknown."""
 
     snapshot: Snapshot
     history: tuple[Sample, ...]
@@ -65,17 +65,20 @@ class Facts(NamedTuple):
 
     @property
     def tasks(self) -> tuple[TaskFacts, ...]:
-        """Every process that did or waited for something in the window; most decisions do not need it."""
+        """Every process that did or waited for something in the window.
+
+        Making them all is slow; most decisions avoid it.
+        """
         return self.all_tasks.all()
 
     @property
     def all_tasks(self) -> Tasks:
-        """The processes of ``tasks``, made on demand: for a rule that needs only some of them."""
+        """The same processes as ``tasks``, made on demand for rules that need only a few of them."""
         return self.lazy.once("all_tasks", lambda: self._tasks(None))
 
     @property
     def family(self) -> Family:
-        """The processes by parent and child."""
+        """The process tree."""
         return self.lazy.once("family", lambda: family(self.snapshot.processes.value))
 
     def _tasks(self, only: frozenset[int] | None) -> Tasks:
@@ -83,16 +86,16 @@ class Facts(NamedTuple):
         return Tasks(table, self.window, own, cache=self.cache, only=only, tree=None if only is None else self.family)
 
     def window_over(self, seconds: float, fields: Iterable[str]) -> Window:
-        """The samples of the last ``seconds``; see ``window.recent_window``."""
+        """The samples of the last ``seconds``, as ``window.recent_window`` selects them."""
         return recent_window(self.history, self.snapshot.at_ns, seconds, fields, self.limits, self.periods)
 
     def on(self, class_id: str, subject: str) -> bool:
-        """Whether that finding is active: some rules then compare with another threshold."""
+        """Whether that finding is active. Some rules compare with a lower threshold while it is."""
         return (class_id, subject) in self.carry.held
 
     @property
     def judged(self) -> bool:
-        """Whether a job's time is accounted for, so that rules about single processes have nothing to add."""
+        """Whether the time of an active job is explained, so that the rules about single processes are not needed."""
         return any(
             job.stall is not None and job.active and (job.time is None or job.time.unexplained < UNACCOUNTED)
             for job in self.jobs
@@ -100,53 +103,53 @@ class Facts(NamedTuple):
 
     @property
     def related(self) -> tuple[TaskFacts, ...]:
-        """The tasks that feed the GPUs: those on a GPU and below; all tasks where the GPUs' processes are unknown."""
+        """The processes on the GPUs and their descendants; all processes if the processes on the GPUs are unknown."""
         return self.feeding.all()
 
     @property
     def feeding(self) -> Tasks:
-        """The tasks that feed the GPUs, made on demand: for a rule that needs only some of them."""
+        """The same processes as ``related``, made on demand for rules that need only a few of them."""
         pids = self.gpu.pids
         if pids is None or not self.gpu.used:
             return self.all_tasks
         return self.lazy.once("feeding", lambda: self._tasks(pids))
 
     def mount(self, device: DeviceFacts) -> str:
-        """The nearest mount point that a device carries; "" if missing."""
+        """The nearest mount point of the device or of a device on top of it; "" if nothing is mounted."""
         infos = self.snapshot.disks.value or {}
         return self.lazy.once(f"mount {device.name}", lambda: mount_on(device.name, infos))
 
     @property
     def idle_cores(self) -> float | None:
-        """The number of allowed cores that are neither busy nor stolen by a hypervisor; None when unknown."""
+        """The number of allowed cores that are neither busy nor taken by the hypervisor; None when unknown."""
         if self.cpu_free_ratio is None or self.allowed_cores is None:
             return None
         return self.allowed_cores * self.cpu_free_ratio
 
 
 class Claim(NamedTuple):
-    """What one rule found in the window; verdict/hysteresis.py enters it, holds it or lets it leave."""
+    """What one rule found in the window; verdict/hysteresis.py decides when it becomes a finding."""
 
     finding: Finding
     share: float
-    """Part of the samples in which the condition held, 0..1."""
+    """The part of the samples in which the condition was true, 0..1."""
     samples: int
     needed: int
-    """Fewest samples with which the claim may enter."""
+    """The fewest samples with which the claim may become a finding."""
     level: float = 1.0
-    """The main signal over its threshold: 1 enters, below the class's ``leave`` it leaves."""
+    """The main signal divided by its threshold: a claim enters at 1, and leaves below the ``leave`` of its class."""
     at_once: bool = False
-    """An event or a level that needs no window."""
+    """Whether the claim needs no window, because it reports an event or a level."""
 
 
 def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> Claim:
-    """A claim about the samples of the facts' window."""
+    """A claim whose condition is true in the samples that ``flags`` marks."""
     held = sum(flags) / len(flags) if flags else 0.0
     return Claim(finding, held, len(flags), facts.window.needed, level)
 
 
 def pressure_ratio(window: Window, key: str) -> float | None:
-    """Mean share of time in which some task waited for a resource."""
+    """The mean share of time in which some task waited for the resource ``key``."""
     tables = [table for s in window.samples if (table := s.pressure.value)]
     return mean([p.some_ratio for table in tables if (p := table.get(key)) is not None])
 
@@ -158,7 +161,10 @@ def gather(
     carry: FoldState = NO_CARRY,
     cache: FoldCache | None = None,
 ) -> Facts:
-    """The facts of the rules' window that ends now. carry: the fold's state; cache: the fold's own, None: a new one."""
+    """The facts of the window that ends now. carry: the state of the fold.
+
+    cache: the fold's cache; None makes a new one.
+    """
     cache = cache or FoldCache()
     periods = Periods(history, cache.intervals)
     window = recent_window(
@@ -189,20 +195,23 @@ def gather(
 
 
 def confidence(base: float, families: int, *caps: float) -> float:
-    """The class's base with three agreeing families of signals, at most medium with two, low with one."""
+    """The confidence: ``base`` if three families of signals agree, at most 0.75 with two and 0.5 with one."""
     by_families = base if families >= 3 else min(base, 0.75) if families == 2 else min(base, 0.5)
     return round(min((by_families, *caps)), 2)
 
 
 def gpu_evidence(facts: Facts, threshold: float | None) -> tuple[Evidence, ...]:
-    """The GPUs' mean utilisation, () if missing."""
+    """The mean utilisation of the GPUs in use as evidence; () when it is unknown."""
     if facts.gpu.busy_ratio is None:
         return ()
     return (Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", threshold),)
 
 
 def gpu_args(facts: Facts) -> Args:
-    """gpus: the number in use; gpus_all: of all; gpu_busy: mean utilisation of those in use."""
+    """gpus: the number of GPUs in use. gpus_all: the number of all GPUs.
+
+    gpu_busy: the mean utilisation of those in use.
+    """
     return (
         ("gpus", float(facts.gpu.used)),
         ("gpus_all", float(facts.gpu.total)),

@@ -1,4 +1,4 @@
-"""The GPUs over a window, and which of them are in use."""
+"""The facts of the GPUs over a window, and which GPUs are in use."""
 
 from __future__ import annotations
 
@@ -16,35 +16,42 @@ _NONE = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
 
 
 class GpuFacts(NamedTuple):
-    """The GPUs over a window. Neither visible nor absent: unknown (pending, failed, denied)."""
+    """The GPUs over a window.
+
+    If they are neither visible nor absent, their state is unknown (pending, failed, denied).
+    """
 
     visible: bool
-    """GPUs answer."""
+    """Whether at least one GPU answers."""
     absent: bool
-    """There is certainly no GPU or no driver."""
+    """Whether the machine certainly has no GPU or no driver."""
     total: int
-    """Number of GPUs."""
+    """The number of all GPUs."""
     used: int
-    """Number of GPUs with a compute process; where no process is visible, with memory in use or work."""
+    """The number of GPUs with a compute process; a GPU whose processes are hidden counts if it is busy or holds
+    memory."""
     busy: tuple[float | None, ...]
-    """Mean utilisation of the GPUs in use (of all GPUs if none is), per sample; None unknown."""
+    """For each sample, the mean utilisation of the GPUs in use (of all GPUs if none is in use); None when unknown."""
     power_ratio: float | None
-    """Mean power over limit of the GPUs in use."""
+    """The mean power of the GPUs in use divided by their power limit."""
     pids: frozenset[int] | None
-    """Processes on the GPUs and all below them; None where none of them is visible (a container)."""
+    """The processes on the GPUs and their descendants; None if no such process is visible, as in a container."""
     on_gpu: frozenset[int]
-    """Processes on the GPUs."""
+    """The processes on the GPUs."""
     uuids: tuple[str, ...] = ()
-    """Those in use."""
+    """The UUIDs of the GPUs in use."""
 
     @property
     def busy_ratio(self) -> float | None:
-        """Mean utilisation over the window; None when unknown."""
+        """The mean utilisation over the window; None when unknown."""
         return mean(self.busy)
 
 
 def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, limits: Thresholds = LIMITS) -> GpuFacts:
-    """The GPUs over the window. tree: gives the processes; called when one is on a GPU."""
+    """The facts of the GPUs over the window.
+
+    tree: returns the process tree; it is called only if a process is on a GPU.
+    """
     reading = snapshot.gpu
     unknown: tuple[float | None, ...] = (None,) * len(window.samples)
     if reading.value is None:
@@ -60,7 +67,7 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         uuid
         for uuid, state in states.items()
         if any(p.kind == COMPUTE for p in state.processes or ())
-        # A container hides the processes; a desktop lists them, and its work is not training.
+        # A container hides the processes on its GPUs. On a desktop they are listed, and their work is not training.
         or (not state.processes and (state.memory_used_bytes or 0) >= limits.gpu_used_bytes)
         or (not state.processes and (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu)
     ]

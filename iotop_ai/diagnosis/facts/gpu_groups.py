@@ -1,4 +1,4 @@
-"""The GPUs of one job, each with its rates over a window."""
+"""The GPUs of each job, with their rates over a window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iotop_ai.model.gpu.state import GpuRates, GpuState
 
 
 class OneGpu:
-    """One GPU: its state now, and its rates in those samples of a window in which it answered."""
+    """One GPU: its state now, and its rates in those samples of the window in which it answered."""
 
     __slots__ = ("_means", "detail", "rates", "state")
 
@@ -27,34 +27,34 @@ class OneGpu:
         self._means: dict[str, float | None] = {}
 
     def mean(self, field: str) -> float | None:
-        """The mean of one of its rates; None when unknown throughout."""
+        """The mean of the rate ``field``; None if it is unknown in every sample."""
         if field not in self._means:
             self._means[field] = mean(map(attrgetter(field), self.rates))
         return self._means[field]
 
     @property
     def busy(self) -> float | None:
-        """Mean utilisation."""
+        """The mean utilisation."""
         return self.mean("busy_ratio")
 
     @property
     def watts(self) -> float | None:
-        """Mean power."""
+        """The mean power in watts."""
         return self.mean("power_watts")
 
     @property
     def power_ratio(self) -> float | None:
-        """Mean power over its limit."""
+        """The mean power divided by the mean power limit."""
         return ratio(self.watts, self.mean("power_limit_watts"))
 
     @property
     def clock_ratio(self) -> float | None:
-        """SM clock over the highest one."""
+        """The mean SM clock divided by the highest SM clock."""
         return ratio(self.mean("sm_mhz"), self.state.sm_max_mhz)
 
 
 class GpuGroup(NamedTuple):
-    """The GPUs of one job. job None: the GPUs in use by no known job."""
+    """The GPUs of one job. job: None for the GPUs in use that belong to no known job."""
 
     job: JobFacts | None
     gpus: tuple[OneGpu, ...]
@@ -62,28 +62,28 @@ class GpuGroup(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The group's name in a finding: its job's pid."""
+        """The name of the group in a finding, which is the pid of its job."""
         return "" if self.job is None else self.job.subject
 
     @property
     def settled(self) -> bool:
-        """Whether its job is past its first seconds."""
+        """Whether the job is older than settle_s."""
         return self.job is None or self.job.age_s is None or self.job.age_s >= LIMITS.settle_s
 
 
 def power_of(facts: Facts, job: JobFacts) -> float | None:
-    """Mean power over limit of a job's own GPUs; of all in use where its own are not known."""
+    """The mean power of a job's GPUs divided by its limit; of all GPUs in use if the job's GPUs are unknown."""
     own = next((group.gpus for group in gpu_groups(facts, facts.limits.window_s) if group.job is job), ())
     return mean(gpu.power_ratio for gpu in own) if own else facts.gpu.power_ratio
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
-    """A part of a whole; None when either is unknown or the whole is 0."""
+    """``part`` divided by ``whole``; None if either is unknown or the whole is 0."""
     return None if part is None or not whole else part / whole
 
 
 def gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
-    """The GPUs in use, by job, over the last ``seconds``; () when none is in use or none answers."""
+    """The GPUs in use over the last ``seconds``, grouped by job; () if no GPU is in use or none answers."""
     if not facts.gpu.uuids:
         return ()
     return facts.lazy.once(f"gpu groups {seconds:g}", lambda: _gpu_groups(facts, seconds))
@@ -109,7 +109,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
     for job in facts.jobs:
         mine = [uuid for uuid in used if uuid in job.job.gpus]
         if not mine and len(facts.jobs) == 1 and facts.gpu.pids is None:
-            # A container hides the processes on the GPUs.
+            # In a container the processes on the GPUs are hidden, so the only job gets all GPUs in use.
             mine = list(used)
         out.append((job, mine))
     left = [uuid for uuid in used if not any(uuid in mine for _, mine in out)]
@@ -122,7 +122,10 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 
 
 def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
-    """ "GPU 3", "GPUs 3, 5", or "8 GPUs" for all, or for more than four. of: the number of all GPUs; 0 unknown."""
+    """ "GPU 3", "GPUs 3, 5", or only the number ("8 GPUs") for more than four GPUs or all of them.
+
+    of: the number of all GPUs; 0 when unknown.
+    """
     numbers = sorted(gpu.state.number for gpu in gpus)
     if len(numbers) == 1:
         return f"GPU {numbers[0]}"
@@ -132,7 +135,7 @@ def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
 
 
 def group_args(facts: Facts, group: GpuGroup, affected: Sequence[OneGpu]) -> Args:
-    """The job, its affected GPUs and their utilisation, for the sentences."""
+    """The arguments for the sentences: the job, the affected GPUs and their utilisation."""
     job: Args = ()
     if group.job is not None:
         job = (("job", group.job.job.name), ("job_pid", float(group.job.job.key.pid)))
@@ -147,22 +150,22 @@ def group_args(facts: Facts, group: GpuGroup, affected: Sequence[OneGpu]) -> Arg
 
 
 def metric(gpu: OneGpu, field: str) -> str:
-    """The name that one of a GPU's figures has as evidence."""
+    """The name of a GPU's figure as evidence, such as "gpus.3.busy_ratio"."""
     return f"gpus.{gpu.state.number}.{field}"
 
 
 def most_of(values: Iterable[float | None]) -> float | None:
-    """The largest value; None where one is unknown, or there is none."""
+    """The largest value; None if any value is unknown or there are no values."""
     known = list(values)
     numbers = [value for value in known if value is not None]
     return max(numbers) if numbers and len(numbers) == len(known) else None
 
 
 def known_evidence(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """The figures that are known."""
+    """The evidence whose values are known."""
     return tuple(one for one in evidence if one.value is not None)
 
 
 def group_claim(group: GpuGroup, finding: Finding, level: float) -> Claim:
-    """A claim about means over the group's window."""
+    """A claim that rests on means over the group's window instead of a share of samples."""
     return Claim(finding, 1.0, len(group.window.samples), group.window.needed, level)

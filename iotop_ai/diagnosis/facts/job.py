@@ -1,4 +1,4 @@
-"""The training jobs over a window: the share of time without data, and its cause."""
+"""The facts of the training jobs over a window: the share of time without data, and its cause."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
 _APART = 0.3
-"""Part of the wait for data that threads or children must be seen to cause in a job without workers."""
+"""In a job without workers, the part of the wait for data in which a thread or child must be seen making the data."""
 _ACTIVE = 0.1
-"""Share of a core, or of time in state D, below which a job without workers and GPU is idle."""
+"""A job without workers and GPUs is idle while its use of a core and its time in state D are below this share."""
 
 
 class JobFacts(NamedTuple):
-    """One job over a window. Ratios are means over the sweeps in it, 0..1; None unknown.
+    """One job over a window. Ratios are means over the sweeps in the window, 0..1, and None when unknown.
 
-    disk, running, net and other: shares of the states of the workers that are not idle while the trainer waits; without
-    workers the trainer's own shares of the time (net and other 0).
+    disk, running, net, other: what the workers that are not idle do while the trainer waits, as shares that add up to
+    1. In a job without workers: the trainer's shares of the time; net and other are then 0.
     """
 
     job: Job
     place: JobPlace
     window: Window
     stall: float | None
-    """Share of time in which the trainer has no data."""
+    """The share of time in which the trainer has no data."""
     long_stall: float | None
-    """The same over the long window."""
+    """The share of time in which the trainer has no data, over the long window."""
     disk: float | None
     running: float | None
     net: float | None
@@ -53,11 +53,11 @@ class JobFacts(NamedTuple):
     main_disk_ratio: float | None
     main_running_ratio: float | None
     main_disk: tuple[float | None, ...]
-    """Per sample, for events."""
+    """For each sample, the share of time in which the main thread waits for a disk."""
     blocked_tasks: float | None
-    """Tasks in state D at one moment."""
+    """The mean number of the job's tasks in state D at one moment."""
     blind: bool
-    """The place where the trainer sleeps is hidden."""
+    """Whether the kernel hides where the trainer sleeps."""
     worker_disk: float | None
     worker_cpu: float | None
     worker_cpu_wait: float | None
@@ -68,60 +68,67 @@ class JobFacts(NamedTuple):
     write_bytes_per_s: float | None
     cpu_ratio: float | None
     gpu_busy: float | None
-    """Mean utilisation of its GPUs, only its own part where other jobs compute on them; None: unknown, or no GPU."""
+    """The mean utilisation of the job's GPUs, without the part that other jobs cause; None when unknown or without a
+    GPU."""
     gpus: int
-    """Number of its GPUs, or of all GPUs in use where it is the only job and the GPUs' processes are not visible."""
+    """The number of the job's GPUs. If the processes on the GPUs are hidden, the only job gets all GPUs in use."""
     age_s: float | None
-    """The age of its oldest trainer."""
+    """The age of the job's oldest trainer."""
     apart: float | None = None
-    """Share of looks in which its main thread slept while another part of the job made data."""
+    """The share of the looks in which the main thread slept while another part of the job made data."""
     time: TimeShares | None = None
-    """Where its time went over the window; None if not counted. If known, the figures above follow from it."""
+    """The shares of the job's time over the window; None if the time was not counted. If known, stall and its parts
+    follow from these shares."""
     long_time: TimeShares | None = None
-    """The same over the long window."""
+    """The shares of the job's time over the long window."""
     shares_gpu: bool = False
-    """Another job works, or may work, on its GPUs: busy GPUs then do not show that this job has its data."""
+    """Whether another job computes, or may compute, on its GPUs. Busy GPUs then do not show that this job has its
+    data."""
     loaders_compute: bool = False
-    """Its loader processes compute, or wait for a core, most of the time: a small share ``host`` may be next()'s."""
+    """Whether the loader processes compute or wait for a core most of the time. A small share ``host`` may then be time
+    that next() takes."""
     handover: float = 0.0
-    """The part of the share ``host`` that is counted in ``stall``: next() takes batches from loaders that compute."""
+    """The part of the share ``host`` that is counted in ``stall``, because next() takes batches from busy loaders."""
 
     @property
     def workers(self) -> int:
-        """Loader processes of all ranks."""
+        """The number of loader processes of all ranks."""
         return len(self.job.workers)
 
     @property
     def loads_apart(self) -> bool:
-        """Whether something other than its main thread makes its data: workers, its own threads, children."""
+        """Whether something other than the main thread makes the data: workers, other threads, or children."""
         if self.workers or self.time is None:
             return bool(self.workers)
         return (self.apart or 0.0) >= _APART * self.time.data > 0
 
     @property
     def active(self) -> bool:
-        """Whether it works: a notebook that only has its framework loaded does not."""
+        """Whether the job works. A notebook that has only loaded its framework does not."""
         busy = max(self.cpu_ratio or 0.0, self.main_disk_ratio or 0.0, self.main_running_ratio or 0.0)
         return bool(self.workers or self.gpus) or busy >= _ACTIVE
 
     @property
     def subject(self) -> str:
-        """Names the job in a finding: the pid at its top."""
+        """The name of the job in a finding, which is the pid of its top process."""
         return str(self.job.key.pid)
 
     @property
     def remote_mount(self) -> JobMount | None:
-        """The mount from which it reads most, when it is a network filesystem; else None."""
+        """The network filesystem from which the job reads most; None if it reads most from a local filesystem."""
         return self.place.remote_mount
 
     @property
     def reads_locally(self) -> bool:
-        """Whether the mount from which it reads most is known not to be a network filesystem."""
+        """Whether the job is known to read most from a filesystem that is not a network filesystem."""
         return self.place.reads_locally
 
     @property
     def through_fuse(self) -> bool:
-        """Whether it reads through a FUSE program of this machine, whose own waits do not show in the job."""
+        """Whether the job reads through a FUSE program on this machine.
+
+        The waits of that program do not show in the job.
+        """
         return bool(self.place.mounts) and is_fuse(self.place.mounts[0].fstype)
 
 
@@ -134,7 +141,7 @@ def _rates(window: Window, key: ProcessKey) -> list[JobRates]:
 
 
 def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
-    """The mean of a share, weighted by the sweeps of each interval."""
+    """The mean of a share, weighted by the number of sweeps in each interval."""
     values, sweeps = [*map(_OF[field], rates)], [*map(_SWEEPS, rates)]
     if None in values:
         sweeps = [count for value, count in zip(values, sweeps, strict=True) if value is not None]
@@ -144,10 +151,10 @@ def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
 
 
 def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
-    """Share of time without data; at most the GPUs' idle share.
+    """The share of time without data, which is at most the GPUs' idle share.
 
-    Without workers the trainer loads its data: blocked, it waits for a device; running, it prepares data, unless the
-    GPU is busy meanwhile: a trainer often spins while it waits for the GPU.
+    In a job without workers the trainer loads its data itself. While it is blocked it waits for a device. While it runs
+    it prepares data, unless the GPU is busy: a trainer often spins while it waits for the GPU.
     """
     idle = 1.0 if gpu_busy is None else max(0.0, 1 - gpu_busy)
     if workers:
@@ -172,9 +179,10 @@ def _decider(rates: Sequence[JobRates], workers: int) -> _Parts:
 
 
 def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
-    """The data shares as parts of the wait; waits for a network filesystem count as blocked readers.
+    """Split the wait for data into shares of it: (disk, running, net, other). Waits at network files count as disk.
 
-    files: share of the time at its files. handed: the share of host that counts as a wait for loaders that compute.
+    files: the share of time in waits for files on the job's network mount. handed: the part of the share ``host`` that
+    counts as a wait for loaders that compute.
     """
     if not time.data:
         return _UNKNOWN
@@ -184,7 +192,7 @@ def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
 
 
 class _Lost(NamedTuple):
-    """The fields of ``JobFacts`` with the same names, over one window."""
+    """Some fields of ``JobFacts``, under the same names, for one window."""
 
     stall: float | None
     disk: float | None
@@ -198,9 +206,10 @@ class _Lost(NamedTuple):
 def _lost(
     rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float, least: float
 ) -> _Lost:
-    """The lost share, by the job's time shares; where its time was not counted, by samples of trainer and workers.
+    """The share of time without data and its parts, from the job's time shares or, if those were not counted, samples.
 
-    least: from this share on host is the main thread's own work; 0 in a job whose loader processes do not compute.
+    least: a share ``host`` of at least this is the main thread's own work; below it, ``host`` may be a wait for
+    loaders. It is 0 in a job whose loader processes do not compute.
     """
     if time is not None:
         handed = handover(time, least)
@@ -209,13 +218,13 @@ def _lost(
 
 
 def _loaders_compute(rates: Sequence[JobRates], job: Job, limits: Thresholds) -> bool:
-    """Whether the loader processes are on a CPU, or wait for one, most of the time."""
+    """Whether the loader processes are on a CPU, or wait for a CPU, most of the time."""
     runs, waits = _weighted(rates, "worker_cpu_ratio"), _weighted(rates, "worker_cpu_wait_ratio")
     return bool(job.workers) and (runs or 0.0) + (waits or 0.0) >= limits.decider
 
 
 class _Moved(NamedTuple):
-    """The totals of all processes of a job, bytes per second and cores; None unknown."""
+    """What all processes of a job move together, in bytes per second, and their CPU use in cores; None when unknown."""
 
     read: float | None
     rchar: float | None
@@ -224,7 +233,10 @@ class _Moved(NamedTuple):
 
 
 def _moved(samples: Sequence[Sample], job: Job, newest: ProcessTable | None) -> _Moved:
-    """The job's totals. newest: the processes, which name those whose I/O may not be read; None unknown."""
+    """The job's totals over the samples.
+
+    newest: the newest process table, which lists the processes whose I/O may not be read; None when unknown.
+    """
     members, sums, known = job.members, [0.0] * 4, 0
     for sample in samples:
         if sample.processes.value is None or not sample.processes.renewed:
@@ -253,7 +265,7 @@ def job_facts(
     periods: Periods | None = None,
     memory: Memory = NO_MEMORY,
 ) -> tuple[JobFacts, ...]:
-    """Every job of the Snapshot over the window; () when none is known."""
+    """The facts of every job in the Snapshot; () if no job is known."""
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()
@@ -262,7 +274,7 @@ def job_facts(
     out = []
     for key, job in table.jobs.items():
         rates = _rates(window, key)
-        # Between two sets of workers a job has none for a moment; it is still not a job that loads by itself.
+        # While workers are being replaced, a job has none for a moment; it still does not load its data itself.
         workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         place = table.places.get(key, NO_PLACE)
         time, long_time = (window_shares(one, key) for one in (window, long))
@@ -312,25 +324,25 @@ def job_facts(
 
 
 def _is_blind(rates: Sequence[JobRates]) -> bool:
-    """Whether in at least half of the samples in which the trainer waits, the place where it sleeps is hidden."""
+    """Whether the place where the trainer sleeps is hidden in at least half of the samples in which it waits."""
     blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
     return bool(blind) and blind * 2 >= waits
 
 
 def _age_s(snapshot: Snapshot, job: Job) -> float | None:
-    """The age of the job's oldest rank."""
+    """The age of the job's oldest rank, in seconds."""
     tick = 100 if snapshot.processes.value is None else snapshot.processes.value.clk_tck
     return max((rank.key.age_s(snapshot.at_ns, snapshot.suspended_ns or 0, tick) for rank in job.ranks), default=None)
 
 
 def _main_disk(window: Window, key: ProcessKey) -> tuple[float | None, ...]:
-    """The main thread's share of time at the disk, per sample; None unknown."""
+    """For each sample, the share of time in which the main thread waits for a disk; None when unknown."""
     found = [None if s.jobs.value is None else s.jobs.value.jobs.get(key) for s in window.samples]
     return tuple(None if rates is None else rates.main_disk_ratio for rates in found)
 
 
 def _growth(window: Window, job: Job) -> float | None:
-    """Growth of the memory of the job's trainers in bytes per second."""
+    """The growth of the memory of the job's trainers, in bytes per second."""
     ranks = [rank.key for rank in job.ranks]
     return mean(
         task.grown_bytes_per_s
@@ -342,13 +354,13 @@ def _growth(window: Window, job: Job) -> float | None:
 
 
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
-    """The device that the job reads from: behind its mounts, else one that delivers about as much as the job reads.
+    """The device with the job's mounts, else a device that delivers about as much as the job reads; None if none does.
 
-    part: the share of the job's reads that a device must deliver.
+    part: the least share of the job's reads that a device must deliver.
     """
     read = facts.read_bytes_per_s
     if facts.remote_mount is not None and facts.time is not None:
-        return None  # a disk of this machine that is busy at a similar rate is not its source
+        return None  # a local disk with a similar rate is not where this job reads from
     reading = [d for d in devices if d.read_bytes_per_s and (read is None or d.read_bytes_per_s >= part * read)]
     for mount in facts.place.mounts:
         for device in reading:

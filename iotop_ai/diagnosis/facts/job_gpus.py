@@ -1,4 +1,4 @@
-"""How busy a job itself keeps its GPUs over a window, also where others compute on them."""
+"""How busy a job keeps its GPUs over a window, even if other jobs also compute on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
 
 OTHERS_WORK = 0.1
-"""From this utilisation by others, a job shares its GPUs; below it, another notebook merely has them open."""
+"""From this utilisation by others on, a job shares its GPUs; below it, others merely have them open."""
 _DEEPEST = 32
 _UNREAD: Reading[GpuState] = Reading()
 
@@ -22,7 +22,7 @@ _UNREAD: Reading[GpuState] = Reading()
 def gpu_busy(
     window: Window, job: Job, gpu: GpuFacts, jobs: int, others: bool | None, time: TimeShares | None
 ) -> tuple[float | None, bool]:
-    """(how busy its GPUs are for it, whether it shares them with work of others). others: of ``others_on``."""
+    """(How busy the job keeps its GPUs, whether other jobs work on them too). others: the result of ``others_on``."""
     busy = _all_busy(window, job, gpu, jobs)
     if others is None:
         return busy, False
@@ -31,7 +31,7 @@ def gpu_busy(
 
 
 def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
-    """The mean of its own GPUs; of all in use where it is the only job and its GPUs are not visible."""
+    """The mean utilisation of the job's GPUs; of all GPUs in use if it is the only job and its GPUs are not visible."""
     own = job.gpus
     if own:
         return mean(
@@ -41,7 +41,7 @@ def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | Non
 
 
 def others_on(snapshot: Snapshot, job: Job) -> bool | None:
-    """Whether it is known what others and the job each use of its GPUs; None where nothing of others is on them."""
+    """None if no other program is on the job's GPUs; else whether the job's own part of their use is known."""
     states = [state for uuid in job.gpus if (state := (snapshot.gpu.value or {}).get(uuid, _UNREAD).value) is not None]
     pids = _pids_of(snapshot, job, [one.pid for state in states for one in state.processes or ()])
     if not any(strangers(state, pids) for state in states):
@@ -51,7 +51,7 @@ def others_on(snapshot: Snapshot, job: Job) -> bool | None:
 
 
 def _pids_of(snapshot: Snapshot, job: Job, among: Sequence[int]) -> frozenset[int]:
-    """The job's processes, and those of ``among`` that were started below one."""
+    """The pids of the job's processes, and those pids of ``among`` that descend from them."""
     inside = {key.pid for key in job.members}
     stat = {} if snapshot.processes.value is None else snapshot.processes.value.stat
     parents: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The job that the verdict is about, and the hours that each job has lost so far."""
+"""Chooses the job that the verdict is about, and counts the hours that each job has lost."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
 
 _HOUR_NS = 3_600_000_000_000
 _GAP = 3.0
-"""A time between decisions that is longer than this many intervals was not observed and counts as 0."""
+"""A time between two decisions that is longer than this many intervals was not observed, and counts as 0."""
 _DIGITS = 9
 Importance = tuple[int, int, bool, int, int]
 
 
 def job_pid(finding: Finding) -> int | None:
-    """The pid at the top of the job that a finding is about; None for a finding about the machine."""
+    """The pid of the top process of the job that a finding is about; None for a finding about the machine."""
     value = dict(finding.args).get("job_pid")
     return None if value is None or isinstance(value, str) else int(value)
 
 
 def job_with(snapshot: Snapshot, pid: int) -> Job | None:
-    """The job that a process belongs to; None when it belongs to none."""
+    """The job that the process with this pid belongs to; None if it belongs to no job."""
     table = snapshot.jobs.value
     jobs = () if table is None else table.jobs.values()
     return next((job for job in jobs if any(key.pid == pid for key in job.members | {job.key})), None)
 
 
 def without_others(frame: Frame, pid: int) -> Frame:
-    """The Frame without findings about other jobs, if any others are left. pid: the job's top; 0: change nothing."""
+    """The Frame without the findings about other jobs, if any findings remain.
+
+    pid: the pid of the job's top process; 0 returns the Frame unchanged.
+    """
     own = tuple(one for one in frame.verdict.findings if not pid or job_pid(one) in (None, pid))
     if not own or len(own) == len(frame.verdict.findings):
         return frame
@@ -48,9 +51,10 @@ def lost_so_far(
     findings: Iterable[Finding],
     decided_ns: int | None,
 ) -> Mapping[ProcessKey, float]:
-    """Hours lost by each job: adds its largest lost share times the time since the last decision.
+    """The hours that each job has lost: its largest lost share times the time since the last decision is added.
 
-    A job that ended is forgotten. decided_ns: None at the first decision.
+    A job that ended is forgotten. before: the hours at the last decision. decided_ns: the time of the last decision;
+    None at the first decision.
     """
     now, interval_s = facts.snapshot.at_ns, facts.snapshot.interval_s
     step = 0 if decided_ns is None else now - decided_ns
@@ -70,15 +74,15 @@ def lost_so_far(
 
 
 def _costs(finding: Finding) -> bool:
-    """Whether the finding puts its job ahead of a healthy one: the job loses time, or leaves a GPU idle."""
+    """Whether a job with this finding is placed before a healthy job, because it loses time or leaves a GPU idle."""
     return finding.state in LOSING or (CLASS_SPECS[finding.class_id].wastes and finding.severity is not Severity.INFO)
 
 
 def importance(job: JobFacts, *, stays: bool = False) -> Importance:
-    """A sort key: the job that holds most GPUs first, then the one that computes and moves most, then the oldest.
+    """A sort key: first the job with most GPUs, then the job that computes and moves most, then the oldest.
 
-    stays: only a job that works clearly more comes before this one. The pid decides between jobs that started in the
-    same clock tick.
+    stays: whether this job leads now; then only a job that clearly works more is placed before it. The pid decides
+    between jobs that started in the same clock tick.
     """
     moved = (job.read_bytes_per_s or 0.0) + (job.write_bytes_per_s or 0.0)
     key = job.job.key
@@ -87,10 +91,10 @@ def importance(job: JobFacts, *, stays: bool = False) -> Importance:
 
 
 def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[ProcessKey, float]) -> JobFacts | None:
-    """The job that the verdict is about; None without a job.
+    """The job that the verdict is about; None if there is no job.
 
-    The order: for an ordinary user the user's own jobs; then jobs that lose time now; then active jobs; then by lost
-    GPU-hours and lost hours; then by ``importance``.
+    Jobs are compared in this order: for an ordinary user, the user's own jobs come first; then jobs that lose time now;
+    then active jobs; then jobs with most lost GPU-hours, and most lost hours; then jobs by ``importance``.
     """
     euid = facts.snapshot.host.euid
     losing = {job_pid(finding) for finding in findings if _costs(finding)}
@@ -100,7 +104,7 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
         key = job.job.key
         hours = lost.get(key, 0.0)
         of_other = bool(euid) and job.job.uid != euid
-        # The previous leading job gives way only to a job that works clearly more.
+        # The leading job gives way only to a job that clearly works more.
         last = importance(job, stays=key.pid == before)
         return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, last)
 
@@ -110,14 +114,14 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
 def split_by_job(
     facts: Facts, findings: Iterable[Finding], lead: JobFacts | None
 ) -> tuple[list[Finding], list[Finding]]:
-    """(findings about the leading job and the machine, losses of other jobs)."""
+    """Split the findings into those about the leading job or the machine, and those about losses of other jobs."""
     others = {job.job.key.pid for job in facts.jobs}
     if lead is not None:
         others.discard(lead.job.key.pid)
     front, back = [], []
     for finding in findings:
         pid = job_pid(finding)
-        # While the leading job works, the death of another one is a finding of that other job.
+        # While the leading job works, the death of another job does not concern it.
         of_other = finding.class_id == "job_died" and lead is not None and lead.active and pid != lead.job.key.pid
         if pid not in others and not of_other:
             front.append(finding)
@@ -127,7 +131,7 @@ def split_by_job(
 
 
 def with_hours(facts: Facts, finding: Finding, lost: Mapping[ProcessKey, float]) -> Finding:
-    """The finding with its job's lost GPU-hours so far; None where the job's own use of its GPUs is unknown."""
+    """The finding with the GPU-hours that its job has lost; None if the job's own use of its GPUs is unknown."""
     pid = job_pid(finding)
     job = next((job for job in facts.jobs if job.job.key.pid == pid), None)
     if job is None or job.gpu_busy is None or not job.gpus:

@@ -1,4 +1,4 @@
-"""The mount points of a device, its own and those of the devices on it."""
+"""The mount point of a device, or of the devices on top of it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from iotop_ai.model.block.tree import mounts_on
 
 
 def mount_on(name: str, infos: Mapping[str, BlockInfo]) -> str:
-    """The nearest mount point that the device carries; "" if missing."""
+    """The nearest mount point of the device or of a device on top of it; "" if nothing is mounted."""
     return next((mount.path for mount in mounts_on(name, infos)), "")

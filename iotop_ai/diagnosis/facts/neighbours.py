@@ -1,4 +1,4 @@
-"""Other users of a job's device or cores."""
+"""Finds the other programs that use a job's device or cores."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ from iotop_ai.model.job.programs import is_python, script_name
 
 RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
 _BOUND = 1.3
-"""A group with more than this many times the others' traffic on the device has most of its own on other devices."""
+"""A group that moves more than this factor times the others' traffic on the device moves most of it on other
+devices."""
 _BUSY = 0.8
 _COUNTS = 0.1
 
 
 class Neighbour(NamedTuple):
-    """Another user of the job's device or cores."""
+    """Another program, container or RAID check that uses the job's device or cores."""
 
     kind: str
-    """RESYNC of an md array, PROCESS, or UNSEEN (another user's or container's, whose I/O cannot be read)."""
+    """RESYNC for an md array, PROCESS, or UNSEEN for the processes of another user or container with unreadable I/O."""
     name: str
-    """Name of the process or of the array."""
+    """The name of the process or of the array."""
     pid: int
-    """Pid of one of the processes; 0 without one."""
+    """The pid of one of the processes; 0 if the neighbour is not a process."""
     many: int
-    """Number of processes of that name."""
+    """The number of processes with that name."""
     where: str
-    """Its unit, batch job or container; "" unknown."""
+    """The systemd unit, batch job or container of the process; "" when unknown."""
     theirs: float
-    """Use by others: bytes per second, or cores."""
+    """What the other programs use: bytes per second, or cores."""
     own: float
-    """Use by the job, in the same unit."""
+    """What the job uses, in the unit of ``theirs``."""
 
     @property
     def share(self) -> float:
-        """The others' part of the traffic or of the CPU time, 0..1."""
+        """The other programs' part of the traffic or of the CPU time, 0..1."""
         return self.theirs / (self.theirs + self.own)
 
 
 def disk_neighbour(
     facts: Facts, job: JobFacts, device: DeviceFacts | None, *, idle_queue: bool = False
 ) -> Neighbour | None:
-    """The other user that keeps the job's device busy; None when the job has most of it, or when unknown.
+    """The other program that keeps the job's device busy; None if the job has most of the device, or when unknown.
 
-    idle_queue: the job's readers are blocked, but few of their requests are in the device's queue.
+    idle_queue: whether the job's readers are blocked while few of their requests are in the device's queue.
     """
     if device is None or job.read_bytes_per_s is None:
         return None
@@ -82,7 +83,7 @@ def _moved(one: TaskFacts | DeviceFacts) -> float:
 
 
 def _resync(facts: Facts, job: JobFacts, device: DeviceFacts, own: float) -> Neighbour | None:
-    """An md array below the job's files that checks or rebuilds itself, and so moves more than the job does."""
+    """An md array below the job's files that is checking or rebuilding itself; None if there is none."""
     infos = facts.snapshot.disks.value or {}
     arrays = [device.info, *(infos[name] for name in (*device.info.slaves, *device.info.holders) if name in infos)]
     array = next((info for info in arrays if info.kind == "md" and info.md_sync), None)
@@ -90,28 +91,28 @@ def _resync(facts: Facts, job: JobFacts, device: DeviceFacts, own: float) -> Nei
         return None
     members = {infos[name].parent or name for name in array.slaves if name in infos}
     disks = [d for d in facts.devices if d.name in members]
-    # Every mirror counts what the job writes; it reads from one.
+    # Every mirror counts the job's writes, but the job reads from one mirror only.
     written = sum(min(job.write_bytes_per_s or 0.0, d.write_bytes_per_s or 0.0) for d in disks)
     theirs = sum(map(_moved, disks)) - (job.read_bytes_per_s or 0.0) - written
     return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", theirs, own) if theirs > 0 else None
 
 
 class CoreUse(NamedTuple):
-    """The use of the machine's cores; every figure in cores."""
+    """The use of the machine's cores; every figure is in cores."""
 
     cores: int
     used: float
     own: float
-    """Use by the job."""
+    """The cores that the job uses."""
 
     @property
     def others(self) -> float:
-        """Use by other programs."""
+        """The cores that other programs use."""
         return self.used - self.own
 
 
 def core_use(facts: Facts, job: JobFacts) -> CoreUse | None:
-    """The use of the cores; None when unknown."""
+    """The use of the machine's cores; None when unknown."""
     cpu = facts.snapshot.cpu.value
     if cpu is None or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
         return None
@@ -120,9 +121,9 @@ def core_use(facts: Facts, job: JobFacts) -> CoreUse | None:
 
 
 def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
-    """The other user that keeps the cores busy while the job's workers wait for one; None when the job has its share.
+    """The other program that keeps the cores busy while the job's workers wait for a core; None if there is none.
 
-    A CPU quota that runs out looks the same to the workers, but is not a neighbour.
+    An exhausted CPU quota looks the same to the workers, but it is not a neighbour.
     """
     waits, runs, limits = job.worker_cpu_wait, job.worker_cpu, facts.limits
     ease = limits.leave_level if facts.on("noisy_neighbour", job.subject) else 1.0
@@ -147,7 +148,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
 
 
 def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
-    """The processes of one name that together have the most traffic, within bounds."""
+    """The group of processes of one name and user that moves most, among groups between ``needed`` and ``most``."""
     groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
     for task, moved in tasks:
         if moved > 0:
@@ -162,7 +163,7 @@ def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: flo
     who = facts.family.keys.get(pid)
     info = None if table is None or who is None else table.info.get(who)
     where = "" if info is None else job_ids(info.cgroup).label
-    # An interpreter is named by its script; a process with hardly any traffic does not count.
+    # An interpreter is named by its script. A process that uses far less than the largest one is not counted.
     name = key[0] if info is None or not is_python(info) else script_name(info)
     many = sum(row[0] >= _COUNTS * max(rows)[0] for row in rows)
     return Neighbour(PROCESS, name, pid, many, where, sum(row[0] for row in rows), 0.0)

@@ -1,4 +1,4 @@
-"""The monitor's own processes, which no verdict counts."""
+"""Finds the monitor's own processes, which no verdict counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _PPID = itemgetter(ProcessStat._fields.index("ppid"))
 
 
 class MonitorPids:
-    """Finds the monitor's processes in a table; keeps the last answer, because most tables differ by few processes."""
+    """Finds the monitor's processes in a table.
+
+    It keeps the last answer, because most tables differ by few processes.
+    """
 
     def __init__(self) -> None:
         self._stat: Mapping[ProcessKey, ProcessStat] = {}
@@ -22,7 +25,7 @@ class MonitorPids:
         self._pids: frozenset[int] = frozenset()
 
     def of(self, table: ProcessTable, own_pid: int) -> frozenset[int]:
-        """The monitor, its helpers and the processes below them (smartctl), but not a command that it records."""
+        """The pids of the monitor, its helpers and their descendants (smartctl); a recorded command is not included."""
         if self._own_pid != own_pid or not self._still_valid(table):
             self._own_pid = own_pid
             self._find(table)
@@ -43,7 +46,7 @@ class MonitorPids:
         self._children, self._pids = children, frozenset(found)
 
     def _still_valid(self, table: ProcessTable) -> bool:
-        """Whether no process appeared, exited or moved below the known ones, and the children are unchanged."""
+        """Whether the monitor's children and their descendants are the same as in the last table."""
         stat, before, pids = table.stat, self._stat, self._pids
         if stat is not before:
             if not isinstance(stat, TrackedDict) or not follows(stat, before):

@@ -1,4 +1,4 @@
-"""Values derived from one Sample, computed once although the Sample is in many windows: a cache, never state."""
+"""Caches a value per Sample, so that it is computed once although the Sample belongs to many windows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class PerSampleCache(Generic[T]):
-    """One value per Sample of a window, which shares all but its newest Samples with the window before."""
+    """One value for each Sample of a window. A window shares all but its newest Samples with the previous window."""
 
     def __init__(self) -> None:
         self._samples: tuple[Sample, ...] = ()
@@ -21,7 +21,10 @@ class PerSampleCache(Generic[T]):
     def each(
         self, samples: tuple[Sample, ...], depends_on: tuple[object, ...], make: Callable[[Sample], T]
     ) -> tuple[T, ...]:
-        """The value of each Sample. depends_on: the other inputs of the values; they are compared."""
+        """The value of each Sample.
+
+        depends_on: further inputs of ``make``; the cached values are dropped if they changed.
+        """
         if not samples:
             return ()
         shared = self._shared(samples, depends_on)
@@ -30,7 +33,7 @@ class PerSampleCache(Generic[T]):
         return values
 
     def _shared(self, samples: tuple[Sample, ...], depends_on: tuple[object, ...]) -> tuple[T, ...]:
-        """The values of the leading ``samples`` that the window before has too."""
+        """The cached values of those leading ``samples`` that the previous window also has."""
         before, start, first = self._samples, 0, samples[0]
         for one in before:
             if one is first:

@@ -1,4 +1,4 @@
-"""Processes over a window, grouped by name and user."""
+"""The facts of processes over a window, and groups of them by name and user."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
-"""Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""
+"""The names that PyTorch gives to DataLoader workers, cut to the 15 characters of comm."""
 _DELAY_SEEN = 0.05
 _FEW = 8
 _WHO = attrgetter("name", "uid")
 
 
 class TaskFacts(NamedTuple):
-    """One process over a window. Ratios are means, None unknown.
+    """One process over a window. Ratios are means, and None when unknown.
 
-    blocked_ratio: by delay accounting if it shows a delay, else the share of samples in state D.
+    blocked_ratio: the share of time blocked, from delay accounting if that shows a delay, else from the samples in
+    state D.
     """
 
     key: ProcessKey
@@ -39,32 +40,32 @@ class TaskFacts(NamedTuple):
 
     @property
     def loader(self) -> bool:
-        """Whether it is a DataLoader worker by its name."""
+        """Whether the process has the name of a DataLoader worker."""
         return self.name.startswith(LOADER_NAMES)
 
 
 class Group(NamedTuple):
-    """Processes of one name and user with the same behaviour."""
+    """Processes of one name and user that behave alike."""
 
     name: str
     pid: int
-    """The pid of one of them."""
+    """The pid of one of the processes."""
     doing: int
-    """Number of processes with this behaviour."""
+    """The number of processes that behave alike."""
     whole: int
-    """Number of all processes of that name and user."""
+    """The number of all processes of that name and user."""
     blocked_ratio: float
-    """Mean share of time in state D."""
+    """The mean share of time in state D."""
     cpu_ratio: float | None
-    """Mean CPU use of one process; 1.0 is one core."""
+    """The mean CPU use of one process; 1.0 is one core."""
     read_bytes_per_s: float | None
-    """Sum of all of them; None when unknown for all."""
+    """The sum over these processes; None if it is unknown for each of them."""
     write_bytes_per_s: float | None
-    """Sum of all of them; None when unknown for all."""
+    """The sum over these processes; None if it is unknown for each of them."""
 
 
 class Family(NamedTuple):
-    """The process tree. keys: by pid; children: the child pids of each pid."""
+    """The process tree. keys: the process of each pid. children: the child pids of each pid."""
 
     keys: Mapping[int, ProcessKey]
     children: Mapping[int, Collection[int]]
@@ -85,7 +86,7 @@ NO_FAMILY = Family({}, {})
 
 
 def family(table: ProcessTable | None) -> Family:
-    """The process tree of a table."""
+    """The process tree of a process table."""
     if table is None:
         return NO_FAMILY
     children: dict[int, list[int]] = {}
@@ -99,11 +100,11 @@ def family(table: ProcessTable | None) -> Family:
 
 
 _Row = tuple[float, float, float, float]
-"""The figures of one process: blocked, CPU, bytes read and written."""
+"""The means of one process: the blocked share, CPU use, and bytes read and written per second."""
 
 
 class _Ratios:
-    """Means over a window, one per process in the order of WindowTotals; unknown counts as 0."""
+    """The means of each process over a window, in the order of WindowTotals. An unknown figure counts as 0."""
 
     def __init__(self, sums: WindowTotals) -> None:
         self._sums = sums
@@ -112,7 +113,7 @@ class _Ratios:
     @cached_property
     def blocked(self) -> list[float]:
         delays, looks, known = self._sums.column(DELAY), self._sums.column(LOOKS), self._known
-        # ``_blocked`` inline: a call per process costs too much.
+        # ``_blocked`` is written inline, because a call per process is too slow.
         return [
             min(1.0, d) if (d := delay / known) >= _DELAY_SEEN else look / known
             for delay, look in zip(delays[:-1], looks, strict=False)
@@ -132,11 +133,11 @@ class _Ratios:
 
     @cached_property
     def rows(self) -> list[_Row]:
-        """The figures of every process."""
+        """The means of every process."""
         return [*zip(self.blocked, self.cpu, self.read, self.write, strict=True)]
 
     def of(self, i: int) -> _Row:
-        """The figures of the process at an index; cheaper than ``rows`` for a few."""
+        """The means of the process at index ``i``; cheaper than ``rows`` for a few processes."""
         of, known = self._sums.of, self._known
         blocked = _blocked(of(DELAY, i) / known, of(LOOKS, i) / known)
         return blocked, of(CPU, i) / known, of(READ, i) / known, of(WRITE, i) / known
@@ -147,14 +148,14 @@ class _Ratios:
 
 
 def _blocked(delay: float, look: float) -> float:
-    # Delay accounting is exact but counts block devices only: where it shows no delay, the samples decide.
+    # Delay accounting is exact but covers block devices only. Where it shows no delay, the samples in state D decide.
     return min(1.0, delay) if delay >= _DELAY_SEEN else look
 
 
 class Tasks:
-    """Every living process that did or waited for something in a window, without the monitor's own.
+    """Every living process that did or waited for something in a window, except the monitor's own processes.
 
-    TaskFacts are made on demand, since most rules need a few of a thousand. only: the wanted pids; None all.
+    TaskFacts are made on demand, because most rules need a few of a thousand. only: the pids to include; None for all.
     """
 
     def __init__(
@@ -188,11 +189,11 @@ class Tasks:
         return self._once("all", 0.0, lambda: range(len(self._sums.keys)))
 
     def blocked(self, least: float) -> tuple[TaskFacts, ...]:
-        """The tasks in state D for at least this share of the time, which is above 0."""
+        """The tasks that are blocked for at least the share ``least`` of the time; ``least`` must be above 0."""
         return self._once("blocked", least, lambda: self._where_blocked(least))
 
     def busy(self, least: float) -> tuple[TaskFacts, ...]:
-        """The tasks that use at least this much CPU, which is above 0."""
+        """The tasks that use at least ``least`` cores; ``least`` must be above 0."""
         if self._table is None:
             return ()
         if self._sums.no_cpu:
@@ -200,7 +201,7 @@ class Tasks:
         return self._once("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
 
     def busiest(self) -> TaskFacts | None:
-        """The process that uses most CPU, among those whose use is known; None without any."""
+        """The process that uses most CPU among those with known CPU use; None if there is none."""
         if self._table is None:
             return None
         if self._sums.no_cpu:
@@ -208,11 +209,11 @@ class Tasks:
             return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
         cpu, places = self._sums.column(CPU), range(len(self._sums.keys))
         most = next(self._made([max(places, key=cpu.__getitem__)] if places else ()), None)
-        # The busiest process is rarely left out.
+        # The busiest process is rarely excluded, so sorting them all is rarely needed.
         return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
-        """The blocked tasks by name and user, as ``grouped`` makes them."""
+        """The groups that ``grouped`` makes of the blocked tasks."""
         table = self._table
         if table is None:
             return ()
@@ -223,7 +224,7 @@ class Tasks:
         return self._groups[least]
 
     def loaders(self) -> tuple[TaskFacts, ...]:
-        """The DataLoader workers by their names."""
+        """The tasks with the name of a DataLoader worker."""
         info = {} if self._table is None else self._table.info
         return self._once(
             "loaders",
@@ -234,7 +235,7 @@ class Tasks:
         )
 
     def _grouped(self, places: Iterable[int]) -> tuple[Group, ...]:
-        """``grouped`` for tasks whose figures are all known, without a TaskFacts for each."""
+        """The result of ``grouped`` for tasks whose figures are all known, without making a TaskFacts for each."""
         table, keys, ours, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
         assert table is not None
         blocked, cpu, read, write = ratios.blocked, ratios.cpu, ratios.read, ratios.write
@@ -274,7 +275,7 @@ class Tasks:
         return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
 
     def _made(self, places: Iterable[int]) -> Iterator[TaskFacts]:
-        """The tasks at these indices, in this order, without those that are left out."""
+        """The tasks at these indices, in this order; kernel threads and the monitor's processes are excluded."""
         known = self._known
         for i in places:
             if i not in known:
@@ -298,7 +299,7 @@ class Tasks:
             times = sums.known - sums.no_cpu[key]
             cpu = sums.column(CPU)[i] / times if times else None
         if key in table.denied:
-            # It is listed only when it used CPU: its I/O stays unknown.
+            # The process is listed because it used CPU; its I/O is still unknown.
             read = write = None
         elif key in sums.no_io:
             times = sums.known - sums.no_io[key]
@@ -307,7 +308,7 @@ class Tasks:
 
 
 def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
-    """The tasks by name and user, the largest group first."""
+    """The tasks grouped by name and user, the group with most tasks first."""
     by: dict[tuple[str, int], list[TaskFacts]] = {}
     for task in tasks:
         by.setdefault((task.name, task.uid), []).append(task)
@@ -332,7 +333,7 @@ def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Gro
 
 
 def _alive(table: ProcessTable) -> Mapping[tuple[str, int], int]:
-    """The number of processes of each name and user."""
+    """The number of living processes of each name and user."""
     return Counter(map(_WHO, filter(None, map(table.info.get, table.stat))))
 
 
@@ -341,10 +342,10 @@ def _in_order(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 
 def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:
-    """The tasks blocked long enough for an active finding about them to stay."""
+    """The tasks that are blocked long enough to keep an active finding about them."""
     return tasks.blocked(limits.blocked * limits.leave_level)
 
 
 def blocked_groups(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[Group, ...]:
-    """``blocked_tasks`` by name and user, the largest group first."""
+    """The groups of ``blocked_tasks`` by name and user, the group with most tasks first."""
     return tasks.blocked_groups(limits.blocked * limits.leave_level)

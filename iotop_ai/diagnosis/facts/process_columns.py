@@ -1,6 +1,6 @@
 """The totals of each process over a window, summed column by column for speed.
 
-A sample is in ten windows or more, so its columns are made only once.
+A sample belongs to ten windows or more, so its columns are made once and kept.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from iotop_ai.model.sample import Sample
 _NAMES = ("read_bytes_per_s", "write_bytes_per_s", "cpu_ratio", "io_delay_ratio")
 _FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
 _FEW = 256
-"""Up to this many entries a column is summed entry by entry: summing it in C takes longer to prepare."""
+"""A column with up to this many entries is summed entry by entry, because preparing the sum in C takes longer."""
 READ, WRITE, CPU, DELAY, LOOKS = range(5)
-"""SampleColumns: bytes read and written, CPU, time blocked by delay accounting, looks in state D."""
+"""Column numbers of SampleColumns: bytes read, bytes written, CPU, delay by delay accounting, and looks in state D."""
 
 Figures = tuple[tuple[float, ...], ...]
 
@@ -31,22 +31,23 @@ class SampleColumns(NamedTuple):
     """The processes of one sample, column by column."""
 
     keys: tuple[ProcessKey, ...]
-    """The processes that are listed or wait."""
+    """The processes with rates, and the processes that wait."""
     place: Mapping[ProcessKey, int]
-    """The index of each in ``keys``."""
+    """The index of each process in ``keys``."""
     figures: Figures
-    """One figure per process in the order of ``keys``, 0 where it is unknown, and a 0 at the end."""
+    """For each column, one figure per process in the order of ``keys``, 0 if it is unknown; each column ends with a
+    0."""
     no_io: tuple[ProcessKey, ...]
-    """Processes with unknown I/O."""
+    """The processes whose I/O is unknown."""
     no_cpu: tuple[ProcessKey, ...]
-    """Processes with unknown CPU time."""
+    """The processes whose CPU time is unknown."""
 
 
 class WindowTotals:
-    """The sums of a window.
+    """The sums of all samples of a window.
 
-    keys: the processes that did or waited for something, in the order of their first sample. known: number of samples.
-    no_io, no_cpu: the number of samples in which a process's figures are unknown; only processes with such a sample.
+    keys: the processes that did or waited for something, in the order of their first sample. known: the number of
+    samples. no_io, no_cpu: for each process with unknown figures, the number of samples in which they are unknown.
     """
 
     def __init__(self, parts: tuple[SampleColumns, ...]) -> None:
@@ -60,11 +61,11 @@ class WindowTotals:
 
     @cached_property
     def _picks(self) -> list[itemgetter[tuple[float, ...]] | None]:
-        """Brings each sample's figures into the order of ``keys``; None where they are in it."""
+        """For each sample, the getter that brings its figures into the order of ``keys``; None if they already are."""
         return [None if part.keys == self.keys else _in_order_of(part, self.keys) for part in self._parts]
 
     def column(self, number: int) -> tuple[float, ...]:
-        """READ, WRITE, CPU, DELAY or LOOKS summed: one figure per process in the order of ``keys``, then a 0."""
+        """The sums of column ``number``: one figure per process in the order of ``keys``, then a 0."""
         found = self._columns.get(number)
         if found is None:
             found = self._columns[number] = self._few(number) if self._entries <= _FEW else self._many(number)
@@ -83,12 +84,12 @@ class WindowTotals:
         return tuple(map(sum, zip(*rows, strict=True)))
 
     def of(self, number: int, i: int) -> float:
-        """``column(number)[i]``; computed for this process alone while the whole column is not needed."""
+        """The same as ``column(number)[i]``, but the whole column is not computed for it."""
         found = self._columns.get(number)
         if found is not None:
             return found[i]
         key = self.keys[i]
-        # A process that a sample does not list gets the 0 at the end.
+        # A process that a sample does not list gets the 0 at the end of the column.
         return sum([part.figures[number][part.place.get(key, -1)] for part in self._parts])
 
 
@@ -99,9 +100,9 @@ def _times(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
 def window_totals(
     window: Window, cache: PerSampleCache[SampleColumns], only: Collection[ProcessKey] | None = None
 ) -> WindowTotals:
-    """The sums of a window; a process that a sample does not list did nothing in it. only: these processes, None: all.
+    """The sums of a window; a process that a sample does not list did nothing in that sample.
 
-    cache: holds the columns of all processes.
+    cache: keeps the columns of all processes. only: the processes to include; None for all.
     """
     samples = tuple([s for s in window.samples if s.processes.value is not None])
     if only is not None:
@@ -118,7 +119,7 @@ def _together(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
 
 
 def _in_order_of(part: SampleColumns, keys: tuple[ProcessKey, ...]) -> itemgetter[tuple[float, ...]]:
-    """Picks a column's figures in the order of ``keys``; a process that is not in it gets the 0 at the end."""
+    """A getter that brings a column into the order of ``keys``; a process that is not listed gets the 0 at its end."""
     last, place = len(part.keys), part.place.get
     return itemgetter(*[place(key, last) for key in keys], last)
 

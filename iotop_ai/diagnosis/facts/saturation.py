@@ -1,4 +1,4 @@
-"""Whether a device is saturated: fully busy and slow."""
+"""Whether a block device is saturated: fully busy and slow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iotop_ai.model.frame import Frame
 
 SATURATED_BUSY_RATIO = 0.95
 SATURATED_AWAIT_MS = 50.0
-"""SMART of a device this busy and slow is not read: the command would wait behind the job's and slow it."""
+"""SMART is not read while a busy device has at least this await: the command would queue with the job and slow it."""
 
 
 def saturated(frame: Frame) -> bool:

@@ -1,4 +1,4 @@
-"""The steps of a job over the last seconds, as its processes report them, beside its wait for data from outside."""
+"""The steps that a job's processes report over the last seconds, beside the wait for data as measured from outside."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from iotop_ai.model.process.records import ProcessKey
 class JobSteps(NamedTuple):
     """The steps that a job's processes report.
 
-    ranks: the reporting processes with their rates, by rank. seen_ratio: share of time without data, seen from
-    outside; None where it is not counted.
+    ranks: the reporting processes with their rates, sorted by rank. seen_ratio: the share of time without data,
+    measured from outside; None if it is not counted.
     """
 
     ranks: tuple[tuple[ProcessKey, StepRates], ...]
@@ -24,35 +24,35 @@ class JobSteps(NamedTuple):
 
     @property
     def steps_per_s(self) -> float | None:
-        """The steps per second of the slowest rank, since ranks step together."""
+        """The steps per second of the slowest rank, because all ranks step together."""
         return min((r.steps_per_s for _, r in self.ranks if r.steps_per_s is not None), default=None)
 
     @property
     def slowest(self) -> StepRates | None:
-        """The rank that waits longest for its data; None where none measures it."""
+        """The rates of the rank that waits longest for its data; None if no rank measures its wait."""
         measured = [rates for _, rates in self.ranks if rates.data_wait_ratio is not None]
         return max(measured, key=lambda rates: rates.data_wait_ratio or 0.0, default=None)
 
     @property
     def data_wait_ratio(self) -> float | None:
-        """The share of time in which the slowest rank measures that it waits for data."""
+        """The share of time in which that rank waits for data, by its own measurement."""
         return None if self.slowest is None else self.slowest.data_wait_ratio
 
     @property
     def data_wait_ms(self) -> float | None:
-        """The mean wait for data in a step."""
+        """The mean wait for data per step of that rank."""
         return None if self.slowest is None else self.slowest.data_wait_ms
 
     @property
     def difference(self) -> float | None:
-        """The share of time without data as seen from outside, minus the measured one."""
+        """The share of time without data as measured from outside, minus the share that the rank measures."""
         if self.seen_ratio is None or self.data_wait_ratio is None:
             return None
         return self.seen_ratio - self.data_wait_ratio
 
 
 def job_steps(frame: Frame, job: Job) -> JobSteps | None:
-    """The steps of a job over the window of the verdict; None where none of its processes reports any."""
+    """The steps of a job over the window of the verdict; None if none of its processes reports steps."""
     table = frame.snapshot.steps.value
     members = None if not table else [key for key in table if key in job.members]
     if not members:
@@ -65,7 +65,7 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
 
 
 def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
-    """The process's rates between its messages in the window, each once; without any, the last rates before it."""
+    """The process's rates between its messages in the window, each once; without messages, the last rates before it."""
     parts: list[StepRates] = []
     last: StepRates | None = None
     for sample in frame.history:
@@ -78,7 +78,7 @@ def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
 
 
 def _mean_rates(parts: list[StepRates]) -> StepRates:
-    """The rates over several intervals; a figure that is unknown in one interval is unknown."""
+    """The rates over several intervals together; a figure that is unknown in one of them is unknown."""
     rank = parts[-1].rank if parts else None
     known = [part for part in parts if part.span_ns]
     span_ns = sum(part.span_ns or 0 for part in known)
@@ -119,5 +119,8 @@ class StepComparison:
                     self._ratios[key] = (measured, shares.data)
 
     def of(self, job: Job) -> tuple[float, float] | None:
-        """(measured, seen from outside) of the job's rank that measures the longest wait; None without any."""
+        """(The wait that a rank measures, the wait seen from outside), for the rank that waits longest.
+
+        None if no rank measures its wait.
+        """
         return max((self._ratios[key] for key in self._ratios.keys() & job.members), default=None)

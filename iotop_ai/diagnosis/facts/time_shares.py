@@ -1,4 +1,4 @@
-"""Where a job's time went over the last seconds: the window of the verdict."""
+"""The shares of a job's time over the last seconds, which are the window of the verdict."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ from iotop_ai.model.sample import Sample
 def shares_over(
     history: Sequence[Sample], now_ns: int, key: ProcessKey, seconds: float = LIMITS.window_s
 ) -> TimeShares | None:
-    """The shares of the last ``seconds``; None where the job's time was not counted in them."""
+    """The job's time shares over the last ``seconds``; None if its time was not counted."""
     return window_shares(recent_window(history, now_ns, seconds, ("jobs",), LIMITS), key)

@@ -1,4 +1,4 @@
-"""Where a job's time went over a window of samples."""
+"""The shares of a job's time over a window of samples."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ OTHER_CAUSES = tuple(name for name in LOST if name not in DATA)
 
 
 def window_shares(window: Window, key: ProcessKey) -> TimeShares | None:
-    """The shares of all samples of the window together; None where none was counted."""
+    """The job's time shares over all samples of the window together; None if no sample counted them."""
     parts = [s.jobs.value.times[key] for s in window.samples if s.jobs.value is not None and key in s.jobs.value.times]
     return combined(parts)
 
 
 def file_waits(window: Window, key: ProcessKey, place: JobPlace) -> float:
-    """Share of the window's time at files of the network mount that a job reads from; 0 where it reads from none.
+    """The share of the window's time in waits for files on the job's network mount; 0 if the job reads from none.
 
-    Where files and sockets were not counted apart, it is the whole wait for the network.
+    If the samples do not separate files from sockets, the result is the whole wait for the network.
     """
     if place.remote_mount is None:
         return 0.0
@@ -30,10 +30,10 @@ def file_waits(window: Window, key: ProcessKey, place: JobPlace) -> float:
 
 
 def handover(shares: TimeShares, least: float) -> float:
-    """The part of the share host that counts as a wait for data, in a job whose loader processes compute.
+    """The part of the share ``host`` that counts as a wait for data, in a job whose loader processes compute.
 
-    next() itself copies and unpickles batches, and waits for a core beside the loaders: from outside that looks like
-    the main thread's own work. Below ``least`` host is not told apart from it, and counts where more shows the wait.
+    next() copies and unpickles batches, and competes with the loaders for a core; from outside this looks like the main
+    thread's own work. So a ``host`` below ``least`` counts as a wait for data, if it is at most twice the visible wait.
     """
     return shares.host if shares.host < least and shares.host <= 2 * shares.data else 0.0
 

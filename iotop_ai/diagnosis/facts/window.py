@@ -1,4 +1,4 @@
-"""Conditions over a window of seconds: only renewed samples count, and gaps are left out."""
+"""Selects a window of Samples and tests conditions over it: only new readings count, and gaps are left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.model.frame import HISTORY_S
 from iotop_ai.model.sample import Sample
 
 Flags = tuple[bool, ...]
-"""One truth value per sample of a window; unknown is false."""
+"""One truth value per sample of a window; an unknown value counts as false."""
 
 
 class Window(NamedTuple):
@@ -21,18 +21,18 @@ class Window(NamedTuple):
     samples: tuple[Sample, ...]
     """The samples, oldest first, without gaps."""
     seconds: float
-    """The width."""
+    """The length of the window in seconds."""
     needed: int
     """The number of samples that a condition needs."""
 
 
 _OF = {field: itemgetter(place) for place, field in enumerate(Sample._fields)}
-"""Getters of a Sample's fields."""
+"""A getter for each field of a Sample."""
 _AT = _OF["at_ns"]
 
 
 def _intervals(samples: Sequence[Sample], field: str) -> list[float]:
-    """The times between two readings of one subsystem, without gaps."""
+    """The seconds between the readings of one subsystem, without gaps."""
     rows = map(_OF[field], samples)
     return [
         seconds for s, (_, _, seconds, renewed) in zip(samples, rows, strict=True) if renewed and seconds and not s.gap
@@ -44,10 +44,10 @@ def _middle(known: list[float]) -> float | None:
 
 
 class Intervals:
-    """The sorted intervals of a history's subsystems, updated from history to history.
+    """The sorted intervals between readings, by subsystem, updated from one history to the next.
 
-    The next history differs by one Sample at each end, and sorting 60 intervals of ten subsystems again would take a
-    third of a decision's time.
+    The next history differs by one Sample at each end. Sorting 60 intervals of ten subsystems again would take a third
+    of the time of a decision.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Intervals:
         self._sorted: dict[str, list[float]] = {}
 
     def of(self, history: Sequence[Sample], field: str) -> list[float]:
-        """The times between two readings of one subsystem, ascending."""
+        """The seconds between the readings of one subsystem, in ascending order."""
         if history is not self._history:
             self._move_to(history)
         found = self._sorted.get(field)
@@ -78,7 +78,7 @@ class Intervals:
 
 
 class Periods:
-    """The periods of a history's subsystems, each computed once."""
+    """The median time between readings, by subsystem; each is computed once per history."""
 
     __slots__ = ("_history", "_intervals", "_periods")
 
@@ -88,7 +88,7 @@ class Periods:
         self._periods: dict[str, float | None] = {}
 
     def of(self, field: str) -> float | None:
-        """The median time between two readings of one subsystem; None before there are two."""
+        """The median seconds between readings of one subsystem; None if the history has fewer than two."""
         if field not in self._periods:
             self._periods[field] = _middle(self._intervals.of(self._history, field))
         return self._periods[field]
@@ -102,11 +102,11 @@ def recent_window(
     limits: Thresholds = LIMITS,
     known: Periods | None = None,
 ) -> Window:
-    """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` where that is longer.
+    """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` if those are longer.
 
-    A sample counts when the slowest of the fields was read again in it: else one reading of a slow subsystem would
-    fill several samples. Where the history is too short for three periods, two samples suffice: each is then the
-    mean of a long interval. known: the periods of this history, if the caller has them.
+    A sample counts only if the slowest of the fields was read again in it; otherwise one reading of a slow subsystem
+    would fill several samples. If the history is too short for three periods, two samples suffice, because each is then
+    a mean over a long interval. known: the periods of this history, if the caller has them.
     """
     known = known or Periods(history)
     slowest, period = "", 0.0
@@ -129,40 +129,40 @@ def recent_window(
 
 
 def share(flags: Flags) -> float:
-    """The share of true samples; 0 without samples."""
+    """The share of true samples; 0 if there are no samples."""
     return sum(flags) / len(flags) if flags else 0.0
 
 
 def both(*conditions: Flags) -> Flags:
-    """True in each sample in which all conditions are true; the conditions belong to the same samples."""
+    """For each sample, whether all conditions are true. All conditions must be about the same samples."""
     return tuple(map(all, zip(*conditions, strict=True)))
 
 
 def either(*conditions: Flags) -> Flags:
-    """True in each sample in which any of the flags is true."""
+    """For each sample, whether any of the conditions is true."""
     return tuple(map(any, zip(*conditions, strict=True)))
 
 
 def at_least(values: Sequence[float | None], limit: float) -> Flags:
-    """True where a value is known and not below the limit."""
+    """For each value, whether it is known and at least ``limit``."""
     return tuple([v is not None and v >= limit for v in values])
 
 
 def below(values: Sequence[float | None], limit: float) -> Flags:
-    """True where a value is known and below the limit."""
+    """For each value, whether it is known and below ``limit``."""
     return tuple([v is not None and v < limit for v in values])
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None without any."""
+    """The mean of the known values; None if no value is known."""
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
 
 
 def graded(value: float | None, enter: float, leave: float, at_leave: float) -> float:
-    """A level for a class that has its own entry and exit thresholds: 1 at ``enter``, ``at_leave`` at ``leave``.
+    """The level of a claim whose class has its own exit threshold: 1 at ``enter``, ``at_leave`` at ``leave``.
 
-    ``enter`` may lie on either side of ``leave``. 0 when the value is unknown; never below 0.
+    ``enter`` may be above or below ``leave``. The level is 0 when the value is unknown, and never negative.
     """
     if value is None:
         return 0.0

@@ -1,1 +1,1 @@
-"""What the fold remembers from Sample to Sample."""
+"""What the fold remembers from one Sample to the next."""

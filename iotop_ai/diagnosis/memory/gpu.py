@@ -1,4 +1,4 @@
-"""The fold's memory of each GPU: its power while it computed, and since when it has been idle."""
+"""The fold's memory of each GPU: its highest power while it computed, and the time since which it has been idle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ NOTHING = GpuMemory()
 
 
 def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Past:
-    """The memory after one more Sample. A GPU that is gone is forgotten, one that does not answer now is not."""
+    """The memory after one more Sample.
+
+    A GPU that is no longer listed is forgotten; a GPU that does not answer is kept.
+    """
     if sample.gap:
         # Whether a GPU worked in the gap is unknown.
         return {uuid: one for uuid, old in past.items() if (one := old._replace(idle_ns=None)) != NOTHING}
@@ -39,7 +42,7 @@ def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = 
 
 def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, limits: Thresholds) -> GpuMemory:
     pids = tuple(sorted(p.pid for p in state.processes or () if p.kind == "compute"))
-    # The power of another program does not apply to this one.
+    # The power that another program drew says nothing about this program.
     known = old if not old.pids or not pids or set(old.pids) & set(pids) else NOTHING
     held = rates.memory_used_bytes is not None and rates.memory_used_bytes >= limits.gpu_used_bytes and bool(pids)
     idle = rates.busy_ratio is not None and rates.busy_ratio < limits.idle_gpu
@@ -48,13 +51,13 @@ def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, 
 
 
 def _peak(new: GpuMemory, rates: GpuRates, seconds: float, limits: Thresholds) -> GpuMemory:
-    """The memory with the highest ratio of power to its limit while busy, smoothed over 10 s."""
+    """The memory with the smoothed power (over 10 s) and its highest value, each divided by the power limit."""
     watts, limit = rates.power_watts, rates.power_limit_watts
     if not new.pids or watts is None or not limit or (rates.busy_ratio or 0.0) < limits.gpu_bound:
         return new._replace(power=None)
     share = watts / limit
     part = min(1.0, seconds / _SMOOTH_S)
     power = share if new.power is None else new.power + part * (share - new.power)
-    # The first figure after a pause is not a mean yet.
+    # The first figure after a pause is not smoothed yet.
     peak = new.peak if new.power is None else max(new.peak or 0.0, power)
     return new._replace(power=round(power, _DIGITS), peak=None if peak is None else round(peak, _DIGITS))

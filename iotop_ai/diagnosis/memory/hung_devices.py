@@ -1,4 +1,4 @@
-"""The fold's memory of devices that hold requests and complete none, and of the time at which each began to."""
+"""The fold's memory of hung devices, which have requests in flight and complete none."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from iotop_ai.model.sample import Sample
 
 Hung = Mapping[str, int]
-"""By kernel name, the time of the first sample without a completed request while requests were in flight."""
+"""For each hung device by kernel name, the time of the first sample in which it completed no request."""
 NONE: Hung = {}
 
 
 def hung_since(known: Hung, sample: Sample) -> Hung:
-    """The memory after one more Sample; the same mapping when nothing changed.
+    """The memory after one more Sample; the same mapping if nothing changed.
 
-    Source: Documentation/admin-guide/iostats.rst: field 9 is the level of requests in flight, fields 1, 5, 12 and 16
-    count those that completed.
+    Source: Documentation/admin-guide/iostats.rst: field 9 is the number of requests in flight; fields 1, 5, 12 and 16
+    count completed requests.
     """
     block = sample.block
     if block.value is None or not block.renewed:
@@ -32,6 +32,6 @@ def hung_since(known: Hung, sample: Sample) -> Hung:
 
 
 def hung_s(known: Hung, name: str, now_ns: int) -> float:
-    """Seconds for which a device has completed nothing that it holds; 0 while it answers or holds nothing."""
+    """The seconds for which a device has completed none of its requests; 0 if it answers or has no requests."""
     since = known.get(name)
     return 0.0 if since is None else max(0.0, (now_ns - since) / 1e9)

@@ -1,4 +1,4 @@
-"""The fold's memory of each job: when all its workers were replaced, and how much time that cost."""
+"""The fold's memory of each job: when all its workers were replaced, and how much time each replacement cost."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from iotop_ai.model.snapshot import Snapshot
 MOST_RESTARTS = 8
 _WAITING = 0.5
 _AT_LEAST_S = 2.0
-"""New workers are followed for at least this long: the batches of the old ones may last until then."""
+"""The wait after a restart is watched for at least this long, because batches of the old workers may last until
+then."""
 _TURN_S = 3.0
-"""Time without workers that belongs to a restart. A job without workers for longer did something else meanwhile, such
-as an evaluation that loads by itself."""
+"""At most this long a time without workers belongs to a restart. A job without workers for longer did something else,
+such as an evaluation that loads its data itself."""
 NOTHING = JobMemory()
 
 Memory = Mapping[ProcessKey, JobMemory]
@@ -45,7 +46,7 @@ def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Threshold
 
 
 def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
-    """The share of the interval without data. Between two sets of workers the trainer waits or starts new ones."""
+    """The share of the interval without data. While it has no workers, the trainer waits or starts new workers."""
     if rates is None:
         return 0.0
     if job.workers:
@@ -57,14 +58,17 @@ def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
 
 
 def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
-    """The memory with the start of a time without workers. since_ns: the newest moment at which they may have left."""
+    """The memory; if the job has just lost its workers, the time is noted.
+
+    since_ns: the time of the previous Sample, when the workers were last seen.
+    """
     if job.ranks[0].workers or not old.newest_ticks or old.left_ns is not None:
         return old
     return old._replace(left_ns=since_ns)
 
 
 def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
-    # The first rank stands for all: the workers of several ranks are never all new at one moment.
+    # The first rank stands for all ranks: the workers of several ranks are never all replaced at one moment.
     starts = [worker.start_ticks for worker in job.ranks[0].workers]
     if not starts:
         return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old
@@ -96,5 +100,5 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
 
 
 def _unrelated(restart: WorkerRestart) -> WorkerRestart:
-    """A restart after which the wait did not end: the restart is not its cause."""
+    """The restart with its lost time moved to ``other_s``: the wait did not end, so the restart is not its cause."""
     return restart._replace(lost_s=0.0, other_s=round(restart.other_s + restart.lost_s, 3))

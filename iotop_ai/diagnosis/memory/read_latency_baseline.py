@@ -1,4 +1,4 @@
-"""The fold's memory of each device's read latency when nothing is wrong."""
+"""The fold's memory of each device's read latency while no storage problem is active."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from iotop_ai.model.sample import Sample
 
 MOST_DEVICES = 64
 JUDGED_KINDS = ("disk", "dm", "md", "loop")
-"""Kinds of devices whose awaits are judged and kept as baselines."""
+"""The kinds of devices whose awaits are judged and kept as baselines."""
 
 Learned = Mapping[str, DeviceBaseline]
 NOTHING: Learned = {}
 
 
 def identity(info: BlockInfo) -> str:
-    """The key of a device: its serial number, without one its name."""
+    """The key of a device: its serial number, or its name if it has no serial number."""
     return info.serial or info.name
 
 
 def seeded(learned: Learned, known: Learned) -> Learned:
-    """The baselines with those of an earlier session for devices that have none yet."""
+    """The baselines; a device without a baseline gets the baseline of an earlier session."""
     fresh = {
         name: learned.get(name, DeviceBaseline())._replace(sizes=one.sizes)
         for name, one in known.items()
@@ -35,7 +35,10 @@ def seeded(learned: Learned, known: Learned) -> Learned:
 def learn(
     learned: Learned, sample: Sample, infos: Mapping[str, BlockInfo], frozen: bool, limits: Thresholds = LIMITS
 ) -> Learned:
-    """The baselines after one more Sample. frozen: a storage finding is active; the current minute is then dropped."""
+    """The baselines after one more Sample.
+
+    frozen: whether a storage finding is active; the current minute is then dropped.
+    """
     block, at = sample.block, sample.at_ns
     if frozen:
         running = any(one.minute is not None for one in learned.values())
@@ -50,7 +53,7 @@ def learn(
         name = identity(info)
         if out is None:
             out = dict(learned)
-        # Ordered by the newest reads: the first is dropped first.
+        # The devices are ordered by their newest reads, so the first entry is the first to be dropped.
         out[name] = _added(out.pop(name, DeviceBaseline()), at, rates, block.seconds, limits)
     if out is None:
         return learned
@@ -79,7 +82,7 @@ def _added(one: DeviceBaseline, at_ns: int, rates: BlockRates, seconds: float, l
 def baseline_ms(
     learned: Learned, info: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS
 ) -> float | None:
-    """The 10th percentile of the device's minutes with reads of this size; None while too few are known."""
+    """The 10th percentile of the device's minutes with reads of this size; None if too few minutes are known."""
     one = learned.get(identity(info))
     if one is None or size_bytes is None:
         return None
