@@ -1,4 +1,4 @@
-"""The stamp of the rules and their numbers: a verdict with another stamp is decided again."""
+"""The stamp of the rules and their numbers. A verdict that was decided under another stamp is decided again."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from iotop_ai.model.verdict_class import CLASS_SPECS
 
 @cache
 def stamp(limits: Thresholds = LIMITS) -> str:
-    """The rules' version with a checksum of every number and class that the fold uses, e.g. "3-9f86d081"."""
+    """The version of the rules and a checksum of every number and class that the fold uses, e.g. "3-9f86d081"."""
     return f"{RULES_VERSION}-{crc32(repr((limits, CLASS_SPECS, HISTORY_S, HISTORY_LEAST)).encode()):08x}"

@@ -1,4 +1,4 @@
-"""Every number that a rule compares with, in one place, with its source."""
+"""Every number that a rule compares with, and its source."""
 
 from __future__ import annotations
 
@@ -7,66 +7,71 @@ from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.gpu import activity
 
 RULES_VERSION = 12
-"""Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
+"""The version of the rules, raised at every change of a rule or of a number below. A verdict of another version is
+decided again."""
 
 
 class Thresholds(NamedTuple):
-    """The rules' numbers. Ratios 0..1; the name ends with the unit.
+    """The numbers that the rules compare with. Ratios are 0..1; the name of every other number ends with its unit.
 
-    Chosen on labelled runs, where no source is named. ``*_leave``: where an active finding leaves, if not at
-    leave_level of its threshold.
+    A number without a source was chosen on labelled runs. A number ``*_leave`` is the value at which an active finding
+    leaves; without such a number, a finding leaves at leave_level times its threshold.
     """
 
     window_s: float = 10.0
-    """Window of most rules."""
+    """The window of most rules."""
     long_window_s: float = 60.0
-    """Window for small, steady losses."""
+    """The window in which small but steady losses are found."""
     idle_window_s: float = 30.0
-    """Window of idle."""
+    """The window of the rule about an idle machine."""
     shortest_s: float = SHORTEST_S
-    """Observed time before which no rule with a window claims anything."""
+    """The time that must be observed before a rule with a window claims anything."""
     enter_share: float = 0.7
-    """Part of a window's samples in which a condition must hold to enter."""
+    """A finding enters when its condition holds in at least this part of the window's samples."""
     leave_share: float = 0.3
-    """A finding leaves when its condition holds in a smaller part of the samples."""
+    """A finding leaves when its condition holds in a smaller part of the samples than this."""
     leave_level: float = 0.7
-    """A finding also leaves when its main signal is below this part of its threshold."""
+    """A finding also leaves when its main signal falls below this part of its threshold."""
     least_samples: int = 3
-    """Samples that a window needs."""
+    """The fewest samples with which a window is judged."""
     dwell_s: float = 10.0
-    """Shortest stay of a finding."""
+    """The shortest time for which a finding stays active."""
     decide_s: float = 0.9
-    """Shortest time between two decisions."""
+    """The shortest time between two decisions."""
     keep_s: float = 3.0
-    """Stay after the condition last held."""
+    """The time for which a finding stays active after its condition last held."""
     confirm_s: float = 4.0
-    """Another cause of a job's wait must hold this long to replace the first."""
+    """The time for which another cause of a job's wait must hold before it replaces the active cause."""
     periods: int = 3
     """A window is at least this many periods of its slowest reading."""
 
     gpu_starved: float = 0.3
-    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, as thread_* and disk_*."""
+    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, as for thread_* and
+    disk_*."""
     thread_busy: float = 0.9
-    """CPU from which one thread is busy, in cores."""
+    """The cores that a busy thread uses at least."""
     thread_most: float = 1.3
-    """CPU up to which it is one thread, in cores."""
+    """The cores up to which a process counts as one busy thread."""
     disk_busy: float = 0.8
-    """%util of a saturated serial disk; iostat(1): it does not show saturation of parallel devices."""
+    """The %util from which a serial disk is saturated. iostat(1): %util does not show the saturation of parallel
+    devices."""
     disk_await_ms: float = 20.0
-    """Await of a saturated serial disk."""
+    """The await from which a busy serial disk is saturated."""
     disk_busy_bad: float = 0.99
-    """%util from which a saturated serial disk is critical."""
+    """The %util from which a saturated serial disk is critical."""
     disk_await_bad_ms: float = 50.0
-    """Await from which a saturated disk is critical."""
+    """The await from which a saturated disk is critical."""
 
     inflation_some: float = 1.5
-    """Await over normal from which a device that serves in parallel is above normal."""
+    """The await, as a multiple of normal, from which a device that serves requests in parallel is slower than
+    normal."""
     inflation_slow: float = 3.0
-    """Await over normal from which it is slow."""
+    """The await, as a multiple of normal, from which such a device is slow."""
     inflation_severe: float = 8.0
-    """Await over normal from which it is saturated."""
+    """The await, as a multiple of normal, from which such a device is saturated."""
     network_prior_ms: float = 5.0
-    """Normal await of n bytes: *_prior_ms + n / *_prior_bytes_per_s, by transport. Source: typical figures."""
+    """The normal await of a read of n bytes is *_prior_ms + n / *_prior_bytes_per_s, by transport. Source: typical
+    figures."""
     network_prior_bytes_per_s: float = 250e6
     """See network_prior_ms."""
     nvme_prior_ms: float = 0.3
@@ -74,9 +79,9 @@ class Thresholds(NamedTuple):
     nvme_prior_bytes_per_s: float = 3000e6
     """See network_prior_ms."""
     learned_floor: float = 0.5
-    """Part of its kind's normal await; below it the device's own history does not count."""
+    """A device's learned await counts for at least this part of the normal await of its kind."""
     hdd_prior_ms: float = 12.0
-    """A 4 KiB random read of a 7,200 rpm disk. Source: Linux commit 2b8bd423614c (12.1 ms)."""
+    """The await of a random 4 KiB read on a 7,200 rpm disk. Source: Linux commit 2b8bd423614c (12.1 ms)."""
     hdd_prior_bytes_per_s: float = 150e6
     """See hdd_prior_ms."""
     ssd_prior_ms: float = 1.0
@@ -85,222 +90,227 @@ class Thresholds(NamedTuple):
     """See network_prior_ms."""
 
     blocked: float = 0.5
-    """Mean share of time in state D of a blocked process."""
+    """The mean share of time in state D from which a process counts as blocked."""
     carried_share: float = 0.2
-    """Part of a device's reads that a process waiting for it makes."""
+    """The part of a device's reads that a process must make to count as waiting for that device."""
     small_read_bytes: float = 48 * 1024
-    """Below this size a read is small."""
+    """A read below this size is small."""
     steady_variation: float = 0.05
-    """Standard deviation over mean of a flat throughput."""
+    """The read rate is flat if its standard deviation divided by its mean is at most this."""
     steady_busy: float = 0.95
-    """%util beside a flat throughput."""
+    """The %util from which a device with a flat read rate counts as always busy."""
 
     worker_busy: float = 0.7
-    """CPU of a worker that computes."""
+    """The cores that a worker must use to count as computing."""
     gate: float = 0.08
-    """Share of time lost below which no rule claims a loss."""
+    """The lost share of time below which no rule claims a loss."""
     long_gate: float = 0.05
-    """The same share over the long window."""
+    """The lost share of time below which no rule claims a loss over the long window."""
     lost_high: float = 0.20
-    """Share of time lost from which a loss is critical. Source: TensorFlow's profiler
+    """The lost share of time from which a loss is critical. Source: TensorFlow's profiler
     (op_stats_to_input_pipeline_analysis.cc)."""
     pressure: float = 0.1
-    """Pressure that agrees with a stall; the system's is diluted over busy CPUs and only supports."""
+    """The pressure that confirms a stall. The pressure of the whole machine is diluted by busy CPUs, so it only
+    confirms."""
 
     gpu_fair: float = 0.7
     """Below this utilisation a GPU has idle time."""
     gpu_bound: float = activity.BUSY
-    """From this utilisation on a GPU is busy; NVML counts time with any kernel running."""
+    """The utilisation from which a GPU is busy. NVML counts the time in which any kernel runs."""
     power_share: float = 0.4
-    """Power over its limit from which a busy GPU computes; a spinning collective draws little."""
+    """A busy GPU computes if its power is at least this part of its limit; a GPU that spins in a collective draws
+    little."""
     gpu_used_bytes: int = 512 << 20
-    """Memory from which a GPU without visible process is in use (a container hides processes)."""
+    """The memory from which a GPU without a visible process is in use, because a container hides processes."""
 
     idle_gpu: float = 0.05
-    """Utilisation below which a GPU is idle; a machine is idle below all five idle_* numbers."""
+    """The utilisation below which a GPU is idle. A machine is idle while it is below all five idle_* numbers."""
     idle_cpu: float = 0.05
-    """CPU of all cores below which a machine is idle."""
+    """The use of all CPUs below which a machine is idle."""
     idle_thread: float = 0.5
-    """CPU of each process below which a machine is idle, in cores."""
+    """The cores that each process must stay below on an idle machine."""
     idle_bytes_per_s: float = 1e6
-    """Bytes of all disks below which a machine is idle."""
+    """The bytes per second of all disks below which a machine is idle."""
     idle_disk_busy: float = 0.05
-    """%util of each disk below which a machine is idle."""
+    """The %util that each disk must stay below on an idle machine."""
     busy_cpu: float = 0.9
-    """Without a training job: the share of all CPUs in use that is their limit."""
+    """On a machine without a training job, the CPUs are at their limit from this share of use on."""
     busy_memory: float = 0.95
-    """Share of memory that is not available, from which the memory is at its limit."""
+    """The memory is at its limit while at least this share of it is not available."""
     busy_memory_leave: float = 0.9
-    """Below this share memory is no longer at its limit."""
+    """The memory is no longer at its limit when the share that is not available falls below this."""
     core_share: float = 0.8
-    """Part of the cores that DataLoader workers should get."""
+    """The part of the cores that DataLoader workers should get."""
 
     decider: float = 0.5
-    """Part of the busy workers that decides the cause."""
+    """The part of the busy workers that decides the cause."""
     decider_sure: float = 0.7
-    """From this part on the cause is certain."""
+    """The cause is certain if it holds for at least this part of the busy workers."""
     phase_share: float = 0.5
-    """Share of time that a job compiles, is stopped or hangs."""
+    """A job compiles, is stopped or hangs if it does so for at least this share of the time."""
     main_share: float = 0.3
-    """Share of time in which a trainer without workers loads."""
+    """A trainer without workers loads its data itself if it does so for at least this share of the time."""
     cores_short: float = 0.3
-    """Share of time runnable without a core: too few cores."""
+    """There are too few cores if workers wait for a core for at least this share of the time."""
     limit_near: float = 0.15
-    """Distance from a cgroup limit that counts as at the limit."""
+    """A job that reads within this relative distance of a cgroup limit is at the limit."""
     queue_share: float = 0.3
-    """Part of the waiting readers in a device's queue, below which they wait elsewhere."""
+    """If a smaller part of the blocked readers is in the device's queue, the readers wait somewhere else."""
     refault_ratio: float = 0.3
-    """Refaulted bytes over bytes read of a thrashing cache."""
+    """The page cache thrashes if refaulted bytes are at least this part of the bytes read."""
     thrash_window_s: float = 30.0
-    """Window of cache_thrash."""
+    """The window of the rule about a thrashing page cache."""
     save_ticks: int = 3
-    """Ticks with a blocked trainer of a checkpoint."""
+    """A checkpoint needs at least this many ticks in which the trainer is blocked."""
     save_reads: float = 0.1
-    """The job's reads over the disk's writes, at most."""
+    """During a checkpoint the job reads less than this part of what the disk writes."""
     save_writes: float = 0.2
-    """The job's part of the disk's writes, at least."""
+    """The job makes at least this part of the disk's writes in a checkpoint."""
     save_bytes_per_s: float = 1e6
-    """Write rate of a checkpoint, at least."""
+    """A checkpoint writes at least this many bytes per second."""
     memory_pressure: float = 0.1
-    """Share of time in which a task waits for memory."""
+    """Memory is short if some task waits for memory for at least this share of the time."""
     swap_bytes_per_s: float = 1e6
-    """Rate of swapping in."""
+    """Memory is also short if pages are swapped in at this rate."""
     shm_full: float = 0.9
-    """Used part of a full /dev/shm."""
+    """/dev/shm is full if at least this part of it is used."""
     shm_leave: float = 0.8
-    """Below this used part the finding leaves."""
+    """The finding about /dev/shm leaves below this used part."""
     full_ratio: float = 0.99
-    """Used part of a full filesystem, of bytes or inodes."""
+    """A filesystem is full if at least this part of its bytes or inodes is used."""
     full_bytes: float = 1 << 30
-    """A full filesystem also has less free than this."""
+    """A filesystem is full only if less than this is free."""
     settle_s: float = 15.0
-    """Age below which a job is not judged."""
+    """The age below which a job is not judged."""
     starting_s: float = 1200.0
-    """Age up to which a job may be starting."""
+    """The age up to which a job may be starting."""
     growing_bytes_per_s: float = 5e6
-    """Memory growth of a starting job."""
+    """The memory of a starting job grows at least at this rate."""
     error_memory_s: float = 600.0
-    """Time for which a device's error in the kernel's log counts."""
+    """The time for which a device's error in the kernel's log counts."""
     hung_s: float = 10.0
-    """A device that completes no request for this long does not answer."""
+    """A device hangs if it completes no request for this long."""
     hung_bad_s: float = 30.0
-    """Time after which the kernel gives up a request. Source: nvme_core.io_timeout."""
+    """The time after which the kernel gives up a request. Source: nvme_core.io_timeout."""
 
     gpu_window_s: float = 30.0
-    """Window of most GPU rules."""
+    """The window of most GPU rules."""
     comm_window_s: float = 20.0
-    """Window of comm_wait."""
+    """The window of the rule comm_wait."""
     gpu_loaded: float = 0.2
-    """Utilisation from which a link is judged."""
+    """The utilisation of a GPU from which its link is judged."""
     gpu_working: float = 0.5
-    """Utilisation from which a clock is judged."""
+    """The utilisation of a GPU from which its clock is judged."""
     throttled: float = 0.05
-    """Share of time in which heat or the power brake lowers the clock, by the driver's counters."""
+    """The share of time, by the driver's counters, in which heat or the power brake lowers the clock of a throttled
+    GPU."""
     throttled_leave: float = 0.01
-    """Below this share the finding leaves."""
+    """The finding leaves below this share."""
     throttled_mask: float = 0.3
-    """Share of readings where a GPU has only the mask of reasons."""
+    """The share of readings with a lowered clock, if a GPU has no counters but only the mask of reasons."""
     throttled_mask_leave: float = 0.1
-    """Below this share the finding leaves."""
+    """The finding leaves below this share."""
     gpu_hot_celsius: float = 85.0
-    """Temperature from which a GPU is hot, whatever its own limit; a classic limit."""
+    """The temperature from which a GPU is hot, whatever its slowdown temperature; a classic limit."""
     hot_margin: float = 3.0
-    """A GPU is also hot this many degrees below the temperature at which it slows down."""
+    """A GPU is also hot if it is less than this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85
-    """Part of its highest clock that a loaded GPU keeps."""
+    """A loaded GPU runs at least at this part of its highest clock."""
     capped: float = 0.3
-    """Share of time at a lowered power limit."""
+    """The share of time at a lowered power limit from which a GPU counts as throttled."""
     capped_leave: float = 0.15
-    """Below this share the finding leaves."""
+    """The finding leaves below this share."""
     limit_lowered: float = 0.9
-    """A power limit below this part of the board's own is lowered."""
+    """A power limit counts as lowered if it is at most this part of the board's default limit."""
     link_full: float = activity.LINK_FULL
-    """Part of a PCIe link's rate at which it is full."""
+    """A PCIe link is full from this part of its practical rate on."""
     link_full_leave: float = 0.65
-    """Below this part the finding leaves."""
+    """The finding leaves below this part."""
     link_felt: float = 0.5
-    """Part of its rate at which a degraded link costs time."""
+    """A degraded link costs time if it carries at least this part of its rate."""
     link_bytes_per_s: float = activity.LINK_BYTES_PER_S
-    """Practical rate of PCIe generation 5 x16; half of it for each generation before."""
+    """The practical rate of PCIe generation 5 x16; each earlier generation has half of the rate of the next one."""
     replays_per_s: float = 1.0
-    """Retransmitted packets of a faulty link."""
+    """A link is faulty from this many retransmitted packets per second on."""
     replays_felt: float = 1000.0
-    """Retransmitted packets that cost time."""
+    """Retransmitted packets cost time from this many per second on."""
     gpu_memory: float = 0.95
-    """Used part of a full GPU memory."""
+    """A GPU's memory is full from this used part on."""
     gpu_memory_leave: float = 0.92
-    """Below this part the finding leaves."""
+    """The finding leaves below this used part."""
     gpu_memory_end_s: float = 600.0
-    """Full within this time is an alarm."""
+    """A GPU memory that will be full within this time is an alarm."""
     xid_program_s: float = 600.0
-    """Time for which a program's own error is shown."""
+    """The time for which a GPU error caused by a program is shown."""
     spin_power: float = activity.SPIN_POWER
-    """Part of the power limit below which GPUs that are never idle only spin; an H100 draws about 14 % then."""
+    """GPUs that are never idle but draw less than this part of their power limit only spin. An H100 draws about 14 %
+    then."""
     spin_power_sure: float = activity.SPIN_POWER_SURE
-    """The same where the tensor cores are idle or no batch arrives."""
+    """The same limit if the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
-    """Factor on both numbers above which the finding leaves."""
+    """The finding leaves when the power exceeds spin_power or spin_power_sure by this factor."""
     spin_fallen: float = 0.4
-    """Power over the highest power of the same processes, below which they only spin."""
+    """GPUs also spin if they draw less than this part of the highest power of the same processes."""
     spin_fallen_leave: float = 0.6
-    """Above this ratio the finding leaves."""
+    """The finding leaves when the power is above this part."""
     gpu_held_s: float = 600.0
-    """Idle time after which held memory is shown."""
+    """The idle time after which a GPU whose memory is held is shown."""
     tensor_none: float = activity.TENSOR_NONE
-    """Activity of idle tensor cores."""
+    """The activity below which tensor cores are idle."""
     sm_busy: float = 0.8
-    """SM activity from which a GPU is used effectively. Source: DCGM user guide, profiling metrics."""
+    """The SM activity from which a GPU is used effectively. Source: DCGM user guide, profiling metrics."""
     sm_idle: float = activity.SM_IDLE
-    """SM activity below which a GPU is used ineffectively. Source: DCGM user guide, profiling metrics."""
+    """The SM activity below which a GPU is used ineffectively. Source: DCGM user guide, profiling metrics."""
     workers_rest: float = 0.8
-    """Share of time asleep of idle workers."""
+    """Workers are idle if they sleep for at least this share of the time."""
     batch_writes: float = 0.2
-    """Write calls of all workers a second, below which no batch arrives; a batch takes about five."""
+    """Write calls per second of all workers below which no batch arrives; a batch takes about five calls."""
     network_full: float = 0.8
-    """Part of a network link's speed at which it is full."""
+    """A network link is full from this part of its speed on."""
     spread: float = 0.25
-    """Difference of utilisation between GPUs of one job."""
+    """The difference of utilisation from which the GPUs of one job are unequal."""
     spread_leave: float = 0.15
-    """Below this difference the finding leaves."""
+    """The finding leaves below this difference."""
     peer_power: float = 0.6
-    """Part of the late GPU's power below which the others only wait."""
+    """GPUs that draw less than this part of the late GPU's power only wait for it."""
     peer_power_leave: float = 0.75
-    """Above this part the finding leaves."""
+    """The finding leaves above this part."""
     unused_window_s: float = 30.0
-    """Window of no_gpu."""
+    """The window of the rule no_gpu."""
     trains: float = 0.1
-    """Cores used from which a job without a GPU is at work."""
+    """A job without a GPU is at work if it uses at least this many cores."""
 
     baseline_minutes: int = 10
-    """Minutes from which a device's own history counts as normal."""
+    """A device's learned await counts only after this many minutes with reads."""
     baseline_reads: int = 10
-    """Reads that such a minute needs."""
+    """The fewest reads in a minute that is learned from."""
     small_read_leave_bytes: float = 64 * 1024
-    """Size above which small_random leaves."""
+    """The read size above which the finding small_random leaves."""
     serial_leave: float = 2.0
-    """Await over normal at which loader_serial leaves."""
+    """The await, as a multiple of normal, at which the finding loader_serial leaves."""
     queue_leave: float = 0.6
-    """Part of the readers in the queue at which io_limit leaves."""
+    """The part of the readers in the queue at which the finding io_limit leaves."""
     limit_leave: float = 0.25
-    """Distance from the limit at which io_limit leaves."""
+    """The relative distance from the limit at which the finding io_limit leaves."""
     refault_leave: float = 0.2
-    """Refault ratio at which cache_thrash leaves."""
+    """The refault ratio at which the finding cache_thrash leaves."""
     other_share: float = 0.4
-    """Part of a device's bytes, or of the CPU, that others have when they are the cause."""
+    """Other programs can be the cause only if they have at least this part of a device's bytes, or of the CPU use."""
     own_share: float = 0.5
-    """The job has less than this part of the device's bytes; others use at least this part of the busy cores."""
+    """Other programs can be the cause only if the job has less than this part of the device's bytes, or if they use at
+    least this part of the busy cores."""
     crowded: float = 1.5
-    """A worker waits for a core this many times as long as it has one."""
+    """The cores are crowded if a worker waits for a core this many times as long as it has one."""
     respawn_s: float = 1.0
-    """Seconds without data after a restart of all workers, from which it counts."""
+    """The seconds without data after a restart of all workers from which the restart counts."""
     respawn_turns: int = 2
-    """Number of such restarts."""
+    """The number of such restarts that the rule needs."""
     respawn_most_s: float = 20.0
-    """Time for which a restart is followed."""
+    """The time for which the wait after a restart is watched."""
     serving_window_s: float = 60.0
-    """Window of serving."""
+    """The window of the rule serving."""
     asleep_share: float = 0.6
-    """Share of samples in which a server without requests sleeps."""
+    """A server without requests sleeps in at least this share of the samples."""
 
 
 LIMITS = Thresholds()

@@ -1,4 +1,4 @@
-"""The rules, one file per family."""
+"""The rules: one file for each kind of device, or for each kind of wait of a job."""
 
 from __future__ import annotations
 

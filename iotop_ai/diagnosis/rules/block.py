@@ -18,11 +18,11 @@ WITHOUT_IO = 0.55
 ALMOST_NORMAL = 0.6
 THREAD_ONLY = 0.5
 HOT = frozenset({"hot", "nvme-temperature"})
-"""Health rules about heat: a disk with no other critical judgement is sound."""
+"""Health rules about heat. A disk that breaks no other critical rule is not failing."""
 
 
 class _Stall(NamedTuple):
-    """A waiting group of processes, the device that it waits for, and the time lost."""
+    """A group of processes that waits, the device that it waits for, and the share of time lost."""
 
     group: Group | None
     device: DeviceFacts
@@ -30,12 +30,12 @@ class _Stall(NamedTuple):
 
 
 def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
-    """The device to name: the bottom one of a stack; of several devices, the one farthest above normal."""
+    """The device to name: one with no device below it is preferred, then the device farthest above its normal await."""
     return max(devices, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
 
 
 def carried(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
-    """The devices with enough reads by the group; all devices where the group's reads are unknown."""
+    """The devices of which the group makes at least ``part`` of the reads; all devices if its reads are unknown."""
     read = group.read_bytes_per_s
     if read is None:
         return devices

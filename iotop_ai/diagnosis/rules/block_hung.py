@@ -13,7 +13,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 SURE, WITHOUT_WAIT = 0.96, 0.8
 _FIRST = 1.5
-"""Intervals after the start of the session: a count stuck since then may have been wrong before it."""
+"""For this many intervals after the start, a count of requests in flight may have been wrong before the start."""
 
 
 def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
@@ -47,7 +47,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _below(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> set[str]:
-    """All devices below a device."""
+    """The names of all devices below a device."""
     found: set[str] = set()
     left = [*info.slaves, *([info.parent] if info.parent else [])]
     while left:

@@ -1,4 +1,4 @@
-"""Rules about a slow disk with growing error counts, and about I/O errors in the kernel log."""
+"""Rules about a slow disk whose error counts grow, and about I/O errors in the kernel's log."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from iotop_ai.model.health.smart import SmartState
 CONFIDENCE = 0.8
 ERROR_CONFIDENCE = 0.85
 MEDIUM = frozenset({"critical medium", "protection"})
-"""Errors of the medium; any other may come from the cable, the controller or a reset."""
+"""Errors of the medium. Any other error may come from the cable, the controller or a reset."""
 CURES: tuple[tuple[str, str, str], ...] = (
     ("media-grows", "media_errors", "replace_disk"),
     ("throttles", "warning_temperature_minutes", "cool_disk"),
     ("crc-grows", "crc_errors", "check_cable"),
 )
-"""A health rule that explains slowness, the figure that grows, the cure."""
+"""For each health rule that can explain slowness: (rule, the figure that grows, the cure)."""
 
 
 def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
@@ -78,7 +78,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
         name = _disk_of(logged_name, infos)
         info = infos.get(name)
         recent = 0 <= facts.snapshot.at_ns - errors.at_ns < facts.limits.error_memory_s * 1e9
-        # A loop's errors are those of its file; the kernel reports a partition's errors for its disk too.
+        # A loop device's errors come from its file, and the kernel reports a partition's errors for its disk too.
         if info is None or info.kind != "disk" or not recent:
             continue
         medium = errors.what in MEDIUM
@@ -104,7 +104,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
     """The disk "nvme0n1" for its path "nvme0c0n1"; the first disk of a controller ("nvme0"); else the name itself.
 
-    Uses the recorded links: the numbers of controller and disk may differ.
+    The recorded links are followed, because the numbers of controller and disk may differ.
     """
     name = nvme_head(name) or name
     if name in infos or not name.startswith("nvme"):

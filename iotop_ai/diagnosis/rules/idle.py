@@ -16,7 +16,7 @@ from iotop_ai.model.sample import Sample
 BASE = 0.95
 WITHOUT_GPU = 0.8
 ACTIVE_NS = 3_000_000_000
-"""Activity this recent ends idleness."""
+"""The machine is not idle if there was activity within this time."""
 
 
 def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
@@ -48,7 +48,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         advice=() if facts.jobs else (Advice("start_job"),),
     )
     newest = flags[bisect_right(window.samples, snapshot.at_ns - ACTIVE_NS, key=itemgetter(0)) :]
-    # Activity ends idleness at once; the window would hold it for most of its length.
+    # Activity ends idleness at once; the share of the window would keep the finding active for most of its length.
     level = 1.0 if not newest or any(newest) else 0.0
     return (Claim(finding, share(flags), len(flags), window.needed, level),)
 
@@ -63,7 +63,7 @@ def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: T
         if gpus is None or any(g.busy_ratio is None or g.busy_ratio >= limits.idle_gpu for g in gpus.values()):
             return False
     own = (sample.own.cpu_ratio or 0.0) / max(1, len(cpu.cores))
-    # Stolen time counts as used: this machine had work for it.
+    # Time stolen by the hypervisor counts as used, because this machine had work for it.
     if 1.0 - free - own >= limits.idle_cpu:
         return False
     if any(key.pid != pid and (r.cpu_ratio or 0.0) >= limits.idle_thread for key, r in processes.rates.items()):

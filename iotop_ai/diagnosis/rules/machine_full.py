@@ -1,4 +1,4 @@
-"""Rules about resources that run out: memory, shared memory, and space in a filesystem."""
+"""Rules about resources that run out: memory, shared memory, and space on a filesystem."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 MEMORY_BASE = 0.9
 SURE = 0.95
 _TIGHT = 0.1
-"""Part of a memory limit below which the room left counts as hardly any."""
+"""If less than this part of a memory limit is left, the memory is nearly exhausted."""
 _BOOT = ("/boot", "/efi")
 _MEMORY_FILESYSTEMS = ("tmpfs", "ramfs", "squashfs", "iso9660", "erofs")
 
@@ -30,7 +30,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
         return ()
     pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in window.samples]
     again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
-    # Waiting for file pages concerns the page cache and not the programs' own memory.
+    # A wait for file pages concerns the page cache and not the programs' own memory.
     factor = 2.0 if (again or 0.0) > limits.swap_bytes_per_s and swap < limits.swap_bytes_per_s else 1.0
     flags = either(
         at_least(pressed, factor * limits.memory_pressure * limits.leave_level),
@@ -62,7 +62,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _tight_limit(facts: Facts) -> Args:
-    """The first job whose memory limit leaves hardly any room; () without one."""
+    """The first job whose memory limit is nearly reached, with the limit and the room left; () if there is none."""
     for job in facts.jobs:
         limit, used, room = job.place.memory_limit_bytes, job.place.memory_used_bytes, job.place.memory_room_bytes
         if room is None and limit and used is not None:
@@ -73,7 +73,7 @@ def _tight_limit(facts: Facts) -> Args:
 
 
 def _largest(facts: Facts) -> tuple[str, float | None]:
-    """Name and resident bytes of the largest process."""
+    """The name and the resident bytes of the largest process."""
     table = facts.snapshot.processes.value
     if table is None or not table.stat:
         return "", None
@@ -153,7 +153,7 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _full_severity(facts: Facts, path: str) -> Severity:
-    """CRITICAL for a full filesystem if a job reads from it or no job is known; INFO if no job ever writes."""
+    """CRITICAL if a job reads from the full filesystem or no job is known; INFO for /boot, where no job ever writes."""
     if f"/{path.split('/')[1]}" in _BOOT:
         return Severity.INFO
     mounts = [mount.path for job in facts.jobs for mount in job.place.mounts]

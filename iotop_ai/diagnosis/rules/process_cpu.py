@@ -1,4 +1,4 @@
-"""Rules about the CPU side of loading: workers that compute, and one thread that loads and trains."""
+"""Rules about the CPU side of loading: workers that compute, or one thread that loads and trains."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     busy = facts.gpu.busy_ratio
     with_gpu = facts.gpu.used > 0 and busy is not None
     mapped = with_gpu and facts.gpu.pids is not None
-    # Where the processes on a GPU are unknown, loaders are recognised by name only.
+    # If the processes on the GPUs are unknown, loaders are recognised by their names only.
     some = facts.feeding.busy(limits.worker_busy * limits.leave_level) if mapped else facts.feeding.loaders()
     workers = [t for t in some if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
     guessed = _alike(facts, table) if with_gpu and facts.gpu.pids is None else ()
@@ -98,7 +98,7 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _alike(facts: Facts, table: ProcessTable) -> tuple[Group, ...]:
-    """Several processes of one name, none a DataLoader's by name, that each keep a core busy."""
+    """Groups of two or more processes of one name that each keep a core busy, without the known DataLoader names."""
     busy = facts.limits.thread_busy * facts.limits.leave_level
     tasks = (t for t in facts.tasks if not t.loader and (t.cpu_ratio or 0.0) >= busy and _preparing(facts, t))
     return tuple(g for g in grouped(tasks, table) if g.doing > 1 and (g.cpu_ratio or 0.0) >= facts.limits.thread_busy)
@@ -110,7 +110,7 @@ def _is_worker(facts: Facts, task: TaskFacts, with_gpu: bool) -> bool:
     if not task.loader:
         return False
     parent = next((t for t in facts.tasks if t.key.pid == task.ppid), None)
-    # A parent that did nothing is not listed: it waits.
+    # A parent without activity is not listed, and so it waits.
     return with_gpu or parent is None or (parent.cpu_ratio or 0.0) < WAITING_CPU
 
 

@@ -1,1 +1,1 @@
-"""From findings to the verdict."""
+"""Turns findings into the verdict."""

@@ -1,4 +1,4 @@
-"""Acknowledged findings: they never clear by themselves, and are hidden until they get worse."""
+"""Acknowledged findings, which never clear by themselves and are hidden until they get worse."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS
 
 ACK, UNDONE = "ack", "ack_undone"
-"""Kinds of the events that (un)acknowledge. Their text is the identity, in ACK followed by a blank and the value."""
+"""The kinds of events that acknowledge a finding or undo it. Their text is the finding's identity; the text of ACK also
+has a blank and the acknowledged value."""
 _SOURCES = ("smart.", "gpus.", "kernel.")
 _GROWTH = "_growth"
-"""Suffix of a figure's name. The figure rises and falls, while the count that it belongs to only grows."""
+"""The suffix of a figure that shows how fast a count grows. Such a figure rises and falls, but its count only grows."""
 _CODES = ("xid", "recovery", "answers")
-"""Figures that are codes of a fault and not counts: any other code is worse."""
+"""Figures that are error codes and not counts; any other code is worse."""
 _GO_ON = ("crc_errors", "warning_temperature_minutes")
-"""Counts that keep rising while a known cause (cable, cooling) lasts: a further rise alone is not worse."""
+"""Counts that keep rising while a known cause (cable, cooling) lasts; a further rise alone is not worse."""
 _CABLE_IN_LOG = "is:interface-CRC"
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
-"""Such a count, or its growth, is worse at this many times the acknowledged value, if at least this much above it."""
+"""A count in _GO_ON, or its growth, is worse if it is CLEARLY_TIMES the acknowledged value and CLEARLY_MORE above
+it."""
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
 def identity(finding: Finding, snapshot: Snapshot) -> str:
-    """ "failing_disk:SERIAL", "gpu_fault:UUID": independent of the device's current name.
+    """The identity of a finding, independent of the device's current name: "failing_disk:SERIAL", "gpu_fault:UUID".
 
-    "" for a finding that clears by itself, such as a device that does not answer. A disk without a serial number is
-    identified by its name.
+    It is "" for a finding that clears by itself, such as one about a device that does not answer. A disk without a
+    serial number is identified by its name.
     """
     if not CLASS_SPECS[finding.class_id].lasting or any(name == "hung_s" for name, _ in finding.args):
         return ""
@@ -39,22 +41,22 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
         others = {
             (one.value.model, one.value.wwn) for one in table.values() if one.value and one.value.serial == serial
         }
-        # Two disks may have one serial number, as behind USB bridges; several paths to one disk agree in all three.
+        # Two disks behind USB bridges may have the same serial number. The paths to one disk agree in all three values.
         if len(others) > 1:
             serial = " ".join((serial, state.model, state.wwn))
     return f"{finding.class_id}:{'_'.join((serial or finding.subject).split())}"
 
 
 def value_of(finding: Finding) -> str:
-    """The finding's severity, figures and rules: "critical critical=1 is:pending-grows=1 reallocated=312"."""
+    """The finding's severity, figures and rules, such as "critical critical=1 is:pending-grows=1 reallocated=312"."""
     figures = _figures(finding)
     return " ".join([finding.severity.value, *(f"{name}={value:g}" for name, value in sorted(figures.items()))])
 
 
 def _figures(finding: Finding) -> dict[str, float]:
-    """The figures that only grow, by name without the device, and 1 for each rule or kind of error.
+    """The figures that only grow, by their name without the device, and 1 for each rule or kind of error.
 
-    Counts that keep rising also have their growth, which shows how fast they rise.
+    A count that keeps rising also has its growth, which shows how fast it rises.
     """
     out = {
         one.metric.rpartition(".")[2]: one.value
@@ -85,10 +87,10 @@ def worse(finding: Finding, value: str) -> bool:
     goes_on = (*_GO_ON, *(("errors",) if _CABLE_IN_LOG in now else ()))
     for name, one in now.items():
         if name not in then:
-            # Values of earlier versions have no growth.
+            # Values that earlier versions acknowledged have no growth.
             if not name.endswith(_GROWTH):
                 return True
-        # The value has six digits: a large count must not seem worse because of its rounding.
+        # The acknowledged value has six digits; a large count must not seem worse because of rounding.
         elif _worse(name, float(f"{one:g}"), then[name], name.removesuffix(_GROWTH) in goes_on):
             return True
     return False
@@ -101,7 +103,7 @@ def _worse(name: str, now: float, then: float, goes_on: bool) -> bool:
 
 
 def apply_ack_events(acked: Mapping[str, str], events: Iterable[Event]) -> Mapping[str, str]:
-    """The acknowledged values after these events; the same mapping when no event concerns them."""
+    """The acknowledged values after these events; the same mapping if no event concerns them."""
     out = None
     for event in events:
         if event.kind in (ACK, UNDONE):
@@ -115,7 +117,7 @@ def apply_ack_events(acked: Mapping[str, str], events: Iterable[Event]) -> Mappi
 
 
 def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapshot: Snapshot) -> list[Finding]:
-    """The findings that are not acknowledged, or that got worse since."""
+    """The findings that are not acknowledged, or that have become worse since they were."""
     if not acked:
         return list(findings)
     return [one for one in findings if not _silenced(one, acked, snapshot)]

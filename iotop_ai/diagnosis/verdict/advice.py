@@ -1,4 +1,4 @@
-"""Cures with their numbers, as (template id, arguments); present/verdict/cures.py has the sentences."""
+"""Cures with their figures, as (template id, arguments). The sentences are in present/verdict/cures.py."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice
 
 _MOST_LOST = 0.95
-"""Above this share of lost time too little was delivered to estimate the rate that the GPUs need."""
+"""Above this share of lost time, too little was delivered to estimate the rate that the GPUs need."""
 
 
 def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group | None) -> tuple[Advice, ...]:
-    """Cures for a slow disk, best first."""
+    """The cures for a slow disk, the best first."""
     out = []
     copy = facts.lazy.once(f"copy {device.name}", lambda: copy_advice(facts, device))
     if copy is not None:
@@ -37,24 +37,24 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
 
 
 _IDLE = 0.95
-"""Idle cores from which there is one for another worker: the figure is then printed as 1."""
+"""From this many idle cores on, there is a core for another worker, because the figure is then printed as 1."""
 
 
 class Cores(NamedTuple):
-    """The cores that loaders may use. most: workers a rank that 80 % of them allow; None where they are unknown."""
+    """The cores that loaders may use. most: the workers per rank that 80 % of the cores allow; None when unknown."""
 
     cores: float | None
     idle: float | None
     most: int | None
     ranks: int
     workers_wait: bool
-    """Workers wait for a core."""
+    """Whether workers wait for a core."""
     others: float | None = None
     """The part of the used cores that other programs use; None when unknown."""
 
 
 def _more_workers(now: int, cores: Cores) -> Advice | None:
-    """More workers where each rank has an idle core for another one; None where none has."""
+    """The advice to use more workers; None if the idle cores do not allow one more."""
     idle, most = cores.idle or 0.0, cores.most
     if most is None or cores.workers_wait or idle < _IDLE:
         return None
@@ -67,7 +67,10 @@ def _more_workers(now: int, cores: Cores) -> Advice | None:
 
 
 def _cheaper(facts: Facts, cores: Cores) -> Advice:
-    """Cheaper transforms, and why more workers do not help. gpu: whether a GPU is there to decode on."""
+    """The advice to use cheaper transforms, with the figures that show why more workers do not help.
+
+    Its argument ``gpu`` says whether the machine has a GPU that could decode.
+    """
     numbers = (("cores", cores.cores), ("idle", cores.idle), ("ranks", float(cores.ranks)), ("others", cores.others))
     return Advice(
         "cheaper_transforms", (*numbers, ("gpu", float(facts.gpu.total > 0)), ("short", float(cores.workers_wait)))
@@ -75,7 +78,7 @@ def _cheaper(facts: Facts, cores: Cores) -> Advice:
 
 
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
-    """More workers if cores are idle, else cheaper transforms."""
+    """The advice to use more workers if cores are idle, else cheaper transforms."""
     ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
     known = [float(one) for one in (cores, facts.physical_cores) if one is not None]
     most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))
@@ -88,7 +91,8 @@ def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
 
 
 _MOST_FOR_IO = 16
-"""Loaders per rank up to which more are proposed for more reads in flight: they cost little CPU."""
+"""Up to this many loaders per rank, more loaders are proposed to get more reads in flight, since they cost little
+CPU."""
 
 
 def job_cores(facts: Facts, job: JobFacts) -> float | None:
@@ -111,12 +115,12 @@ def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
 
 
 def _used(job: JobFacts) -> float | None:
-    """The cores that the job uses."""
+    """The number of cores that the job uses."""
     return None if job.cpu_ratio is None else max(job.cpu_ratio, (job.worker_cpu or 0.0) * job.workers)
 
 
 def _others(facts: Facts, job: JobFacts) -> float | None:
-    """The part of the used cores that other programs use; None when unknown, or when the job may not use every core."""
+    """The part of the used cores that other programs use; None when unknown or if the job may not use every core."""
     use, own = core_use(facts, job), _used(job)
     if use is None or own is None or use.used <= 0:
         return None
@@ -131,13 +135,13 @@ OTHER_WORKERS = (
     ("prep", "more_processes"),
     ("pool", "more_processes"),
 )
-"""Kinds of workers that num_workers does not set, and the cure of each."""
+"""For each kind of worker that num_workers does not control: (kind, cure)."""
 
 
 def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple[Advice, ...]:
-    """More loaders per rank if that helps, else cheaper transforms.
+    """The advice to use more loaders per rank if that helps, else cheaper transforms.
 
-    io: the loaders are blocked and do not compute, so that more of them than cores make sense.
+    io: whether the loaders are blocked and do not compute, so that more loaders than cores make sense.
     """
     ranks = max(1, len(job.job.ranks))
     now = round(job.workers / ranks)

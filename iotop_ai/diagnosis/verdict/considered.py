@@ -1,4 +1,4 @@
-"""The rules' other claims about the same window, each with the reason why it is not a finding."""
+"""The claims about the window that are not in the verdict, each with the reason why it is not a finding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.verdict_class import PRECEDENCE
 
 LEAST = 0.2
-"""Share or level below which a claim is not a sign."""
+"""A claim whose share or level is below this is not a sign of its class."""
 SAMPLES, LEVEL, SHARE, WAITS, BEHIND = "samples", "level", "share", "waits", "behind"
 
 
@@ -20,20 +20,21 @@ class Considered(NamedTuple):
 
     finding: Finding
     why: str
-    """SAMPLES, LEVEL or SHARE: too low; WAITS: it must hold longer; BEHIND: active, but another finding excludes it."""
+    """Why the claim is not in the verdict. SAMPLES, LEVEL, SHARE: this figure is too low. WAITS: the condition must
+    hold for longer. BEHIND: the claim is active, but another finding excludes it."""
     share: float
-    """Part of the samples in which it held; it needs ``enter``."""
+    """The part of the samples in which the condition held; ``enter`` is the part that it needs."""
     enter: float
     level: float
-    """The main signal over its threshold."""
+    """The main signal divided by its threshold."""
     samples: int
     needed: int
     seconds: float
-    """For how long it has held."""
+    """The seconds for which the condition has held."""
 
 
 def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Considered, ...]:
-    """Claims of all rules beside the verdict's findings, highest confidence first; one per class and subject."""
+    """The claims that are not in the verdict, highest confidence first; one per class and subject."""
     shown = {(one.class_id, one.subject) for one in verdict.findings}
     enter, now = facts.limits.enter_share, facts.snapshot.at_ns
     out = []
@@ -57,7 +58,7 @@ def _lacks(claim: Claim, enter: float) -> str:
 
 
 def without_a_sign(verdict: Verdict, others: tuple[Considered, ...]) -> tuple[str, ...]:
-    """The classes that no rule claimed or ruled out, in the order of precedence."""
+    """The classes that no rule claimed and that were not ruled out, in the order of precedence."""
     mentioned = {one.class_id for one in verdict.findings} | {one.finding.class_id for one in others}
     mentioned |= {one.class_id for one in verdict.primary.ruled_out} | {"unknown"}
     return tuple(class_id for class_id in PRECEDENCE if class_id not in mentioned)

@@ -1,4 +1,4 @@
-"""Where a job's data would be read faster: another disk, or memory."""
+"""Finds a place from which a job's data would be read faster: another disk, or memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _ROOM = 1.05
 _CACHE_ROOM = 1.25
 """If free memory is this many times the bytes in use, the page cache keeps all of them."""
 _READ_AGAIN = 2.0
-"""A job that has read this many times the data's size from the disk reads it again in each pass: no cache keeps it."""
+"""A job that has read this many times the data's size from the disk reads the data again in each pass, so the page
+cache does not keep it."""
 _NO_TARGET = frozenset({"boot", "efi"})
 SHARED = frozenset({"home", "var", "usr", "opt", "srv", "tmp", "root"})
-"""Top folders that hold more than one dataset."""
+"""Top-level folders that usually hold more than one dataset."""
 
 
 class Target(NamedTuple):
-    """A mount that takes a copy."""
+    """A mount that has room for a copy."""
 
     mount: str
     device: str
@@ -37,14 +38,15 @@ def usage_of(facts: Facts) -> dict[str, FilesystemUsage]:
 
 
 def top_folder(mount: str) -> str:
-    """The first name of a path: "data" of /data/in21k."""
+    """The top-level folder of a path: "data" for /data/in21k."""
     return mount.strip("/").partition("/")[0]
 
 
 def faster_disk(facts: Facts, slow: str, needed_bytes: float) -> Target | None:
-    """The writable mount with most room on a fast disk other than ``slow`` (a base device's name; "" none).
+    """The writable mount with most room on a fast disk; None if no such mount has enough room.
 
-    Fast is a local NVMe that is not slow itself now. None when none has enough room.
+    A fast disk is a local NVMe disk that is not slow now. slow: the name of the base device to exclude; "" excludes
+    none.
     """
     infos, usage = facts.snapshot.disks.value or {}, usage_of(facts)
     best: Target | None = None
@@ -71,12 +73,12 @@ def _is_fast(facts: Facts, base: BlockInfo, infos: Mapping[str, BlockInfo]) -> b
 
 
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
-    """Cache the data if it fits into memory, else copy it to a faster disk, or into /dev/shm; None without room.
+    """The advice to cache the data, or to copy it to a faster disk or to /dev/shm; None if there is no room.
 
     The size of the dataset is unknown; it is at most what its filesystem holds.
     """
     infos, usage, source = facts.snapshot.disks.value or {}, usage_of(facts), facts.mount(device)
-    # The root filesystem holds more than a dataset: its size is not that of the copy.
+    # The root filesystem holds more than a dataset, so its size is not the size of the copy.
     if source in ("", "/") or source not in usage:
         return None
     used = float(usage[source].total_bytes - usage[source].free_bytes)
@@ -99,13 +101,13 @@ def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
 
 
 def _memory_room(facts: Facts, free: int | None) -> int | None:
-    """The memory that is available to the jobs: limited by their cgroups. None when unknown."""
+    """The memory that is available to the jobs within the limits of their cgroups; None when unknown."""
     known = [room for room in (free, *(job.place.memory_room_bytes for job in facts.jobs)) if room is not None]
     return min(known) if known else None
 
 
 def _read_so_far(facts: Facts) -> float:
-    """Bytes that the jobs' living processes have read from disks since they started."""
+    """The bytes that the jobs' living processes have read from disks since they started."""
     table = facts.snapshot.processes.value
     if table is None:
         return 0.0

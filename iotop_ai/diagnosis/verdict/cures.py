@@ -1,6 +1,6 @@
 """Adapts a finding's cures to the job's framework, the machine and the owner of a process.
 
-The rules propose a cure. Here it gets the facts that its sentence needs, or is replaced by another cure.
+The rules propose cures. This module adds the facts that a cure's sentence needs, or replaces the cure by another one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Fit = Callable[[Facts, Finding, Advice], Advice | None]
 
 
 def with_cures(facts: Facts, finding: Finding) -> Finding:
-    """The finding with the cures that fit."""
+    """The finding with its cures adapted; cures that do not fit are removed."""
     found = [_FITS[one.template](facts, finding, one) if one.template in _FITS else one for one in finding.advice]
     advice = tuple(one for one in found if one is not None)
     return finding if advice == finding.advice else finding._replace(advice=advice)
@@ -31,7 +31,7 @@ def _job(facts: Facts, finding: Finding) -> Job | None:
 
 
 def _in_its_words(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice with the framework whose calls the sentence names; "" if it is unknown."""
+    """The advice with the framework whose calls the sentence names; "" if the framework is unknown."""
     job = _job(facts, finding)
     loader = job is not None and "loader" in job.evidence
     framework = "" if job is None else job.framework or ("torch" if loader else "")
@@ -45,7 +45,7 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
 
 
 def _reset(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice, but a reboot for GPUs joined by NVLink: a reset of one would break the links of the others."""
+    """The advice to reset the GPU; a reboot if NVLink joins the GPUs, because a reset would break the others' links."""
     details = [reading.value for reading in (facts.snapshot.gpu_slow.value or {}).values()]
     joined = any(one is not None and (one.nvlinks_active or one.fabric_state) for one in details)
     return Advice("reboot_node", advice.args) if joined else advice
@@ -60,13 +60,13 @@ def _info(facts: Facts, pid: object) -> ProcessInfo | None:
 
 
 def _own(facts: Facts, finding: Finding, uid: int) -> bool:
-    """Whether a process of this user is the reader's own, that is the monitor user's or the job user's."""
+    """Whether a user id belongs to the user of the monitor or to the user of the job."""
     job = _job(facts, finding)
     return uid == facts.snapshot.host.euid or (job is not None and uid == job.uid)
 
 
 def _others_process(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
-    """The advice. If the process is another user's, it tells to ask the owner and names no command."""
+    """The advice if the reader may act on the process; for another user's process, the advice to ask its owner."""
     args = dict(advice.args)
     info = _info(facts, args.get("other_pid"))
     if info is None or _own(facts, finding, info.uid):
@@ -86,7 +86,7 @@ def _not_root(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
 
 
 def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice with the kind of files that fill the mount: kernels on /boot, a job's files, or a system's files."""
+    """The advice with the kind of files that fill the mount: "boot", "data" of a job, or "system"."""
     mount = str(dict(advice.args).get("mount", ""))
     of_job = any(one.path == mount for job in facts.jobs for one in job.place.mounts)
     top = top_folder(mount)
@@ -95,7 +95,7 @@ def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice to stage to the fast local disk with most room; the size of remote data is not known."""
+    """The advice with the fast local disk that has most room for a copy. The size of remote data is unknown."""
     target = faster_disk(facts, "", 0.0)
     if target is None:
         return advice
@@ -104,7 +104,7 @@ def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _shm(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice with whether half of the memory is more than /dev/shm has."""
+    """The advice, with whether /dev/shm is smaller than half of the memory and so may grow."""
     memory = facts.snapshot.memory.value
     total, has = None if memory is None else memory.total_bytes, dict(advice.args).get("total")
     larger = total is None or not isinstance(has, float) or total / 2 > has

@@ -1,4 +1,4 @@
-"""Hysteresis: a claim becomes a finding when it lasts, and the finding leaves some time after the claim ceased."""
+"""Hysteresis: a claim becomes a finding when it lasts, and the finding leaves some time after the claim ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _SEVERITIES = tuple(Severity)
 
 
 def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
-    """One claim per class and subject: the one that held longest, with the highest confidence and severity of all."""
+    """Merge the claims of each class and subject.
+
+    The result is the claim that held in most samples, with the highest confidence and severity of all.
+    """
     out: dict[Key, Claim] = {}
     for claim in claims:
         key = (claim.finding.class_id, claim.finding.subject)
@@ -38,16 +41,17 @@ def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
 
 
 def _rival(key: Key, others: Iterable[Key]) -> bool:
-    """Whether one of the others is another cause of the same job's wait."""
+    """Whether ``others`` contains another cause of the same job's wait."""
     return key[0] in RIVALS and any(o != key and o[1] == key[1] and o[0] in RIVALS for o in others)
 
 
 def hold(
     carry: FoldState, claims: Iterable[Claim], facts: Facts, spare_s: float
 ) -> tuple[dict[Key, ActiveFinding], dict[Key, int]]:
-    """(the active findings, since when the conditions of the others hold).
+    """Decide which findings are active.
 
-    spare_s: observed beyond the shortest window; negative while measuring, when only events enter.
+    Returns the active findings, and for each other claim whose condition holds the time since when it holds. spare_s:
+    the seconds observed beyond the shortest window; it is negative while the rules lack data, when only events enter.
     """
     now, limits = facts.snapshot.at_ns, facts.limits
     held: dict[Key, ActiveFinding] = {}
@@ -76,23 +80,24 @@ def hold(
 
 
 def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pending: dict[Key, int]) -> bool:
-    """Whether a finding stays although its condition does not hold; it keeps the figures of when it last held."""
+    """Whether a finding stays active although its condition does not hold; it keeps the figures of the last match."""
     now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
     if key[0] == "failing_disk":
         metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]
         if metrics and _silent(facts.snapshot, key[1]):
             return True
         if f"smart.{key[1]}.critical" in metrics:
-            # The disk's own report is not a measurement that hovers around a threshold: one good answer ends it.
+            # The disk's own report does not hover around a threshold like a measurement, so one good answer ends the
+            # finding.
             return False
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
-        # A GPU that the driver no longer lists is not repaired, nor is a GPU of a driver that does not answer.
+        # A GPU that the driver no longer lists is not repaired, nor is any GPU while the driver does not answer.
         return True
     if key[0] == "job_died":
         if _restarted(facts, old):
             return False
     elif _job_ended(facts.snapshot, old.finding):
-        # Nothing is left to be cured, and it would stand as the verdict about the job that leads now.
+        # Nothing is left to cure, and the finding would be shown as the verdict about the job that leads now.
         return False
     if _rival(key, entered):
         return False
@@ -103,19 +108,19 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
 
 
 def _job_ended(snapshot: Snapshot, finding: Finding) -> bool:
-    """Whether the job that a finding is about is certainly no job any more."""
+    """Whether the job that a finding is about has certainly ended."""
     pid, table = job_pid(finding), snapshot.jobs.value
     return pid is not None and table is not None and all(key.pid != pid for key in table.jobs)
 
 
 def _restarted(facts: Facts, death: ActiveFinding) -> bool:
-    """Whether a job that started after the death is active: it was started again."""
+    """Whether a job that started after the death works, so that the job was started again."""
     ago_s = (facts.snapshot.at_ns - death.last_true_ns) / 1e9
     return any(job.active and job.age_s is not None and job.age_s < ago_s for job in facts.jobs)
 
 
 def _silent(snapshot: Snapshot, disk: str) -> bool:
-    """Whether a failing disk has not answered since: silence is not a recovery."""
+    """Whether the failing disk does not answer now. Silence does not show that the disk has recovered."""
     smart = snapshot.smart.value
     if smart is None:
         return True

@@ -1,4 +1,4 @@
-"""The finding when no rule holds: UNSURE about a job, and CALM or BUSY on a machine without one."""
+"""The finding when no rule applies: UNSURE about a job, and CALM or BUSY on a machine without a job."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ MEASURING, NOTHING_FITS = "measuring", "nothing fits"
 
 
 class Since(NamedTuple):
-    """The current state word and the time when it began."""
+    """The word of the current state, and the time when that state began."""
 
     state: str
     at_ns: int | None
 
 
 def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow: SlowDisk | None) -> Finding:
-    """The finding. reason: MEASURING or NOTHING_FITS. lead: the verdict's job. slow: the very slow disk."""
+    """The finding of class ``unknown``.
+
+    reason: MEASURING or NOTHING_FITS. since: the current state. lead: the leading job. slow: the slow disk to name.
+    """
     snapshot = facts.snapshot
     group, device = waiting_group(facts), _device(facts, slow)
     args: Args = (("reason", reason), *gpu_args(facts), ("cpu", facts.cpu_busy_ratio))
@@ -67,7 +70,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
         args += _without_job(facts, lead, group, since.state, slow)
         advice = _advice(facts, job, group)
     finding = Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice)
-    # An unchanged state keeps its start time; a new state, and the time of measuring, start now.
+    # An unchanged state keeps its start time. A new state starts now, and so does the state while measuring.
     goes_on = finding.state.value == since.state and since.at_ns is not None
     return finding._replace(since_ns=since.at_ns if goes_on else snapshot.at_ns)
 
@@ -78,7 +81,7 @@ def _device(facts: Facts, slow: SlowDisk | None) -> DeviceFacts | None:
 
 
 def _is_cleared(job: JobFacts | None, limits: Thresholds) -> bool:
-    """Whether the job's loaders are seen to compute while it waits, so that a disk does not hold it up."""
+    """Whether the job's loaders compute while the trainer waits, which shows that a disk does not slow the job."""
     return job is not None and (job.stall or 0.0) >= limits.gate and (job.running or 0.0) >= limits.decider
 
 
@@ -99,15 +102,15 @@ def _advice(facts: Facts, job: JobFacts | None, group: Group | None) -> tuple[Ad
 
 
 def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
-    """("state", CALM or BUSY) with the figures behind it; () if it stays UNSURE: something is slow or hidden."""
+    """("state", CALM or BUSY) with the figures that show it; () for UNSURE, if something is slow or hidden."""
     snapshot, limits = facts.snapshot, facts.limits
     known = snapshot.processes.value is not None and snapshot.disks.value is not None and _disks_are_known(facts)
     gpu_known = facts.gpu.absent or facts.gpu.visible
     if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
         return ()
     if lead is not None:
-        # A job that has its data is not slow, even while its loaders read ahead; it takes longer to see that it does
-        # well.
+        # A job that has its data is not slow, even while its loaders read ahead. To show that the job is healthy takes
+        # longer.
         others = group is not None and all(key.pid != group.pid for key in lead.job.members)
         explained = lead.time is None or lead.time.unexplained < limits.gate
         seen = lead.stall is not None and lead.stall < limits.gate and explained and not others
@@ -146,7 +149,7 @@ def _cpu_at_limit(facts: Facts, factor: float) -> Args:
 
 
 _LEAST_CPU = 0.05
-"""In cores: a process that uses less is not what keeps the CPUs busy."""
+"""In cores. A process that uses less than this is not what keeps the CPUs busy."""
 
 
 def _memory_at_limit(facts: Facts, before: str) -> Args:

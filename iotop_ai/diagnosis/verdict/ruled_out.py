@@ -1,4 +1,4 @@
-"""Why the verdict is not of another class: a RuledOut (class, template id, arguments) for each."""
+"""Why the verdict is not of another class, as a RuledOut (class, template id, arguments) for each excluded class."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from iotop_ai.model.finding import RuledOut
 
 
 def waiting_group(facts: Facts) -> Group | None:
-    """The group of processes that is blocked most; None when none is."""
+    """The group of processes that is blocked most; None if no group is blocked."""
     groups = blocked_groups(facts.all_tasks, facts.limits)
     return max(groups, key=lambda g: g.blocked_ratio, default=None)
 
 
 def busiest_device(facts: Facts) -> DeviceFacts | None:
-    """The active device farthest above its normal await; None when none is active."""
+    """The active device that is farthest above its normal await; None if no device is active."""
     return max(facts.devices, key=lambda d: (d.inflation or 0.0, d.busy_ratio or 0.0), default=None)
 
 
@@ -47,7 +47,7 @@ def _cpu(facts: Facts) -> RuledOut | None:
 
 
 def _job(job: JobFacts, limits: Thresholds) -> tuple[RuledOut | None, ...]:
-    """The causes that do not slow the job."""
+    """The causes that certainly do not slow the job."""
     subject: Args = (("job", job.job.name),)
     if (job.stall or 0.0) < limits.gate:
         return (
@@ -76,7 +76,7 @@ def _gpu(facts: Facts) -> RuledOut | None:
 
 
 def _throttle(facts: Facts) -> RuledOut | None:
-    """gpu_throttle, when the driver's counters show that heat and power do not lower the clocks."""
+    """Rules out gpu_throttle if the driver's counters show that heat and power do not lower the clocks."""
     limits = facts.limits
     gpus = [gpu for group in gpu_groups(facts, limits.gpu_window_s) for gpu in group.gpus]
     fields = ("hw_thermal_ratio", "sw_thermal_ratio", "power_brake_ratio")
@@ -87,7 +87,7 @@ def _throttle(facts: Facts) -> RuledOut | None:
 
 
 def _comm_wait(facts: Facts) -> RuledOut | None:
-    """comm_wait, when several busy GPUs draw as much power as computing does."""
+    """Rules out comm_wait if several busy GPUs draw as much power as computing needs."""
     power, busy = facts.gpu.power_ratio, facts.gpu.busy_ratio
     if facts.gpu.used < 2 or power is None or busy is None or busy < facts.limits.gpu_bound:
         return None
@@ -103,7 +103,10 @@ def _smart(facts: Facts) -> RuledOut | None:
 
 
 def ruled_out(facts: Facts, active: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
-    """Why the classes that are not active do not hold; without those not judged. lead: the verdict's job."""
+    """The reasons why other classes do not apply.
+
+    Classes that are active, or that could not be judged, are left out. lead: the leading job.
+    """
     job = sampled_job(lead)
     first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
     every = (*first, _gpu(facts), _throttle(facts), _comm_wait(facts), _smart(facts))

@@ -1,4 +1,4 @@
-"""The disk that is very slow or saturated, even if no job waits for it; every verdict names it in addition."""
+"""Finds a disk that is very slow or saturated. Every verdict names it, even if no job waits for it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from iotop_ai.model.finding import SlowDisk
 
 
 def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
-    """The slowest disk, for a stack the bottom one; None while the window is too short or no disk is slow.
+    """The slowest disk; None while the window is too short or if no disk is slow.
 
-    before: the disk named so far, which stays until it is clearly faster.
+    In a stack of devices, the lowest slow device is named. before: the disk named so far, which stays until it is
+    clearly faster.
     """
     if len(facts.window.samples) < facts.window.needed:
         return None
@@ -34,7 +35,7 @@ def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
 
 
 def _await_ms(device: DeviceFacts) -> float | None:
-    """The longer of the mean awaits of reads and of all requests, so that a few slow reads are not hidden."""
+    """The larger of the mean awaits of reads and of all requests, so that a few slow reads are not hidden."""
     return max((one for one in (device.read_await_ms, device.await_ms) if one is not None), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Sums up the verdict, Frame by Frame or from earlier sums."""
+"""Sums up the verdicts of many Frames, or of totals computed earlier."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, VerdictTotals
 
 _HOLE_NS = 2_000_000_000
-"""Intervals follow each other at once: one that begins later follows a gap or a restart, and begins a new span."""
+"""An interval that begins this long after the last one follows a gap or a restart, and so begins a new span."""
 _STALLED = (State.STARVED,)
-"""The states whose loss is time without data; a job that waits for a checkpoint or a rank is BLOCKED."""
+"""The states whose loss is time without data. A job that waits for a checkpoint or a rank is BLOCKED instead."""
 
 Key = tuple[str, str, str]
-"""A finding's class, subject and state: class ``unknown`` has several states."""
+"""The class, subject and state of a finding. The state is needed because class ``unknown`` has several states."""
 
 
 class VerdictTotalsBuilder:
-    """Adds Frames, and totals of the time that follows.
+    """Adds up Frames, or totals of a later time.
 
-    Holds one finding per class, subject and state, the changes of the verdict, and the time of each job. Before a rule
-    has a full window it counts the jobs' time only.
+    It keeps one total per class, subject and state, the changes of the verdict, and the time of each job. Before any
+    rule has a full window, only the time of the jobs is counted.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class VerdictTotalsBuilder:
         self.verdict_job_time = TimeCounts()
 
     def add(self, frame: Frame) -> None:
-        """Count an interval; a gap, and the time before the first pair, count as 0."""
+        """Count the interval of a Frame; a gap, and the time before the first pair of Snapshots, count as 0."""
         took_ns = 0 if frame.sample.gap else round((frame.sample.seconds or 0.0) * 1e9)
         verdict = frame.verdict
         self._count_jobs(frame)
@@ -77,7 +77,7 @@ class VerdictTotalsBuilder:
         return VerdictTotals(*spent, totals, spans, tuple(self.jobs.values()), self.verdict_job_time)
 
     def total_of(self, finding: Finding) -> FindingTotal:
-        """The total of one of its findings."""
+        """The total of a finding."""
         return self.finding_totals[key_of(finding)]
 
     def _count_jobs(self, frame: Frame) -> None:
@@ -86,7 +86,8 @@ class VerdictTotalsBuilder:
             return
         for key, job in table.jobs.items():
             shares = rated.value.times.get(key)
-            # Parts of whole milliseconds, so that the product is whole again.
+            # Each part is rounded to whole milliseconds, because share times whole_ms is a whole number but for
+            # rounding errors.
             grown = [] if shares is None else [round(share * shares.whole_ms) for share in shares[:-1]]
             counts = TimeCounts(*grown)
             self._add_job(JobTime(key, job.name, counts))
@@ -116,7 +117,7 @@ class VerdictTotalsBuilder:
 
 
 def key_of(finding: Finding) -> Key:
-    """The key of a finding's total."""
+    """The key under which a finding's total is kept."""
     return finding.class_id, finding.subject, finding.state.value
 
 
@@ -125,7 +126,7 @@ def _sum(one: TimeCounts, other: TimeCounts) -> TimeCounts:
 
 
 def stall_ratio(finding: Finding) -> float | None:
-    """The share of time without data that a finding reports; None where it reports none."""
+    """The share of time without data that a finding reports; None if it reports none."""
     stall = dict(finding.args).get("stall")
     if isinstance(stall, float | int):
         return float(stall)

@@ -1,1 +1,1 @@
-"""Claims about GPUs."""
+"""Rules about GPUs."""

@@ -1,4 +1,4 @@
-"""Rules about GPUs of one job that wait for each other: in a collective, or for a late one."""
+"""Rules about GPUs of one job that wait for each other: all of them in a collective, or all for one late GPU."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ COMM_UNCLEAR = 0.65
 IMBALANCE_BASE = 0.7
 IMBALANCE_BY_POWER = 0.85
 _LATE_FEW = 0.5
-"""At most this part of the GPUs counts as late, because a majority is the norm."""
+"""At most this part of the GPUs can be late, because a majority is the norm."""
 
 
 class _Comm(NamedTuple):
-    """Signs of GPUs that spin. power: that of the GPU that draws most, over its limit. tensor: tensor core activity.
-    stopped: no batch comes.
+    """The signs that all GPUs of a job spin.
 
-    link: the fullest network link and its share, or without known speeds the one with most bytes; "" and None when none
-    is known. link_bytes: bytes per second in its busier direction. before: power over the limit while they computed;
-    None if they do not draw less now, or if unknown.
+    power: the power of the GPU that draws most, divided by its limit. tensor: the mean tensor core activity. stopped:
+    whether no batch arrives.
+    link, link_busy: the fullest network link and the used share of its speed; if no speeds are known, the link with
+    most bytes; "" and None if neither is known. link_bytes: the bytes per second in the link's busier direction.
+    before: the highest power divided by the limit while these processes computed; None if unknown, or if it is not
+    clearly higher than now.
     """
 
     power: float
@@ -50,7 +52,7 @@ class _Comm(NamedTuple):
 
 
 def _network(group: GpuGroup) -> tuple[str, float | None, float | None]:
-    """The fullest link over the window, its share, and its bytes per second."""
+    """The fullest network link over the window, the used share of its speed, and its bytes per second."""
     busy: dict[str, list[float]] = {}
     moved: dict[str, list[float]] = {}
     for sample in group.window.samples:
@@ -69,7 +71,7 @@ def _network(group: GpuGroup) -> tuple[str, float | None, float | None]:
 def _batch_calls(facts: Facts, group: GpuGroup) -> float | None:
     """Write calls of the job's loaders per second; None when unknown or without loaders.
 
-    A worker writes to its queue for every batch, so that the calls of all of them count the batches.
+    A loader writes to its queue for every batch, so the write calls of all loaders show how many batches arrive.
     """
     job = group.job
     processes = facts.snapshot.processes.value
@@ -89,13 +91,13 @@ def _rests(group: GpuGroup, limits: Thresholds) -> bool:
 
 
 def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
-    """The evidence that all of the group's GPUs spin; None when they do not, or when unknown."""
+    """The signs that all GPUs of the group spin; None if they do not spin, or when unknown."""
     limits = facts.limits
     if len(group.gpus) < 2 or not group.settled or not group.window.samples:
         return None
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
-    # If one GPU draws much more power than the others, they wait for it.
+    # The highest power is compared, because a GPU that draws much more than the others is the one they wait for.
     power = most_of(gpu.power_ratio for gpu in group.gpus)
     sm = mean(gpu.mean("sm_ratio") for gpu in group.gpus)
     if power is None or (sm is not None and sm >= limits.sm_idle):
@@ -115,8 +117,8 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     link, link_busy, link_bytes = _network(group)
     witness = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
     if not rests and calls is not None and calls >= limits.batch_writes and not witness:
-        return None  # batches are made and taken: the job computes little at a time
-    # The level is 1 and never higher: a power far below the limit does not make the finding surer.
+        return None  # Batches arrive, so the job computes a little at a time.
+    # The level is at most 1: a power far below the limit does not make the finding surer.
     before = before if fallen >= 1 else None
     return _Comm(power, tensor, sm, stopped, link, link_busy, link_bytes, min(1.0, max(level, fallen)), before)
 
@@ -206,9 +208,10 @@ def _comm(facts: Facts, group: GpuGroup, comm: _Comm) -> Finding:
 
 
 class _Late(NamedTuple):
-    """One GPU that differs. how: "spins": the others spin; "less": this GPU has less to do; "": unknown.
+    """One GPU that differs from the others.
 
-    others_wait: whether the others wait for it. lost: the share of their time that they lose.
+    how: "spins" if the others spin, "less" if this GPU has less to do, "" if unknown. others_wait: whether the others
+    wait for this GPU. lost: the share of their time that they lose.
     """
 
     gpu: OneGpu
@@ -220,12 +223,12 @@ class _Late(NamedTuple):
 
 
 def _late(group: GpuGroup, limits: Thresholds) -> _Late | None:
-    """The GPU that differs from its peers; None when they are alike or too little is known."""
+    """The GPU that differs from its peers; None if all are alike or too little is known."""
     known = [gpu for gpu in group.gpus if gpu.busy is not None]
     if len(known) < 2 or len(known) < len(group.gpus) or not group.settled:
         return None
     if group.job is None:
-        # Unrelated programs may differ.
+        # GPUs of unrelated programs may differ.
         return None
     by_busy = sorted(known, key=lambda gpu: (gpu.busy or 0.0, gpu.state.number))
     late, others = by_busy[0], tuple(by_busy[1:])
@@ -237,7 +240,7 @@ def _late(group: GpuGroup, limits: Thresholds) -> _Late | None:
         return None
     late = max(known, key=lambda gpu: (gpu.watts or 0.0, -gpu.state.number))
     others = tuple(gpu for gpu in known if gpu is not late)
-    # The highest power of the others: all of them must draw less, else several compute.
+    # The highest power of the others is compared: if several GPUs draw much, several compute.
     share = ratio(max(gpu.watts or 0.0 for gpu in others), late.watts)
     level = graded(share, limits.peer_power, limits.peer_power_leave, limits.leave_level)
     return _Late(late, others, level, "spins", True, None if share is None else max(0.0, 1 - share))
@@ -246,12 +249,12 @@ def _late(group: GpuGroup, limits: Thresholds) -> _Late | None:
 def _less_busy(
     known: list[OneGpu], late: OneGpu, others: tuple[OneGpu, ...], most: float, level: float, limits: Thresholds
 ) -> _Late:
-    """The finding that one GPU is less busy: its peers spin while they wait for it, or it has less to compute."""
+    """A GPU that is less busy than the others: either they spin while they wait for it, or it has less to compute."""
     mine, theirs = late.watts, mean(gpu.watts for gpu in others)
     peers = mean(gpu.busy for gpu in others) or 0.0
     how = ""
     if mine is not None and theirs is not None:
-        # A computing GPU draws power in proportion: peers that are busier and draw no more only spin.
+        # Power is proportional to computing: peers that are busier but do not draw more only spin.
         how = "spins" if theirs * (late.busy or 0.0) < limits.peer_power * mine * peers else "less"
     apart = sum(most - (gpu.busy or 0.0) >= limits.spread for gpu in known)
     others_wait = how != "less" and most >= limits.gpu_bound and apart <= max(1, _LATE_FEW * len(known))
@@ -281,7 +284,7 @@ def _rank_of(group: GpuGroup, gpu: OneGpu) -> Rank | None:
 
 
 def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | None, float | None]:
-    """(blocked, computing or waiting for a core): mean shares of time of a rank's loaders; None unknown."""
+    """(share of time blocked, share computing or waiting for a core) of a rank's loaders; None when unknown."""
     workers = () if rank is None else rank.workers
     rates = [
         task
@@ -295,7 +298,7 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
 
 
 def _busier(busy: float | None, limits: Thresholds) -> float | None:
-    """The utilisation above which the others are clearly busier."""
+    """The utilisation from which the other GPUs are clearly busier than this GPU."""
     return None if busy is None else min(1.0, busy + limits.spread)
 
 
@@ -315,7 +318,7 @@ def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
     peer_watts = mean(other.watts for other in late.others)
-    # Spinning peers draw less power than this in all, or less for each percent of their utilisation.
+    # Peers that spin draw less power than this, in total or for each percent of their utilisation.
     by_power = limits.peer_power * (gpu.watts or 0.0)
     if why != "longer" and gpu.busy:
         by_power *= (mean(other.busy for other in late.others) or 0.0) / gpu.busy

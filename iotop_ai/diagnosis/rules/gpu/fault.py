@@ -1,4 +1,4 @@
-"""The rule about GPU faults, of the board or of its program."""
+"""The rule about GPU faults, caused by the board or by a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iotop_ai.model.reading import Reading, Status
 SURE = 0.95
 LESS_SURE = 0.75
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
-"""Faults whose figure has another name."""
+"""The figures of those faults whose figure has another name than the fault."""
 _YES = ("rows_failed", "sram_exceeded")
 _BOARD_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
 _RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu", 6: "reset_gpu", 7: "reboot_node"}
@@ -47,7 +47,7 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
-    """The last Xid while it counts; None for a repaired error, or one that is too old."""
+    """The last Xid, if it still counts; None if the error was repaired or is too old."""
     number, at_ns = state.last_xid, state.last_xid_at_ns
     if number is None or number in MENDED:
         return None
@@ -56,7 +56,7 @@ def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
 
 
 def _xid_cure(xid: int, recovery: int | None) -> str:
-    """The advice for an Xid: its own cure if it has one, else, for the board, the driver's recovery action."""
+    """The advice for an Xid: the specific cure if there is one; else, for the board, the driver's recovery action."""
     if xid in _BOARD_CURES:
         return _BOARD_CURES[xid]
     if xid in OF_THE_BOARD:
@@ -65,7 +65,7 @@ def _xid_cure(xid: int, recovery: int | None) -> str:
 
 
 def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
-    """The kernel log's recent errors of the GPU at a PCI address (NVML writes its domain with more digits)."""
+    """Recent errors in the kernel's log of the GPU at a PCI address. NVML writes the domain with more digits."""
     log = facts.snapshot.kernel.value
     errors = None if log is None else log.errors.get(bus_id.lower()[-len("0000:00:00.0") :])
     if errors is None or facts.snapshot.at_ns - errors.at_ns >= facts.limits.error_memory_s * 1e9:

@@ -1,4 +1,4 @@
-"""Rules that give positive evidence that all is well."""
+"""Rules with positive evidence that nothing is wrong."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ WITHOUT_POWER = 0.6
 
 
 def _most_blocked(facts: Facts) -> float | None:
-    """The largest share of time that a process of the job is in state D; None when processes are unknown."""
+    """The largest share of time that a process feeding the GPUs spends in state D; None when unknown."""
     if facts.snapshot.processes.value is None:
         return None
     return max((t.blocked_ratio for t in facts.related), default=0.0)
 
 
 class _Busy(NamedTuple):
-    """The GPUs that are judged together: those of one job, or all GPUs in use where no job's GPUs are known."""
+    """The GPUs that are judged together: those of one job, or all GPUs in use if no job's GPUs are known."""
 
     args: Args
     subject: str
     busy: tuple[float | None, ...]
-    """Mean utilisation, per sample."""
+    """The mean utilisation in each sample."""
     power: float | None
-    """Mean power over limit."""
+    """The mean power divided by the power limit."""
     sm: float | None
-    """Mean SM activity (GPM); None where the cards do not report it."""
+    """The mean SM activity (GPM); None if the GPUs do not report it."""
 
 
 def _together(facts: Facts) -> list[_Busy]:
-    """The GPUs to judge: a GPU that another program holds, or works on as well, shows nothing about a job."""
+    """The GPUs to judge. A GPU that another program also uses shows nothing about a job, so it is left out."""
     groups = gpu_groups(facts, facts.limits.window_s)
     if all(group.job is None for group in groups):
         every = _sm(facts, [gpu for group in groups for gpu in group.gpus])

@@ -24,9 +24,9 @@ MEMORY_BASE = 0.9
 
 
 class _Link:
-    """What is wrong with one GPU's PCIe link.
+    """The faults of one GPU's PCIe link.
 
-    level: that of its worst fault. felt: whether it costs time. why: "full", "narrow", "slow" or "replays".
+    level: the level of the worst fault. felt: whether the fault costs time. why: "full", "narrow", "slow" or "replays".
     """
 
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:
@@ -37,7 +37,7 @@ class _Link:
         self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
         known = [rate for rate in (self.received, self.sent) if rate is not None]
         self.rate = max(known, default=None)
-        # An idle link lowers its generation to save power: the best of the window carried the bytes.
+        # An idle link lowers its generation to save power, so the best generation in the window carried the bytes.
         self.possible = link_bytes_per_s(*best, limits.link_bytes_per_s)
         self.full = ratio(self.rate, self.possible)
         at_leave = limits.leave_level
@@ -50,7 +50,7 @@ class _Link:
         self.level = max(levels)
         self.degraded = max(levels[:2]) >= at_leave
         self.crowded = levels[3] >= at_leave
-        # A link that leaves its rest may have a lower generation for one reading.
+        # A link that was idle may still have a lower generation in one reading.
         degraded = "narrow" if levels[0] >= at_leave else "slow" if levels[1] >= at_leave else "replays"
         self.why = "full" if self.crowded else degraded
         self.felt = (
@@ -61,8 +61,10 @@ class _Link:
 
 
 def _widths(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
-    """Shares of the loaded readings with fewer lanes and with a lower generation than board and slot can do together,
-    and the best generation and width of all readings.
+    """How often the link is below what board and slot can do.
+
+    Returns the share of readings under load with fewer lanes, the share with a lower generation, and the best
+    (generation, width) of all readings.
     """
     lanes, generation = gpu.state.pcie_max_width or 0, gpu.state.pcie_max_generation or 0
     loaded = narrow = slow = 0
@@ -104,9 +106,9 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
 def _short(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> Finding:
     limits, gpu, state = facts.limits, worst.gpu, worst.gpu.state
     affected = [link.gpu for link in links if link.felt == worst.felt]
-    # An unmeasured link may be the cause, unless another one is known.
+    # A link whose rate is unknown may be the cause, unless another cause is known.
     unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
-    # At rest a link has a lower generation.
+    # An idle link has a lower generation, so only readings under load are compared.
     loaded = (one for one in reversed(gpu.rates) if (one.busy_ratio or 0.0) >= limits.gpu_loaded)
     last = next((one for one in loaded if one.pcie_generation is not None), gpu.rates[-1])
     args: Args = (
@@ -177,9 +179,9 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> float | None:
-    """Seconds until its memory is full at the pace of the window; None when it does not grow steadily.
+    """Seconds until the memory is full at the growth of the window; None if it does not grow steadily.
 
-    Growth counts where both halves of the window grew: an allocator takes a step now and then and rests.
+    Growth is steady only if both halves of the window grew, because an allocator grows in steps and then rests.
     """
     known = [rates.memory_used_bytes for rates in gpu.rates if rates.memory_used_bytes is not None]
     seconds = sum(sample.seconds or 0.0 for sample in group.window.samples)

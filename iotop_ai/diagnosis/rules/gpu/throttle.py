@@ -28,7 +28,10 @@ _REASONS = (
 
 
 def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
-    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask (then why is "")."""
+    """How much of the time the GPU's clock is lowered: (level, reason, share of time).
+
+    Without the driver's counters, the mask of reasons is used; the reason is then "".
+    """
     shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
     if shares:
         share, why = max(shares)
@@ -39,7 +42,7 @@ def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | Non
 
 
 def _capped(gpu: OneGpu, limits: Thresholds) -> float:
-    """Level of a GPU at a lowered power limit."""
+    """The level at which a GPU runs at a lowered power limit."""
     default = None if gpu.detail is None else gpu.detail.default_limit_mw
     if default is None or gpu.state.power_limit_mw is None or gpu.state.power_limit_mw > limits.limit_lowered * default:
         return 0.0
@@ -47,17 +50,17 @@ def _capped(gpu: OneGpu, limits: Thresholds) -> float:
 
 
 def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
-    """The temperature at which a GPU counts as hot; None when unknown."""
+    """The temperature from which a GPU counts as hot; None when unknown."""
     slowdown = None if gpu.detail is None else gpu.detail.slowdown_celsius
     own = None if slowdown is None else slowdown - limits.hot_margin
     if gpu.state.temperature_sensor is not None:
-        # The classic limit is that of the usual sensor: a junction may be far hotter without harm.
+        # The classic limit applies to the usual sensor. A junction may be far hotter without harm.
         return own
     return limits.gpu_hot_celsius if own is None else min(limits.gpu_hot_celsius, own)
 
 
 def _hot(gpu: OneGpu, limits: Thresholds) -> float:
-    """Level of a GPU that is near the temperature at which it slows down."""
+    """The level at which a GPU is near the temperature at which it slows down."""
     most = _hot_from(gpu, limits)
     if most is None:
         return 0.0
@@ -103,7 +106,7 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _warm(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
-    """A GPU that may slow down soon."""
+    """A finding about GPUs that may slow down soon."""
     worst = max(affected, key=lambda gpu: (gpu.mean("temperature_celsius") or 0.0, -gpu.state.number))
     celsius, detail = worst.mean("temperature_celsius"), worst.detail
     slowdown = None if detail is None or detail.slowdown_celsius is None else float(detail.slowdown_celsius)
@@ -129,7 +132,7 @@ def _warm(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
 def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneGpu, why: str, share: float) -> Finding:
     limits, state, detail = facts.limits, worst.state, worst.detail
     clock = worst.clock_ratio
-    # No GPU runs at its highest clock all the time: only a larger difference is lost time.
+    # No GPU runs at its highest clock all the time, so only a larger difference counts as lost time.
     lost = None if clock is None else max(0.0, 1 - clock / limits.clock_low)
     base = CAPPED_BASE if why == "power_cap" else THROTTLE_BASE if why else THROTTLE_BY_MASK
     celsius = worst.mean("temperature_celsius")
@@ -151,7 +154,7 @@ def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneG
     field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
     limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
     slowdown = None if detail is None else detail.slowdown_celsius
-    # Below its limit a GPU is held back by something else: that is not evidence against heat.
+    # Power below the limit does not exclude heat as the cause, so the limit is shown for a power cap only.
     by_power = worst.mean("power_limit_watts") if why == "power_cap" else None
     evidence = (
         Evidence(metric(worst, field), share, "ratio", limit),

@@ -1,4 +1,4 @@
-"""Rules about unused GPUs: the training runs on the CPU, or only holds their memory."""
+"""Rules about unused GPUs: the training runs on the CPU, or a program only holds a GPU's memory."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ FRAMEWORKS = ("torch", "tensorflow", "jax")
 
 
 def _trains(facts: Facts, job: JobFacts) -> bool:
-    """Whether the job is certainly a training program at work: it has a framework or loaders, and uses the CPU."""
+    """Whether the job certainly trains: it has a framework or loaders, and uses the CPU."""
     evidence = job.job.evidence
     known = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
-    # A program that has a GPU's device file open was built for a GPU and is about to use it.
+    # A program that has opened a GPU's device file was built for a GPU and is about to use it.
     return known and "device" not in evidence and _work(facts, job) >= facts.limits.leave_level
 
 
 def _work(facts: Facts, job: JobFacts) -> float:
-    """The job's CPU use as a level: 1 at the threshold."""
+    """The job's CPU use divided by the threshold."""
     return (job.cpu_ratio or 0.0) / facts.limits.trains
 
 
 def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
-    """For each sample whether some GPU was certainly free, and the GPUs that are free now; ((), ()) when unknown."""
+    """The free GPUs: for each sample, whether any was certainly free, and the GPUs free now; ((), ()) when unknown."""
     limits, readings = facts.limits, facts.snapshot.gpu.value or {}
     window = facts.window_over(limits.unused_window_s, ("gpu",))
     free = {}
@@ -143,7 +143,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _holder(facts: Facts, state: GpuState) -> tuple[int | None, str, str]:
-    """Pid, name and user of the first visible process; (None, "", "") without one."""
+    """The pid, name and user of the first visible process on a GPU; (None, "", "") if none is visible."""
     table = facts.snapshot.processes.value
     pids = {one.pid for one in state.processes or () if one.kind == COMPUTE and one.found}
     for key, info in table.info.items() if table is not None else ():

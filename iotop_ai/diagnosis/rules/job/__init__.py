@@ -1,1 +1,1 @@
-"""Claims about training jobs."""
+"""Rules about training jobs."""

@@ -1,4 +1,4 @@
-"""The parts that the rules about jobs share: gate, figures, evidence and caps."""
+"""What the rules about jobs share: the gate, the arguments of sentences, the evidence and the limits of confidence."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ UNEXPLAINED = 0.25
 
 
 def gate(facts: Facts, job: JobFacts) -> float:
-    """How far the share of time lost is over its gate: 1.0 and above counts; 0 while it cannot be judged.
+    """The lost share of time divided by its gate; 1 or more counts as a loss. It is 0 while the job cannot be judged.
 
-    A job that just started still imports and fills its queues.
+    A job that has just started is not judged, because it still imports and fills its queues.
     """
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
@@ -28,24 +28,27 @@ def gate(facts: Facts, job: JobFacts) -> float:
     if job.time is not None:
         other = largest_other(job.time._replace(host=job.time.host - job.handover))
         if job.stall < limits.leave_level * max(other, job.time.unexplained):
-            # The verdict explains the largest lost share; where most is unexplained, the cause is unknown.
+            # The verdict explains the largest lost share. If most time is unexplained, the cause is unknown.
             return 0.0
     return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
 
 
 def lost(job: JobFacts) -> float:
-    """The share of time lost."""
+    """The share of time lost; 0 when unknown."""
     return job.stall or 0.0
 
 
 def severity(facts: Facts, job: JobFacts) -> Severity:
-    """The severity of the job's loss; grave only if GPUs are seen to wait."""
+    """The severity of the job's loss: CRITICAL only if the loss is high and GPUs are seen to wait."""
     grave = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
     return Severity.CRITICAL if grave else Severity.WARNING
 
 
 def caps(job: JobFacts, share: float, sure: float) -> list[float]:
-    """The upper limits of the confidence. share: the deciding signal's; below ``sure`` it is a weak signal."""
+    """The upper limits of the confidence.
+
+    share: the part of the wait with this cause; below ``sure`` it is a weak signal.
+    """
     out = []
     if job.gpu_busy is None:
         out.append(WITHOUT_GPU)
@@ -59,7 +62,7 @@ def caps(job: JobFacts, share: float, sure: float) -> list[float]:
 
 
 def job_args(facts: Facts, job: JobFacts) -> Args:
-    """Names, counts and shares for the sentences."""
+    """Names, counts and shares of the job, for the sentences."""
     gpus = job.gpus if job.gpu_busy is not None else 0
     return (
         ("job", job.job.name),
@@ -93,7 +96,7 @@ def _worker_name(facts: Facts, job: JobFacts) -> str:
 
 
 def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
-    """The device with its figures; () without one."""
+    """The device and its figures, for the sentences; () without a device."""
     if device is None:
         return ()
     return (
@@ -110,7 +113,7 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
 
 
 def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Evidence, ...]:
-    """The share of time lost, the workers' states during it, then the rule's own evidence."""
+    """The evidence of a loss: the share of time lost, the states of the workers meanwhile, then ``more``."""
     limits, name = facts.limits, f"jobs.{job.subject}"
     out = [Evidence(f"{name}.stall_ratio", job.stall, "ratio", limits.gate)]
     if job.disk is not None:
@@ -124,6 +127,6 @@ def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Eviden
 
 
 def job_claim(facts: Facts, job: JobFacts, finding: Finding, level: float) -> Claim:
-    """A claim about means over the job's window: the level decides, not a vote of the samples."""
+    """A claim that rests on means over the job's window: the level decides, not a share of the samples."""
     samples = len(job.window.samples)
     return Claim(finding, 1.0, samples, job.window.needed, level)

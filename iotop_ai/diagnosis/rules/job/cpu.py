@@ -51,7 +51,10 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _just_had_workers(facts: Facts, job: JobFacts) -> bool:
-    """Whether it had loaders a moment ago: it starts new ones or ends. A notebook may go on without any for hours."""
+    """Whether the job had loaders a moment ago, so that it starts new ones or ends.
+
+    A notebook may go on without any.
+    """
     memory = facts.carry.memory.get(job.job.key)
     if memory is None:
         return False
@@ -78,7 +81,7 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         busy = job.gpu_busy
         if (busy is not None and busy >= limits.gpu_fair) or (job.cpu_ratio or 0.0) > limits.thread_most:
             continue
-        # ``running`` is a share of the wait where the job's time is counted, else of the time.
+        # If the job's time is counted, ``running`` is a share of the wait, else a share of the time.
         share = limits.main_share if job.time is None else None
         level = min(over, running / (share or limits.decider))
         if level < limits.leave_level:

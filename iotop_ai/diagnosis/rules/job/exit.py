@@ -1,4 +1,4 @@
-"""The rule about a job whose process failed."""
+"""The rule about a job with a process that failed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from iotop_ai.model.snapshot import Event
 
 OOM_KILL = "oom_kill"
 ENDS = (ENDED, OOM_KILL)
-"""Kinds of events that this rule reads."""
+"""The kinds of events that this rule reads."""
 SURE = 0.95
 UNKNOWN_END = 0.6
 _INT, _BUS, _TERM = -2, -7, -15
 _FAULTS = (KILLED, *CRASHES)
 _WANTED = (0, _INT, 130)
-"""Wanted exits: done, or Ctrl-C."""
+"""Exits that the user wanted: success, or Ctrl-C."""
 
 
 def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
@@ -38,14 +38,14 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
             continue
         pid = event.job_pid if event.job_pid is not None else event.pid
         known = worst.get(pid)
-        # Workers end with their trainer; if only one of the two was killed, it is the cause.
+        # Workers end with their trainer. If only one of them was killed, that process is the cause.
         if known is None or (known.code not in _FAULTS and event.code in _FAULTS):
             worst[pid] = event
     return tuple(_claim(facts, pid, event, _killed(event, kills)) for pid, event in worst.items())
 
 
 def _killed(event: Event, kills: list[int | None]) -> bool:
-    """Whether the OOM killer killed it; also true where the killed process is unknown."""
+    """Whether the OOM killer killed the process. If it is unknown which process was killed, the answer is True."""
     return event.code in (None, KILLED) and any(pid is None or pid == event.pid for pid in kills)
 
 
@@ -58,7 +58,7 @@ def _bad(event: Event, killed: bool) -> bool:
 
 
 def _names(event: Event) -> tuple[str, str]:
-    """(the job, its worker or ""), from the event's text."""
+    """The names of the job and of its worker ("" if the trainer failed), from the event's text."""
     what = event.text.removeprefix(f"{event.role} ").rsplit(": ", 1)[0]
     name, _, job = what.partition(" of ")
     name = name.rsplit(" (pid", 1)[0]

@@ -1,4 +1,4 @@
-"""Rules about a job that another program slows, on its device or its cores."""
+"""Rules about a job that another program slows by using its device or its cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about a job that does not wait for data: it is fed, it starts, or it writes a checkpoint."""
+"""Rules about a job that does not wait for data: it has its data, it starts, or it writes a checkpoint."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def _calm(facts: Facts, job: JobFacts) -> bool:
     if time is not None and (time.compute < limits.decider or largest_other(time) >= limits.gate):
         return False  # OK needs evidence: time in which the job is seen to train
     if time is not None and job.loaders_compute and time.data + time.host >= limits.gate:
-        return False  # a part of host may be the wait for loaders that compute
+        return False  # a part of ``host`` may be a wait for loaders that compute
     if time is not None and time.unexplained > UNEXPLAINED:
-        return False  # unexplained time may be a wait for data that does not show
+        return False  # unexplained time may be a hidden wait for data
     return (job.main_disk_ratio or 0.0) < limits.main_share
 
 
@@ -74,7 +74,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
 
 
 def child_compiles(facts: Facts, job: JobFacts) -> str:
-    """The name of a compiler below the job; "" if missing."""
+    """The name of a compiler that runs below the job; "" if there is none."""
     table = facts.snapshot.processes.value
     if table is None:
         return ""
@@ -82,7 +82,7 @@ def child_compiles(facts: Facts, job: JobFacts) -> str:
     inside = {key.pid for key in job.job.members}
     for task in facts.tasks:
         if task.name not in COMPILERS or not (task.blocked_ratio or task.cpu_ratio or task.cpu_ratio is None):
-            continue  # not a compiler, or one that only waits
+            continue  # not a compiler, or a compiler that only waits
         up, steps = task.ppid, 0
         while up in parents and up not in inside and steps < 8:
             up, steps = parents[up], steps + 1
@@ -92,10 +92,10 @@ def child_compiles(facts: Facts, job: JobFacts) -> str:
 
 
 def _has_used_a_gpu(facts: Facts, job: JobFacts, age_s: float) -> bool:
-    """Whether a GPU that may be this job's worked in the last minute, after the job had started."""
+    """Whether a GPU that may be the job's worked in the last minute, after the start of the job."""
     own, began_ns = job.job.gpus, facts.snapshot.at_ns - age_s * 1e9
     if not own and facts.gpu.pids is not None:
-        return False  # the processes on the GPUs are visible, and none is the job's
+        return False  # the processes on the GPUs are visible, and none of them belongs to the job
     for sample in facts.history:
         gpus = sample.gpu
         if gpus.at_ns is None or gpus.at_ns - (gpus.seconds or 0.0) * 1e9 < began_ns:
@@ -139,7 +139,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> tuple[BlockKey, float] | None:
-    """The device that is written while the trainer is blocked, with its bytes per second; None without a checkpoint."""
+    """The device that is written while the trainer is blocked, and its bytes per second; None without a checkpoint."""
     limits = facts.limits
     if disk is None or disk < limits.decider or sample.block.value is None or sample.processes.value is None:
         return None
@@ -151,7 +151,7 @@ def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> t
     }
     if not written:
         return None
-    # A file on a loop or a stack is written once per layer: the layer of the job's files comes first.
+    # Each layer below a file on a loop or stacked device is written too; the layer with the job's files comes first.
     mounts = {mount.device for mount in job.place.mounts}
     best = max(written, key=lambda k: (f"{infos[k.name].major}:{infos[k.name].minor}" in mounts, written[k]))
     rates = sample.processes.value.rates
@@ -162,7 +162,7 @@ def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> t
 
 
 def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
-    """The claim of a checkpoint that shows in the job's time shares."""
+    """The claim of a checkpoint that is visible in the job's time shares."""
     device = _written(facts, job)
     seconds = sum(s.seconds or 0.0 for s in job.window.samples)
     args: Args = (
@@ -187,7 +187,7 @@ def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
 
 
 def _written(facts: Facts, job: JobFacts) -> str:
-    """The disk that is written most, the one of the job's files first; "" when none is."""
+    """The disk that is written most; the disk with the job's files comes first. "" if no disk is written."""
     infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
     rates: dict[str, float] = {}
     for sample in job.window.samples:

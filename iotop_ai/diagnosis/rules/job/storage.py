@@ -36,7 +36,10 @@ MOST_READS = 0.8
 
 
 class Wait(NamedTuple):
-    """A job held up by blocked readers. level: the main signal over its threshold."""
+    """A job that waits for blocked readers. share: the blocked part of its wait.
+
+    level: main signal over its threshold.
+    """
 
     job: JobFacts
     device: DeviceFacts | None
@@ -45,7 +48,7 @@ class Wait(NamedTuple):
 
 
 def held_by_disk(facts: Facts) -> list[Wait]:
-    """Jobs over their gate whose workers (without workers: the trainer) mostly sit in state D while it waits."""
+    """The jobs with a loss whose workers (the trainer if it has none) are mostly in state D while the trainer waits."""
     limits, out = facts.limits, []
     for job in facts.jobs:
         over = gate(facts, job)
@@ -56,7 +59,7 @@ def held_by_disk(facts: Facts) -> list[Wait]:
             level = min(over, disk / limits.decider)
         else:
             level = min(over, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
-            # As a share of the time without data: a trainer that computes meanwhile does not wait for the device.
+            # Use the blocked share of the wait: a trainer that computes meanwhile does not wait for the device.
             disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
         if level >= limits.leave_level:
             out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))
@@ -72,7 +75,7 @@ def wait_finding(
     args: Args = (),
     evidence: tuple[Evidence, ...] = (),
 ) -> Finding:
-    """A finding about a job held up by blocked readers: the common figures, then the class's own."""
+    """A finding about a job with blocked readers: the common figures, followed by the figures of the class."""
     job = wait.job
     whole = (*job_args(facts, job), *device_args(facts, wait.device), *args)
     return Finding(
@@ -99,13 +102,16 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
 
 
 def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
-    """The cgroup limit at which the job reads: a limit on the device that it reads from, or on a device below that."""
+    """The cgroup limit that slows the job's reads; None if there is none.
+
+    The limit is on the device that the job reads from, or on a device below.
+    """
     job, limits = wait.job, facts.limits
     near = limits.limit_leave if facts.on("io_limit", job.subject) else limits.limit_near
     reads = None if wait.device is None else wait.device.reads_per_s
     below = None if wait.device is None else _numbers(facts, wait.device)
     for limit in job.place.limits:
-        # A limit on another device cannot slow the job, even if the figures are near it.
+        # A limit on another device cannot slow the job, even if the job's read rate is near that limit.
         if below is not None and limit.device not in below:
             continue
         rate = {"read_bytes": job.read_bytes_per_s, "read_ios": reads}.get(limit.what)
@@ -115,7 +121,7 @@ def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
 
 
 def _numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
-    """ "major:minor" of a device and of all devices below it."""
+    """The "major:minor" of a device and of all devices below it."""
     infos, out, left = facts.snapshot.disks.value or {}, set(), [device.info]
     while left:
         info = left.pop()
@@ -140,7 +146,7 @@ def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
 
 
 def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
-    """Whether the devices behind the mount that the job reads from are known; a ZFS pool's may not be."""
+    """Whether the devices of the mount that the job reads from are known. The devices of a ZFS pool may be unknown."""
     first, infos = job.place.mounts[0] if job.place.mounts else None, facts.snapshot.disks.value or {}
     if first is None or facts.snapshot.block.value is None:
         return False
@@ -151,10 +157,10 @@ def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
 
 
 def _refault(facts: Facts, wait: Wait) -> float | None:
-    """Pages read again soon after they were dropped, over the job's reads; None where others read too.
+    """The job's refaults (pages read again soon after they were dropped) divided by its reads; None when unknown.
 
-    The count covers the whole machine. So the job must make most of all disks' reads, and other processes' reads are
-    subtracted.
+    The kernel counts refaults for the whole machine. So the job must make most of all disks' reads, and the reads of
+    other processes are subtracted.
     """
     read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
     samples = facts.window_over(facts.limits.thrash_window_s, ("memory",))
@@ -175,7 +181,10 @@ def _refault(facts: Facts, wait: Wait) -> float | None:
 
 
 def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> float | None:
-    """Refaults per second that others' reads do not explain. usual: the job's mean reads, for a sample without them."""
+    """Refaulted bytes per second that the reads of others do not explain.
+
+    usual: the job's mean read rate, which is used if the sample does not have the job's reads.
+    """
     if sample.memory.value is None or sample.memory.value.refault_file_bytes_per_s is None:
         return None
     listed = {} if sample.processes.value is None else sample.processes.value.rates
@@ -185,7 +194,7 @@ def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> f
 
 
 def _class_of(facts: Facts, wait: Wait) -> str:
-    """The class of a job held up by blocked readers: the most specific one that fits."""
+    """The class of a job with blocked readers: the most specific class that fits."""
     limits, device, subject = facts.limits, wait.device, wait.job.subject
     if wait.job.remote_mount is not None and device is None:
         return "network_fs"
@@ -211,7 +220,7 @@ def _class_of(facts: Facts, wait: Wait) -> str:
 
 
 def waits_of(facts: Facts, class_id: str) -> list[Wait]:
-    """The jobs of this verdict class that blocked readers hold up."""
+    """The jobs with blocked readers whose loss belongs to this class."""
     if not facts.jobs:
         return []
     waits = facts.lazy.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in held_by_disk(facts)])
@@ -219,7 +228,7 @@ def waits_of(facts: Facts, class_id: str) -> list[Wait]:
 
 
 def families(facts: Facts, wait: Wait) -> int:
-    """How many families of signals agree: task states, device, pressure, GPU."""
+    """The number of families of signals that agree: task states, device, pressure, GPU."""
     pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
     return 1 + (wait.device is not None) + pressed + (wait.job.gpu_busy is not None)
 
@@ -339,7 +348,7 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     out = []
     for wait in waits_of(facts, "cache_thrash"):
         found = _refault(facts, wait)
-        # Readahead that is dropped unread is read twice, and none of the job's reads counts it.
+        # Readahead that is dropped unread is read twice and may exceed the job's reads, so the ratio is at most 1.
         ratio = None if found is None else min(1.0, found)
         count = 1 + families(facts, wait)
         sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))

@@ -1,4 +1,4 @@
-"""Rules that follow from where a job's time goes: its main thread, its compiler, or nothing that moves."""
+"""Rules that follow from the shares of a job's time: its main thread, its compiler, or nothing makes progress."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
         time = job.time
         if time is None:
             continue
-        # Before its first step the time of a job that compiles is that of its start.
+        # Before the first step of a job that compiles, the time of its start counts as compiling.
         compiles = max(time.compile, time.startup if child_compiles(facts, job) else 0.0)
         if compiles < limits.phase_share * limits.leave_level:
             continue
@@ -101,7 +101,7 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _has_trained(facts: Facts, job: JobFacts) -> bool:
-    """Whether something shows that it made steps while it was watched."""
+    """Whether there is a sign that the job made steps while it was watched."""
     jobs, steps = facts.snapshot.jobs.value, facts.snapshot.steps.value or {}
     if job.workers or not job.job.members.isdisjoint(steps):
         return True

@@ -1,4 +1,4 @@
-"""The rule about loader workers that are started again for each epoch."""
+"""The rule about loader workers that are started anew for each epoch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 BASE = 0.9
 WITHOUT_GPU = 0.85
 _QUIET = 3.0
-"""The finding ends after this many epochs of usual length without a restart."""
+"""The finding leaves after this many epochs of usual length without a restart."""
 
 
 def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
@@ -32,7 +32,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
         if len(turns) < limits.respawn_turns:
             continue
         period_s = (turns[-1].at_ns - turns[0].at_ns) / 1e9 / (len(turns) - 1)
-        # The current epoch is not over: it counts as an epoch of the usual length.
+        # The current epoch has not ended, so it counts as an epoch of the usual length.
         span_s = period_s * len(turns)
         if period_s <= 0 or (now - turns[-1].at_ns) / 1e9 > _QUIET * period_s + limits.respawn_most_s:
             continue
