@@ -1,1 +1,1 @@
-"""Alerts: rules on conditions, and their delivery by command, webhook and mail."""
+"""Alerts: rules on conditions, and the delivery of their messages by command, webhook, mail and service."""

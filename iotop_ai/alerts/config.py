@@ -1,4 +1,7 @@
-"""alerts.toml: rules and deliveries. It names programs and addresses, so a file that others may change is refused."""
+"""Reads alerts.toml, the rules and deliveries.
+
+It names programs and addresses, so others must not be able to change it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,11 @@ _DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 class AlertConfig(NamedTuple):
-    """The contents of a file. rules: its own, then the defaults that it does not replace. bell: the screen rings it."""
+    """The contents of an alerts.toml.
+
+    rules: the rules of the file, then the default rules that the file does not replace. bell: whether the screen rings
+    the terminal's bell when an alert fires.
+    """
 
     path: str
     rules: tuple[Rule, ...]
@@ -47,7 +54,10 @@ class AlertConfig(NamedTuple):
 
 
 def read_alerts(path: str) -> AlertConfig:
-    """The rules of a file. Raises UsageError, also for a file that others may change, and InputError."""
+    """Read an alerts.toml.
+
+    Raises UsageError for an invalid file or one that other users may change, and InputError if it cannot be read.
+    """
     shown = clean(path)
     owner = os.geteuid()
     try:
@@ -74,7 +84,7 @@ def read_alerts(path: str) -> AlertConfig:
 
 
 def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
-    """The rules of a parsed file. Raises UsageError."""
+    """The rules and deliveries of a parsed file. Raises UsageError."""
     _only(tree, ("enable", "bell", "rule", "deliver"), "the file")
     deliveries = tuple(
         _delivery(name, _table(table, f"deliver.{name}"))
@@ -151,7 +161,10 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
 
 
 def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
-    """A mail with default limits. Raises UsageError, also for a login that would be sent unencrypted."""
+    """A mail delivery with the default limits.
+
+    Raises UsageError for invalid values, and for a login that would be sent unencrypted.
+    """
     smtp, user, secret = (_text(table[key], where) if key in table else "" for key in ("smtp", "user", "password_file"))
     tls = table.get("tls", "starttls" if user else "no")
     if tls not in (*PORTS,):
@@ -163,7 +176,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
     if user and tls == "no":
         raise UsageError(f"{where}: a password goes only over an encrypted connection: tls = 'starttls' or 'tls'")
     if secret:
-        if not secret.startswith("/"):  # a service and a child of iotop-ai run in the folder "/"
+        if not secret.startswith("/"):  # as a service, and as a child of iotop-ai, a program runs in the folder "/"
             raise UsageError(f"{where}: name the password_file by its absolute path")
         try:
             read_secret(secret, "password_file", "the password")
@@ -181,7 +194,10 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
 
 
 def _command(value: Any, where: str) -> tuple[str, ...]:
-    """An argv, run without a shell. Raises UsageError for a program that others may replace."""
+    """The words of a command that runs without a shell.
+
+    Raises UsageError for a program that other users may replace.
+    """
     if not isinstance(value, list) or not value or not all(isinstance(one, str) and "\0" not in one for one in value):
         raise UsageError(f"{where}: command is a list of words, as ['/usr/local/bin/hook', '--now']; no shell reads it")
     if not value[0].startswith("/"):

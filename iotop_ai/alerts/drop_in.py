@@ -1,4 +1,4 @@
-"""The lines of a systemd drop-in that allow what deliveries need and the shipped units deny."""
+"""Makes a systemd drop-in that permits what the deliveries need and the shipped units deny."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIGNALS = ("# a command that signals another user's process", "CapabilityBoundin
 
 
 def drop_in(deliveries: Sequence[Delivery]) -> list[str]:
-    """The drop-in's lines; [] where no delivery needs one."""
+    """The lines of the drop-in; [] if no delivery needs one."""
     commands = any(isinstance(one, CommandDelivery) for one in deliveries)
     network = commands or any(not isinstance(one, MailDelivery) or one.smtp for one in deliveries)
     lines = [*(NETWORK if network else ()), *(SIGNALS if commands else ())]

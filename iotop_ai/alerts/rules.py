@@ -1,8 +1,8 @@
-"""Rules, and when they fire: a pure fold over Frames.
+"""Decides when a rule fires, as a pure fold over Frames.
 
-A rule fires when its condition becomes met. It is resolved when the condition was not met for ``clear_s`` without a
-break, so a condition that flaps fires once; it fires again only ``cooldown_s`` after it last fired. An unknown figure
-changes nothing.
+A rule fires when its condition becomes true. It is resolved when the condition has been false for ``clear_s`` without a
+break, so that a condition that changes often fires once. It fires again at the earliest ``cooldown_s`` after it last
+fired. While a figure is unknown, nothing changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ FIRING, RESOLVED, TEST = "firing", "resolved", "test"
 
 
 class Rule(NamedTuple):
-    """One rule. deliver: names of deliveries, () for all. resolved: whether its end is delivered too."""
+    """One rule. deliver: the names of its deliveries; () for all.
+
+    resolved: whether the end of an alert is delivered too.
+    """
 
     name: str
     when: Condition
@@ -39,7 +42,7 @@ def _default(name: str, when: str, severity: Severity = Severity.WARNING) -> Rul
 
 
 def default_rules() -> tuple[Rule, ...]:
-    """The rules that need only be enabled by name."""
+    """The predefined rules, which a file enables by name."""
     return (
         _default("gpu_hot", "gpus.*.temperature_celsius >= 85 for 30s"),
         _default("failing_disk", "finding failing_disk", Severity.CRITICAL),
@@ -49,10 +52,11 @@ def default_rules() -> tuple[Rule, ...]:
 
 
 class Alert(NamedTuple):
-    """One message.
+    """One message about a rule.
 
-    state: firing, resolved or test. text: one line, which ends with the figures. found: those figures. subject: the
-    first clause's object.
+    state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line, which ends with the
+    figures. found: the figures as text. subject, value, unit: the object and the figure of the condition's first
+    clause.
     """
 
     rule: str
@@ -71,7 +75,7 @@ class Alert(NamedTuple):
 
     @property
     def fires(self) -> bool:
-        """Whether the alert begins to fire, and does not end."""
+        """Whether the message reports that the rule begins to fire."""
         return self.state == FIRING
 
 
@@ -105,19 +109,19 @@ class _RuleWatch:
 
 
 class AlertRules:
-    """Follows the enabled rules."""
+    """Checks all enabled rules."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._watches = [_RuleWatch(rule) for rule in rules if rule.enabled]
 
     def add(self, frame: Frame) -> list[tuple[Rule, Alert]]:
-        """Add a Frame; returns the alerts that fire or end with it."""
+        """Add a Frame; return the alerts that begin or end with it."""
         found = [(watch.rule, watch.add(frame)) for watch in self._watches]
         return [(rule, alert) for rule, alert in found if alert is not None]
 
 
 def alert_of(rule: Rule, state: str, seen: tuple[ClauseResult, ...], frame: Frame) -> Alert:
-    """The message about a rule."""
+    """The message about a rule that fires or is resolved."""
     first = seen[0]
     figure = first.clause.figure
     text = outcome_text(ConditionResult(rule.when, state == FIRING, seen))

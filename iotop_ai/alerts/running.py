@@ -11,13 +11,14 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.playback.timeline_reader import ALERT
 
 CLOSE_S, END_S = 5.0, 5.0
-"""Longest wait for deliveries, and after it for the end of what still runs."""
+"""How many seconds ``close`` waits for deliveries, and then for the end of those that still run."""
 
 
 class RunningAlerts:
     """Checks the rules on every Frame and delivers the alerts.
 
-    note: puts an event into the next Snapshot; say: reports an alert that is not delivered, from any thread.
+    note: adds an event to the next Snapshot. say: reports an alert that could not be delivered; it is called from any
+    thread.
     """
 
     def __init__(self, config: AlertConfig, note: Callable[[str, str], None], say: Callable[[str], None]) -> None:
@@ -29,11 +30,11 @@ class RunningAlerts:
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """The rules that fire now, oldest first."""
+        """The alerts of the rules that fire now, oldest first."""
         return tuple(self._firing.values())
 
     def take(self, frame: Frame) -> list[Alert]:
-        """Check the rules, note and deliver what fires or ends; never waits."""
+        """Check the rules; note and deliver each alert that begins or ends. It never waits."""
         out = []
         for rule, alert in self._rules.add(frame):
             self._note(ALERT, f"{alert.severity} {alert.text}")
@@ -47,5 +48,5 @@ class RunningAlerts:
         return out
 
     def close(self, seconds: float = CLOSE_S, end_s: float = END_S) -> None:
-        """Deliver what waits, for at most ``seconds``, then end what still runs."""
+        """Deliver the queued alerts for up to ``seconds``, then end the deliveries that still run, within ``end_s``."""
         self._outbox.close(seconds, end_s)

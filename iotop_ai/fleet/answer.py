@@ -1,4 +1,4 @@
-"""Answers of Prometheus's HTTP API: JSON from outside, bounded and cleaned. Pure.
+"""Parses the answers of Prometheus's HTTP API. They come from outside, so they are limited in size and cleaned. Pure.
 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -14,47 +14,47 @@ from iotop_ai.model.errors import UnknownError
 
 MOST_SERIES = 200_000
 _VALUES_OF_ONE = 16
-"""JSON values of a series on average, at most; one with eight labels has 14."""
+"""The most JSON values per series, on average; a series with eight labels has 14."""
 MOST_LABELS = 64
 LONGEST_LABEL = 128
 _LONGEST_ERROR = 160
 _LARGEST = 2.0**64
-"""The largest value: counters have 64 bits. Sums and products of a fleet's values stay finite."""
+"""The largest accepted value. Counters have 64 bits, and the sums and products of such values stay finite."""
 _LATEST_S = 1e11
-"""The latest time; a larger number is in milliseconds, not seconds."""
+"""The latest accepted time; a larger number is in milliseconds instead of seconds."""
 
 
 class BadAnswerError(UnknownError):
-    """An answer that is not Prometheus's JSON, or one that reports an error."""
+    """The answer is not Prometheus's JSON, or it reports an error."""
 
 
 class Series(NamedTuple):
-    """One series of an instant query. value: None for NaN, infinity and what no counter can hold."""
+    """One series of an instant query. value: None for NaN, infinity and values larger than any counter."""
 
     labels: Mapping[str, str]
     value: float | None
 
     def label(self, name: str) -> str:
-        """A label, "" without it."""
+        """The value of a label; "" if the series does not have the label."""
         return self.labels.get(name, "")
 
 
 class Answer(NamedTuple):
-    """The answer to an instant query. at_s: the time for which it was evaluated, None without a series."""
+    """The answer to an instant query. at_s: the Unix time at which the query was evaluated; None without a series."""
 
     series: tuple[Series, ...]
     at_s: float | None = None
 
 
 class Points(NamedTuple):
-    """One series of a range query: (Unix time, value)."""
+    """One series of a range query, as pairs of Unix time and value."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float | None], ...]
 
 
 def parse_vector(body: bytes) -> Answer:
-    """The answer to an instant query. Raises BadAnswerError."""
+    """Parse the answer to an instant query. Raises BadAnswerError."""
     series, at_s = [], None
     labels_of = _Labels()
     for entry in _result(body, "vector"):
@@ -70,7 +70,7 @@ def parse_vector(body: bytes) -> Answer:
 
 
 def parse_matrix(body: bytes) -> list[Points]:
-    """The answer to a range query. Raises BadAnswerError."""
+    """Parse the answer to a range query. Raises BadAnswerError."""
     out = []
     labels_of = _Labels()
     for entry in _result(body, "matrix"):
@@ -83,7 +83,7 @@ def parse_matrix(body: bytes) -> list[Points]:
 
 
 def error_text(body: bytes) -> str:
-    """The message of an answer that reports an error; "" where it has none."""
+    """The error message in an answer; "" if it has none."""
     try:
         found = _object(body).get("error")
     except BadAnswerError:
@@ -92,7 +92,10 @@ def error_text(body: bytes) -> str:
 
 
 def number(value: object) -> float | None:
-    """A number, None beyond any counter; values are strings in JSON, as "NaN" and "+Inf" need."""
+    """The value as a number; None if it is not finite or larger than any counter.
+
+    Prometheus sends values as strings, because JSON has no NaN and no infinity.
+    """
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return None
     try:
@@ -103,8 +106,8 @@ def number(value: object) -> float | None:
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    # Counted before it is parsed, since "{}," becomes 30 times as large. A series has two objects; texts may hold some
-    # braces and commas too, which leaves enough for any real answer.
+    # The objects are counted before parsing, because "{}," needs 30 times as much memory once it is parsed. A series
+    # has two objects. Texts may also contain some braces and commas; the limits leave room for them in any real answer.
     objects = body.count(b"{")
     values = objects + body.count(b"[") + body.count(b",")
     if objects > 2 * MOST_SERIES + 1000 or values > _VALUES_OF_ONE * MOST_SERIES:
@@ -133,7 +136,7 @@ def _result(body: bytes, kind: str) -> list[dict[str, Any]]:
 
 
 class _Labels:
-    """The labels of a series, cleaned; equal texts are one object."""
+    """Cleans the labels of series. Equal texts become the same object, which saves memory."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}

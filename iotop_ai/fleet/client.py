@@ -1,4 +1,4 @@
-"""Asks the HTTP API of Prometheus, or of a server that speaks it: Thanos, Mimir, VictoriaMetrics."""
+"""Asks the HTTP API of Prometheus, or of a compatible server: Thanos, Mimir, VictoriaMetrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 MOST_BYTES = 64 << 20
-"""Bytes of one answer at most; 10,000 machines need less than half."""
+"""The most bytes of one answer; 10,000 machines need less than half of it."""
 _LONGEST_URL = 2048
 _HINTS = {
     401: "401: it asks for a login; --token-file or --user-file has it",
@@ -28,11 +28,11 @@ _HINTS = {
 
 
 class NoAnswerError(UnknownError):
-    """The server cannot be reached, or does not answer as Prometheus does."""
+    """The server cannot be reached, or does not answer like Prometheus."""
 
 
 class Address:
-    """A checked address. Raises UsageError."""
+    """The address of a server, parsed and checked. Raises UsageError if it is invalid."""
 
     def __init__(self, url: str) -> None:
         if len(url) > _LONGEST_URL or not url.isprintable() or " " in url:
@@ -55,12 +55,12 @@ class Address:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection watched by a deadline once TCP is connected; the name lookup and the connecting count too."""
+    """A connection with a deadline for each request, including the name lookup and the connecting."""
 
     _deadline: Deadline
 
     def ask(self, target: str, headers: dict[str, str], deadline: Deadline) -> None:
-        """Send a request, on a new connection where none is kept. Raises TimeoutError when the deadline has passed."""
+        """Send a request, over a new connection if none is open. Raises TimeoutError after the deadline."""
         self._deadline = deadline
         if self.sock is None:
             self.connect()
@@ -74,14 +74,14 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TlsConnection(http.client.HTTPSConnection, _Connection):
-    """A TLS connection: its handshake comes after the ``connect`` above, and is watched too."""
+    """A TLS connection. The deadline also covers the handshake, which follows ``connect`` of the base class."""
 
 
 class Prometheus:
-    """One server. Not for several threads at a time.
+    """A Prometheus server, for use by one thread at a time.
 
-    token: for "Authorization: Bearer", user: "name:password"; each "" for none. tls: for https. timeout_s: limit for a
-    whole answer, even if its bytes arrive slowly.
+    token: sent as "Authorization: Bearer"; "" for none. user: "name:password" for basic authentication; "" for none.
+    tls: the settings for https. timeout_s: the limit for a whole answer, even if its bytes arrive slowly.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class Prometheus:
         self._connection: _Connection | None = None
 
     def another(self) -> Prometheus:
-        """The same server for another thread."""
+        """A second client of the same server, for another thread."""
         return Prometheus(self.address, **self._given)
 
     def instant_query(self, query: str, at_s: float | None = None) -> Answer:
-        """The answer at a time, None for now. Raises NoAnswerError or BadAnswerError."""
+        """The answer to a query at a Unix time; None is the present. Raises NoAnswerError or BadAnswerError."""
         return parse_vector(self._get("query", {"query": query, **({} if at_s is None else {"time": f"{at_s:.3f}"})}))
 
     def range_query(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[Points]:
-        """The answer for each step of a time. Raises NoAnswerError or BadAnswerError."""
+        """The answer at each step from ``begin_s`` to ``end_s``. Raises NoAnswerError or BadAnswerError."""
         span = {"start": f"{begin_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:g}"}
         return parse_matrix(self._get("query_range", {"query": query, **span}))
 
@@ -133,7 +133,7 @@ class Prometheus:
                 raise self._no_answer(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._no_answer(error) from None
-        try:  # the server had closed a connection that was kept
+        try:  # the server had closed the kept connection, so try once more
             return self._ask(target)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._no_answer(error) from None
@@ -168,12 +168,12 @@ class Prometheus:
 
     def _refused(self, answer: http.client.HTTPResponse, body: bytes) -> UnknownError:
         status = answer.status
-        if 300 <= status < 400:  # the token would go there too
+        if 300 <= status < 400:  # no redirect is followed, because the token would be sent to the other address too
             return NoAnswerError(f"{self.address.text} answers {status}: it points to another address; name that one")
         if status in _HINTS:
             return NoAnswerError(f"{self.address.text} answers {_HINTS[status]}")
         why = error_text(body)
-        # The server cannot evaluate this query; others may have answers.
+        # The server cannot evaluate this query, but it may answer other queries.
         return BadAnswerError(why) if why else NoAnswerError(f"{self.address.text} answers {status}")
 
     def _no_answer(self, error: Exception) -> NoAnswerError:
@@ -189,7 +189,7 @@ class Prometheus:
 
 
 def _reason(error: Exception) -> str:
-    """Why a request failed: a certificate's fault in OpenSSL's words, else the system's message."""
+    """Why a request failed: OpenSSL's description of a bad certificate, else the system's error message."""
     certificate = getattr(error, "verify_message", "")
     if certificate:
         return f"its certificate is not trusted ({certificate}); --ca-file names another authority"

@@ -1,4 +1,4 @@
-"""Answers of Prometheus to jobs: their parts on each machine, joined by job id or group of ranks. Pure."""
+"""Makes jobs from Prometheus's answers: the parts on each machine, joined by job id or group of ranks. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _key(one: Series) -> _Key:
 
 
 def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> list[JobPart]:
-    """Every job of every machine. name_of: the machine of an instance."""
+    """The part of each job on each machine. name_of: returns the machine's name for a Prometheus instance."""
     seconds: dict[_Key, list[float]] = {}
     for one in answers.get("job time", _EMPTY).series:
         if (bucket := one.label("bucket")) in SHARES and one.value is not None and one.value > 0:
@@ -43,7 +43,7 @@ def _counts(series: Iterable[Series]) -> dict[_Key, int]:
 
 
 def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
-    """The numbers of a job's ranks and their group, by job: from the newest of its series."""
+    """For each job, the numbers of its ranks and its group of ranks, both from the newest of its series."""
     newest: dict[_Key, Series] = {}
     for one in series:
         before = newest.get(key := _key(one))
@@ -53,10 +53,10 @@ def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
 
 
 def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> tuple[FleetJob, ...]:
-    """Jobs over all machines, the largest loss first: parts with the same Slurm job id, else the same group of ranks,
-    are one job.
+    """The jobs across all machines, largest loss first.
 
-    findings: the primary one by machine.
+    Parts with the same Slurm job id, or without one with the same group of ranks, are one job. findings: the primary
+    finding of each machine.
     """
     groups: dict[tuple[str, ...], list[JobPart]] = {}
     for part in parts:

@@ -1,6 +1,6 @@
-"""Makes machines and jobs from Prometheus's answers. Pure.
+"""Makes the machines and jobs of a fleet from Prometheus's answers. Pure.
 
-The figures of iotop-ai come first; missing ones are taken from node_exporter, dcgm-exporter and smartctl_exporter.
+The figures of iotop-ai are preferred; missing figures come from node_exporter, dcgm-exporter and smartctl_exporter.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _EMPTY = Answer(())
 
 
 def fleet_of(answers: Mapping[str, Answer], window_s: float, partial: Sequence[str] = ()) -> Fleet:
-    """The fleet. answers: by the name of the query; a missing answer makes its figures unknown."""
+    """The fleet. answers: the answer to each query, by the query's name; without an answer, the figures are unknown."""
     return _Assembly(answers, window_s).fleet(tuple(partial))
 
 
 class _Assembly:
-    """Builds each machine from one source after the other."""
+    """Builds the machines step by step, from one exporter after the other."""
 
     def __init__(self, answers: Mapping[str, Answer], window_s: float) -> None:
         self._answers = answers
@@ -53,14 +53,17 @@ class _Assembly:
         return self._answers.get(name, _EMPTY).series
 
     def _change(self, name: str, instance: str, source: str, **changes: Any) -> None:
-        """Fill in the fields that earlier sources lack; a machine's name is that of the first source that has one."""
+        """Record that an exporter knows a machine, and change the machine's fields.
+
+        The machine is added if it is new.
+        """
         one = self._machines.get(name) or FleetMachine(name, instance)
         if source not in one.sources:
             one = one._replace(sources=(*one.sources, source))
         self._machines[name] = one._replace(**changes)
 
     def fleet(self, partial: tuple[str, ...]) -> Fleet:
-        """The fleet from all sources."""
+        """The fleet, from the answers of all exporters."""
         self._add_iotop()
         self._add_iotop_devices()
         self._add_node()
@@ -79,7 +82,7 @@ class _Assembly:
         return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), loose, partial)
 
     def _own(self, name: str) -> Iterable[tuple[str, Series]]:
-        """(machine, series) of the machines with iotop-ai."""
+        """The series of the answer ``name``, each with its machine, for machines that run iotop-ai."""
         for one in self._series(name):
             machine = self._names.of(one.label("instance"))
             if machine in self._machines:
@@ -129,7 +132,7 @@ class _Assembly:
         self._machines[name] = self._machines[name]._replace(**changes)
 
     def _named(self, question: str) -> Iterable[tuple[str, Series]]:
-        """(machine, series) of another exporter."""
+        """The series of another exporter, each with its machine."""
         for one in self._series(question):
             if one.label("instance"):
                 yield self._names.of(one.label("instance"), one.label("Hostname") or one.label("nodename")), one
@@ -162,7 +165,8 @@ class _Assembly:
         warned = {name: one for name, one in self._named(warning) if (one.value or 0) > 0}
         for name, one in self._named("smartctl"):
             self._change(name, one.label("instance"), SMARTCTL)
-            # A disk that passed may still have a warning, which is unknown without that answer.
+            # smartctl_exporter may report a disk as passed although it has a warning, so the answer about warnings is
+            # needed.
             known = one.value is not None and (not one.value or warning in self._answers)
             if self._machines[name].health is None and known:
                 ill = warned.get(name) if one.value else one
@@ -170,7 +174,7 @@ class _Assembly:
                 self._set(name, health=FleetHealth((ill or one).label("device"), severity), no_smart=False)
 
     def _add_alerts(self) -> tuple[FleetAlert, ...]:
-        """Give each machine its alerts; returns those that name no machine."""
+        """Give each machine its alerts; return the alerts that belong to no machine."""
         loose: list[FleetAlert] = []
         found: dict[str, list[FleetAlert]] = {}
         for one in self._series("alerts"):
@@ -187,12 +191,15 @@ class _Assembly:
 
 
 def dcgm_percent(value: float | None) -> float | None:
-    """A percentage of DCGM; None for its "blank" values, which are huge (2147483632, 140737488355328, ...)."""
+    """A percentage from DCGM; None for DCGM's "blank" values, which are huge (2147483632, 140737488355328, ...)."""
     return value if value is not None and 0 <= value <= 100 else None
 
 
 def _ratio(value: float | None) -> float | None:
-    """A share, 0..1; a rate over a scrape that came late may be a little larger."""
+    """A ratio, limited to 1, because a rate over a late scrape may be slightly larger.
+
+    None if it is unknown or negative.
+    """
     return None if value is None or value < 0 else min(1.0, value)
 
 

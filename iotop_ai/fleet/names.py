@@ -1,4 +1,4 @@
-"""The machine that an instance of Prometheus belongs to. Pure."""
+"""Finds the machine that a Prometheus instance belongs to. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def host_of(instance: str) -> str:
-    """ "gpu07:9743" gives "gpu07", "[::1]:9743" "::1"."""
+    """The host of an instance: "gpu07" for "gpu07:9743", "::1" for "[::1]:9743"."""
     if instance.startswith("[") and "]" in instance:
         return instance[1:].partition("]")[0]
     host, colon, port = instance.rpartition(":")
@@ -15,9 +15,11 @@ def host_of(instance: str) -> str:
 
 
 class MachineNames:
-    """The machine of each instance: its host; where several iotop-ai run on one, the whole instance.
+    """The machine of each instance.
 
-    own: instances of iotop-ai.
+    The machine's name is the host of the instance. If several iotop-ai run on one host, it is the whole instance.
+
+    own: the instances of iotop-ai.
     """
 
     def __init__(self, own: Collection[str]) -> None:
@@ -30,9 +32,10 @@ class MachineNames:
         self._machine_of_node: dict[str, str] = {}
 
     def learn(self, instance: str, node: str) -> None:
-        """Note a node's name for the machine on which its node_exporter runs; if two machines share it, for neither.
+        """Note that a node's name belongs to the machine on which its node_exporter runs.
 
-        So an exporter in a pod, which knows the node's name alone, belongs to a machine that is scraped by address.
+        An exporter in a pod knows only the node's name; with this note it is found although Prometheus scrapes the
+        machine by its address. If two machines have the same node name, the name is not used.
         """
         machine = host_of(instance)
         if node and machine in self._own:
@@ -40,13 +43,16 @@ class MachineNames:
             self._machine_of_node[node] = machine if known == machine else ""
 
     def of(self, instance: str, other: str = "") -> str:
-        """The machine's name. other: what the exporter calls its host; "" where it does not say."""
+        """The machine's name for an instance.
+
+        other: the host's name as the exporter reports it; "" if it reports none.
+        """
         name = self._names.get(instance)
         if name is None:
             host = host_of(instance)
             if other not in self._own:
                 other = self._machine_of_node.get(other) or other
-            # An exporter in a pod has an address of its own, and its host's name in a label.
+            # An exporter in a pod has its own address, and the name of its host in a label.
             prefer_other = host not in self._own and (other in self._own or _is_address(host))
             name = self._names[instance] = other if other and prefer_other else host
         return name

@@ -1,5 +1,6 @@
-"""The queries to Prometheus: PromQL by name. The server aggregates them, so that replicas count once and few
-series cross the network.
+"""The PromQL queries, by name.
+
+The server aggregates each query, so that replicas count once and few series cross the network.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _AWAIT = """
 LOST = 'bucket!~"compute|unexplained"'
 
 READING = "reading"
-"""The first query; its answer's time is used for all others."""
+"""The name of the first query. All other queries are evaluated at the time of its answer."""
 _QUERIES: Mapping[str, str] = {
     READING: f"max by (instance) (last_over_time(iotop_monitor_reading_timestamp_seconds[{SEEN}])) or vector(time())",
     "verdict": "max by (instance, state) (iotop_verdict_state == 1)",
@@ -32,7 +33,7 @@ _QUERIES: Mapping[str, str] = {
     "job time": f"max by ({_JOB}, bucket) (increase(iotop_job_time_seconds_total[WINDOW])) > 0",
     "job GPUs": f"max by ({_JOB}) (last_over_time(iotop_job_gpus[WINDOW]))",
     "job ranks": f"max by ({_JOB}) (last_over_time(iotop_job_ranks[WINDOW]))",
-    # 2 for a current job, 1 for a job that ended or had other ranks earlier in the window.
+    # The value is 2 for a current job, and 1 for a job that ended or had other ranks earlier in the window.
     "job info": f"max by ({_JOB}, ranks, rank_group) (2 * iotop_job_info or last_over_time(iotop_job_info[WINDOW]))",
     "late rank": f"max by ({_JOB}) (last_over_time(iotop_job_late_rank[WINDOW]))",
     "GPUs": "count by (instance) (max by (instance, UUID) (iotop_gpu_info))",
@@ -53,7 +54,7 @@ _QUERIES: Mapping[str, str] = {
 
 
 def queries(window_s: float) -> dict[str, str]:
-    """Every query over a window, READING first."""
+    """Every query over a window of ``window_s`` seconds, with READING first."""
     return {name: _filled(text, window_s) for name, text in _QUERIES.items()}
 
 
@@ -62,13 +63,13 @@ def _filled(text: str, window_s: float) -> str:
 
 
 def quoted(text: str) -> str:
-    """A label's value as a string of PromQL."""
+    """A label's value as a PromQL string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def history(instance: str, window_s: float) -> dict[str, str]:
-    """The queries for the graphs of one machine with iotop-ai: lost share, GPU use, use of the busiest disk."""
+    """The queries for the graphs of a machine with iotop-ai: lost share, GPU use, and use of the busiest disk."""
     on = f"instance={quoted(instance)}"
     time = "iotop_job_time_seconds_total"
     return {
@@ -81,6 +82,6 @@ def history(instance: str, window_s: float) -> dict[str, str]:
 
 
 def history_of_node(instance: str, window_s: float) -> dict[str, str]:
-    """The same for a machine with only node_exporter."""
+    """The queries for the graphs of a machine that has only node_exporter."""
     on = f"instance={quoted(instance)},{_DISKS}"
     return {"disk": _filled(f"max(rate(node_disk_io_time_seconds_total{{{on}}}[WINDOW]))", window_s)}

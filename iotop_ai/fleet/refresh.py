@@ -1,4 +1,4 @@
-"""One refresh: sends every query, and joins the answers to machines."""
+"""One refresh of the fleet: sends every query, and joins the answers to machines."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
 
 MOST_FAILURES = 2
-"""Questions without an answer after which the others are not asked: each may take its whole timeout."""
+"""After this many queries without an answer, the rest is not sent, because each may take its whole timeout."""
 
 
 def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] = lambda: False) -> Fleet:
-    """Ask everything; a question that fails makes its figures unknown.
+    """Send every query; a query that fails leaves its figures unknown.
 
-    Raises NoAnswerError or BadAnswerError when the first fails, NoAnswerError also when ``stopped`` before it.
+    Raises NoAnswerError or BadAnswerError if the first query fails, and NoAnswerError if ``stopped`` is true before the
+    first query.
     """
     answers: dict[str, Answer] = {}
     partial: list[str] = []
@@ -44,7 +45,7 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
 
 
 class FirstAnswer:
-    """Asks everything on a thread of its own, while the screen is still being loaded."""
+    """Sends every query on a thread, while the screen is still being loaded."""
 
     def __init__(self, server: Prometheus, window_s: float) -> None:
         self._server = server
@@ -63,7 +64,7 @@ class FirstAnswer:
             self._server.close()
 
     def result(self) -> Fleet:
-        """Wait for the answer. Raises as ``ask_fleet`` does."""
+        """Wait for the answer and return the fleet. Raises like ``ask_fleet``."""
         self._thread.join()
         if self._fleet is None:
             raise self._error or UnknownError("the first questions failed")
@@ -73,7 +74,7 @@ class FirstAnswer:
 def ask_history(
     server: Prometheus, machine: FleetMachine, end_s: float, slots: int, step_s: float, window_s: float
 ) -> dict[str, tuple[float | None, ...]]:
-    """The values of a machine's graphs by name, oldest first, one for each of ``slots`` steps; None where unknown.
+    """The values of a machine's graphs by name, oldest first: one value for each of ``slots`` steps; None if unknown.
 
     Raises NoAnswerError or BadAnswerError.
     """
@@ -91,7 +92,7 @@ def ask_history(
 
 
 def slotted(series: list[Points], begin_s: float, step_s: float, slots: int) -> tuple[float | None, ...]:
-    """The first series as one value for each step; None where it has none."""
+    """The first series, as one value for each step; None for a step without a value."""
     out: list[float | None] = [None] * slots
     for at_s, value in series[0].points if series else ():
         slot = round((at_s - begin_s) / step_s)

@@ -1,4 +1,4 @@
-"""The machine that the other machines of a job wait for."""
+"""Finds the straggler of a job: the machine that the job's other machines wait for."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from iotop_ai.model.fleet.records import FleetFinding, JobPart, Straggler
 from iotop_ai.model.job.time_shares import LOST
 
 LEAST_WAIT = 0.1
-"""From this share of time in a collective on, a machine counts as waiting for another."""
+"""A machine waits for the straggler if its share of time in collectives exceeds the straggler's by at least this."""
 LEAST_EXCESS = 0.05
-"""A share that exceeds the other machines' share by this much counts as the cause."""
+"""A share of the straggler's time is the cause if it exceeds the other machines' share by at least this."""
 _CAUSES = ("compute", *(name for name in LOST if name != "collective"))
 
 
 def straggler_of(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> Straggler | None:
-    """The machine that waits least for the others, while they wait for it; None where none stands out.
+    """The machine that waits least in collectives while the others wait for it; None if no machine stands out.
 
-    findings: each machine's primary finding.
+    findings: the primary finding of each machine.
     """
     known = [part for part in parts if part.seconds and sum(part.seconds)]
     if len(known) < 2:

@@ -1,1 +1,1 @@
-"""Steps through a recording; knows no screen."""
+"""Steps through recordings, without a screen."""

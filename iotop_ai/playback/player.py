@@ -20,29 +20,32 @@ from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
 
 KEEP = 256
-"""Number of Frames kept beside the current one; they share unchanged records."""
+"""The number of Frames that are kept beside the current Frame; they share unchanged records."""
 MOST_STEPS = 40
-"""Most steps to the first verdict that names something."""
+"""The most steps that are taken to reach the first verdict that names a class."""
 
 
 class RecordingPart(Protocol):
-    """A recording's file, one file of a rotated recording, or the last hour in memory."""
+    """A part of a recording: its only file, one file of a rotated recording, or the last hour in memory."""
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """The blocks so far, in order."""
+        """The blocks indexed so far, in order."""
         ...
 
     def refresh(self) -> bool:
-        """Index the appended part; returns whether there was any."""
+        """Index what was appended since the last call; return whether anything was."""
         ...
 
     def entry(self, session: int, at_ns: int) -> Entry:
-        """Where to begin for a time."""
+        """The entry at which to begin decoding, so that the Frame at a time can be shown."""
         ...
 
     def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
-        """Input of ``pipeline.frames`` from a block on. folds_ns: earlier Snapshots are history and yield no Frame."""
+        """The input of ``pipeline.frames`` from a block on.
+
+        folds_ns: Snapshots before this time only build the history and yield no Frame.
+        """
         ...
 
     def raw_lines(self, block: Block) -> Iterator[bytes]:
@@ -50,32 +53,37 @@ class RecordingPart(Protocol):
         ...
 
     def stamp_of(self, index: int) -> str:
-        """The stamp of the rules in force at a block."""
+        """The stamp of the rules that were in force when a block was recorded."""
         ...
 
 
 class _ShownBlock(NamedTuple):
-    """A block outside the pre-roll. part, block: indexes."""
+    """A block that is shown, because it is not part of the pre-roll. part, block: indexes."""
 
     part: int
     block: int
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: there is a newer request
-    """The caller cancelled. The position stays where the search was; the next request has its own time."""
+    """The caller has cancelled a seek.
+
+    The position stays where the search was, as the next request names another time.
+    """
 
 
 def never() -> bool:
-    """Returns False: the default for "not cancelled"."""
+    """Returns False: the default for a request that is never cancelled."""
     return False
 
 
 class FrameCursor:
-    """A position in the Frames of one or several parts. Positions are wall times, as users and rotated files have them.
+    """A position in the Frames of one or several parts of a recording.
 
-    follow: called at the end for the part after the last one (a rotation); None if missing. shown_from_ns:
-    monotonic; earlier blocks of the first session only build history. Raises InputError where a part does, or when
-    there is nothing to show.
+    Positions are wall times, because users and rotated files use wall times. Raises InputError if a part raises it, or
+    if there is nothing to show.
+
+    follow: called at the end; returns the part that a rotation has added, or None. shown_from_ns: a monotonic time;
+    earlier blocks of the first session only build the history.
     """
 
     def __init__(
@@ -93,13 +101,13 @@ class FrameCursor:
         self._stream_part = 0
         self._frames: list[Frame] = []
         self._numbers: list[int] = []
-        """Each kept Frame's block, as an index of ``_shown_blocks``; two may share a wall time where the clock was set
-        back."""
+        """For each kept Frame, its block as an index into ``_shown_blocks``. The index is kept because two blocks can
+        have the same wall time, after the clock was set back."""
         self._at = -1
         self.grown = False
-        """Set when ``refresh`` found more; the caller resets it."""
+        """Whether ``refresh`` found more to read; the caller resets it."""
         self.judged_anew = False
-        """Whether verdicts are folded from WARM_UP_S earlier, because other rules made the recording."""
+        """Whether the verdicts are folded from WARM_UP_S earlier on, because other rules made the recording."""
         self._index()
         if not self._shown_blocks:
             raise InputError("only a pre-roll in this recording")
@@ -111,23 +119,23 @@ class FrameCursor:
 
     @property
     def begin_wall_ns(self) -> int:
-        """Wall time of the first Snapshot that is shown."""
+        """The wall time of the first Snapshot that is shown."""
         return self._walls[0]
 
     @property
     def frame(self) -> Frame | None:
-        """The current Frame."""
+        """The current Frame; None before the first seek."""
         return self._frames[self._at] if self._at >= 0 else None
 
     def end_wall_ns(self) -> int:
-        """Wall time of the newest Snapshot."""
+        """The wall time of the newest Snapshot."""
         place = self._shown_blocks[-1]
         part = self._parts[place.part]
         heads = filter(None, map(parse_head, part.raw_lines(part.blocks[place.block])))
         return max([self._walls[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
 
     def refresh(self) -> bool:
-        """Index appended blocks and a new part after the last one; returns whether there were any."""
+        """Index appended blocks, and a new part after the last one; return whether there were any."""
         grown = self._parts[-1].refresh()
         if not grown and (another := self._follow()) is not None:
             self._parts.append(another)
@@ -145,7 +153,7 @@ class FrameCursor:
             for b, block in enumerate(part.blocks)
             if not block.pre and not (block.session == first and block.at_ns < self._shown_from_ns)
         ]
-        # A clock that was set back must not hide later blocks.
+        # The wall times never decrease, so that a clock that was set back does not hide later blocks.
         self._walls = list(accumulate((self._block(p).wall_ns for p in self._shown_blocks), max))
 
     def _block(self, place: _ShownBlock) -> Block:
@@ -157,10 +165,10 @@ class FrameCursor:
         early: Callable[[Frame], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Frame:
-        """Go to the last Frame at or before a wall time; to the first Frame if there is none.
+        """Go to the last Frame at or before a wall time, or to the first Frame if all are later.
 
-        early: gets the keyframe before it with its recorded rates, at once, where there is more to decode. Raises
-        Cancelled.
+        early: receives a preliminary Frame at once, from the preceding keyframe with its recorded rates, if blocks must
+        be decoded. Raises Cancelled.
         """
         kept = self._frames
         if kept and kept[0].snapshot.wall_ns <= wall_ns < kept[-1].snapshot.wall_ns:
@@ -179,7 +187,7 @@ class FrameCursor:
         return self._frames[self._at]
 
     def _number_of(self, frame: Frame) -> int:
-        """The number of a Frame's block."""
+        """The index of a Frame's block in ``_shown_blocks``."""
         for kept, number in zip(self._frames, self._numbers, strict=True):
             if kept is frame:
                 return number
@@ -188,7 +196,7 @@ class FrameCursor:
     def _load(
         self, number: int, early: Callable[[Frame], None] | None = None, cancelled: Callable[[], bool] = never
     ) -> None:
-        """Go to the first Frame of a shown block, with its fold state."""
+        """Go to the first Frame of a shown block, including its fold state."""
         place = self._shown_blocks[number]
         part, block = self._parts[place.part], self._block(place)
         entry = part.entry(block.session, block.at_ns)
@@ -209,7 +217,7 @@ class FrameCursor:
         raise InputError("the recording has changed while it was read")
 
     def peek(self) -> Frame | None:
-        """The next Frame, without a step; None at the present end."""
+        """The next Frame, without moving to it; None at the present end."""
         if self._at + 1 < len(self._frames):
             return self._frames[self._at + 1]
         after = self._next()
@@ -250,7 +258,7 @@ class FrameCursor:
         return after
 
     def _from_start(self, part: int) -> Iterator[Frame]:
-        """The Frames of a later part, which begins with the pre-roll that its first Frame needs."""
+        """The Frames of a later part. The part begins with the pre-roll that its first Frame needs."""
         first = next((p for p in self._shown_blocks if p.part == part), None)
         if first is None:
             return iter(())
@@ -265,9 +273,9 @@ class FrameCursor:
         return after
 
     def first_verdict(self) -> Frame:
-        """Step on from here to the first Frame whose verdict names something, at most MOST_STEPS.
+        """Step to the first Frame whose verdict names a class, but at most MOST_STEPS.
 
-        A recording begins with unknown rates and a verdict that still measures.
+        At the beginning of a recording the rates are unknown and the rules do not have enough data for a verdict.
         """
         frame, steps = self._frames[self._at], 0
         while steps < MOST_STEPS and (frame.verdict.measuring or frame.verdict.primary.class_id == "unknown"):
@@ -300,9 +308,9 @@ class FrameCursor:
         return self._frames[self._at]
 
     def past(self, frame: Frame, slots: int, cancelled: Callable[[], bool] = never) -> tuple[Sample, ...]:
-        """Samples of the Frame's session before its history, without processes, oldest first. Raises Cancelled.
+        """The Samples of the Frame's session that precede its history, oldest first, without processes.
 
-        slots: the number of intervals to go back.
+        slots: the number of intervals to go back. Raises Cancelled.
         """
         first_ns = frame.history[0].at_ns
         number = self._number_of(frame)
@@ -338,7 +346,7 @@ def _is_same(one: Snapshot, other: Snapshot) -> bool:
 
 
 def _items_after(part: RecordingPart, newest: Snapshot, first: int) -> Iterator[Snapshot | Keyframe]:
-    """The items of a part after a Snapshot. first: index of its block."""
+    """The items of a part that follow a Snapshot. first: the index of the block that contains the Snapshot."""
     items = part.items(first)
     for item in items:
         if _is_same(_snapshot(item), newest):

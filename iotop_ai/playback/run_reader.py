@@ -1,9 +1,9 @@
-"""A recorded run from its beginning to its end: every figure over time, and its verdict.
+"""Reads a recorded run from its beginning to its end: every figure over time, and its verdict.
 
-If the recording was made with the same rules as this program's, its verdicts come from recorded totals and its figures
-from counters: those of every Snapshot in a short run, of one Snapshot a minute in a long run, and of fewer in a run of
-many hours. Nothing is lost by that: a rate is the mean over the time between two Snapshots. Any other recording is
-folded: every Frame is judged again.
+If the recording was made with the rules of this program, the verdicts come from recorded totals and the figures from
+counters: from every Snapshot of a short run, from one Snapshot a minute in a long run, and from fewer in a run of many
+hours. The means stay exact, because a rate is the mean over the time between two Snapshots. If other rules made the
+recording, it is folded: every Frame is judged again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from iotop_ai.store.format.codec import KEYFRAME_EVERY
 from iotop_ai.store.read.block_contents import Depth
 
 MOST_SNAPSHOTS = 5400
-"""A longer run is read by its keyframes alone: 24 hours of a busy machine then take seconds instead of minutes."""
+"""A longer run is read by its keyframes only: 24 hours of a busy machine then take seconds instead of minutes."""
 MOST_KEYFRAMES = 480
-"""About this many are decoded, more than a chart has points: one in 3 minutes of a recording of 24 hours."""
+"""About this many keyframes are decoded, which is more than a chart has points: one every 3 minutes for 24 hours."""
 
 
 class RatedSnapshot(NamedTuple):
@@ -37,9 +37,9 @@ class RatedSnapshot(NamedTuple):
 
 
 class JudgedSpan(NamedTuple):
-    """The verdicts of a span of time. events: those of the span, where its RatedSnapshots lack them.
+    """The verdicts over a span of time.
 
-    end_ns: the wall time at its end.
+    events: the events of the span; () if its RatedSnapshots have them. end_ns: the wall time at which the span ends.
     """
 
     totals: VerdictTotals
@@ -48,14 +48,14 @@ class JudgedSpan(NamedTuple):
 
 
 RunItem = Frame | RatedSnapshot | JudgedSpan
-"""A Frame has both a RatedSnapshot's figures and a verdict."""
+"""One item of a run. A Frame has the figures of a RatedSnapshot and also a verdict."""
 
 
 class RunReader:
-    """Iterates over a recording's RunItems, in order. Use it within ``corrupt_input_as_error``.
+    """Iterates over the RunItems of a recording, in order. Use it within ``corrupt_input_as_error``.
 
-    every: decode every Snapshot; None: do so if there are at most MOST_SNAPSHOTS. most: the most keyframes to decode
-    otherwise. folded: judge every Frame again, for conditions that need it.
+    every: whether to decode every Snapshot; None does so for at most MOST_SNAPSHOTS. most: the most keyframes to decode
+    if not every Snapshot is decoded. folded: whether to judge every Frame again, which some conditions need.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RunReader:
             blocks = len(shown_blocks(parts, played.begin_ns, played.end_ns, played.source.times))
             self._each = max(1, math.ceil(blocks / most))
         self.spacing_s = None if self._every else self._each * KEYFRAME_EVERY * _interval_s(played)
-        """Approximate seconds between the Snapshots that give the figures; None where every Snapshot does."""
+        """The approximate seconds between the Snapshots that give the figures; None if every Snapshot is used."""
 
     def __iter__(self) -> Iterator[RunItem]:
         begin_ns, end_ns = self._played.begin_ns, self._played.end_ns
@@ -97,7 +97,7 @@ class RunReader:
                 for frame in frames(block):
                     begins = frame.sample.seconds is None or frame.sample.gap
                     if first and last is not None and not begins and not self._every:
-                        # A RatedSnapshot with the figures of the time since the last one.
+                        # Yields a RatedSnapshot for the time since the last one.
                         yield from _rated_snapshots(iter([frame.snapshot]), last, spaced=True)
                     first, last = False, RatedSnapshot(frame.snapshot, frame.sample)
                     yield frame
@@ -106,7 +106,7 @@ class RunReader:
                 part.close()
 
     def _summed(self, block: SummedBlock, last: RatedSnapshot | None) -> Generator[RunItem, None, RatedSnapshot | None]:
-        """Yields a block's items; returns its last RatedSnapshot."""
+        """Yields the items of a block; returns the last RatedSnapshot."""
         contents = block.contents
         assert contents.totals is not None
         keyed = (
@@ -116,7 +116,8 @@ class RunReader:
         for rated in _rated_snapshots(keyed, last, spaced=not self._every):
             last = rated
             yield rated
-        # Every Snapshot has its own events; a keyframe alone lacks those of the Snapshots that follow it.
+        # If every Snapshot was read, each has its own events. A keyframe lacks the events of the Snapshots that follow
+        # it.
         totals = contents.totals
         yield JudgedSpan(totals.tally, () if self._every else contents.events, totals.wall_ns)
         return last

@@ -1,4 +1,4 @@
-"""Reads a recording named on the command line as Frames between two times; each fault is a one-line error."""
+"""Reads a recording named on the command line as Frames between two times; each error is reported in one line."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from iotop_ai.store.format.codec import TotalsLine
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 ALLOW_ROOT = "as root, read the recording even if it is a link or another user owns it"
 _NEAR_NS = 3600 * 1_000_000_000
-"""A time of day farther from the recording is an error; otherwise it would silently select all of the recording."""
+"""A time of day that is farther than this from the recording is an error; it would select all of the recording."""
 _IMPOSSIBLE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, AssertionError)
-"""Exceptions that arithmetic on damaged but well-formed counters can raise."""
+"""The exceptions that arithmetic on damaged but well-formed counters can raise."""
 
 
 def add_replay_flags(parser: argparse.ArgumentParser) -> None:
-    """Add FILE, --begin, --end and --allow-root."""
+    """Add the arguments FILE, --begin, --end and --allow-root."""
     parser.add_argument(
         "file", metavar="FILE", help="a recording; its live name stands for the rotated parts too; - is stdin"
     )
@@ -36,9 +36,9 @@ def add_replay_flags(parser: argparse.ArgumentParser) -> None:
 
 
 class RecordedFrames:
-    """The Frames of a recording from begin to end, both included; iterate within ``corrupt_input_as_error``.
+    """The Frames of a recording from begin to end, both included. Iterate within ``corrupt_input_as_error``.
 
-    Raises UsageError for an invalid time, InputError for a file that is not a recording.
+    Raises UsageError for an invalid time, and InputError for a file that is not a recording.
     """
 
     def __init__(
@@ -69,7 +69,10 @@ class RecordedFrames:
             yield frame
 
     def progress(self, wall_ns: int) -> str:
-        """The progress at this time: "14:32:05, 45 %"; for a stream, whose end is unknown, only the time."""
+        """The progress at a time, such as "14:32:05, 45 %".
+
+        For a stream, whose end is unknown, only the time is given.
+        """
         if self.source.streams:
             return clock(wall_ns)
         first_ns, last_ns = self.source.span()
@@ -78,9 +81,9 @@ class RecordedFrames:
         return f"{clock(wall_ns)}, {percent(min(1.0, (wall_ns - begin_ns) / max(1, end_ns - begin_ns)))} %"
 
     def frames_or_totals(self) -> Iterator[Frame | TotalsLine]:
-        """Frames in order; recorded totals stand for whole blocks where possible. The last item is a Frame.
+        """The Frames in order; where possible, recorded totals replace whole blocks. The last item is a Frame.
 
-        A stream, and a recording that other rules made in part, yield only Frames.
+        A stream, and a recording that was partly made with other rules, yield only Frames.
         """
         parts, begin_ns, end_ns = self.source.parts, self.begin_ns, self.end_ns
         if not parts or not same_rules(parts):
@@ -103,7 +106,7 @@ class RecordedFrames:
                 part.close()
 
     def about(self) -> dict[str, str]:
-        """Facts of the newest header, by name; {} before one is read."""
+        """Facts about the recording from its newest header, by name; {} before a header is read."""
         header = self.source.header
         if header is None:
             return {}
@@ -119,7 +122,7 @@ class RecordedFrames:
 
 @contextlib.contextmanager
 def corrupt_input_as_error(path: str) -> Iterator[None]:
-    """Turn failed arithmetic on the file's content into an InputError without that content."""
+    """Report failed arithmetic on a file's content as an InputError that does not quote the content."""
     try:
         yield
     except _IMPOSSIBLE as error:
@@ -130,5 +133,5 @@ def corrupt_input_as_error(path: str) -> Iterator[None]:
 
 
 def recorded_frames(args: argparse.Namespace) -> RecordedFrames:
-    """The Frames that the flags of ``add_replay_flags`` select."""
+    """The Frames that are selected by the arguments of ``add_replay_flags``."""
     return RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)

@@ -1,4 +1,4 @@
-"""Records a live session: the last hour in memory, and a file when the user records."""
+"""Records a live session: the last hour in memory, and a file when the user starts a recording."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _SECOND = 1_000_000_000
 
 
 class SessionRecorder:
-    """Gets every Frame on the source's thread; the screen calls it from its own.
+    """Records the Frames of a live session.
 
-    ring: makes the ring, None for none. It is made with the second Frame, since its writer is slow to import. record:
-    makes the recorder for a pre-roll, or raises; None where recording is not possible. cmdline: level of command lines
-    in a file. pending: the events that no Snapshot up to this number has; a closed file ends with them. why_elsewhere:
-    why a file is not in the current folder, "" where it is.
+    The source's thread calls ``put``; the screen calls the other methods from its own thread.
+
+    ring: makes the ring with the last hour; None for no ring. The ring is made when the second Frame arrives, because
+    importing its writer is slow. record: makes the recorder of a file that begins with the given lines; it may raise.
+    None if recording is not possible. cmdline: how much of the command lines a file contains. pending: the events that
+    no Snapshot up to a number contains; a file ends with them. why_elsewhere: why a file is not in the current folder;
+    "" if it is.
     """
 
     def __init__(
@@ -44,22 +47,22 @@ class SessionRecorder:
         self._ring: Ring | None = None
         self._ring_lock = threading.Lock()
         self._first: Frame | None = None
-        """The first Frame, until the ring is made."""
+        """The first Frame, kept until the ring is made."""
         self._record = record
         self._lock = threading.Lock()
         self._cmdline = cmdline
         self._pending = pending
         self._recorder: Recorder | None = None
         self._waiting: list[Frame] | None = None
-        """Frames that came while a file is being opened, which begins with them."""
+        """The Frames that arrive while a file is being opened; the file begins with them. None at other times."""
         self._newest: Frame | None = None
         self._switching = threading.Lock()
-        """Held while a file is begun or ended, against a second key press meanwhile."""
+        """Locked while a file is being started or ended, so that a second key press waits."""
         self._closed = False
         self.stuck = False
-        """Whether a file could not be closed, because its disk does not answer."""
+        """Whether a file could not be closed because its disk does not answer."""
         self.last: RecordingState | None = None
-        """The state of the last closed file; None without one."""
+        """The state of the last file that was closed; None if there was none."""
 
     @property
     def may_record(self) -> bool:
@@ -68,7 +71,7 @@ class SessionRecorder:
 
     @property
     def ring(self) -> Ring | None:
-        """The last hour; None without a ring."""
+        """The last hour in memory; None if the session has no ring."""
         if self._ring is None and self._make_ring is not None:
             with self._ring_lock:
                 if self._ring is None:
@@ -79,7 +82,7 @@ class SessionRecorder:
         return self._ring
 
     def put(self, frame: Frame) -> None:
-        """Add a Frame to the ring and the file."""
+        """Add a Frame to the ring and to the file."""
         if not self._is_first(frame) and (ring := self.ring) is not None:
             ring.put(frame)
         with self._lock:
@@ -90,7 +93,7 @@ class SessionRecorder:
                 self._recorder.put(frame)
 
     def _is_first(self, frame: Frame) -> bool:
-        """Keep the first Frame until the ring is made; True for this Frame."""
+        """Keep the first Frame until the ring is made; return whether this Frame is the first."""
         with self._ring_lock:
             if self._make_ring is None or self._ring is not None or self._first is not None:
                 return False
@@ -98,9 +101,9 @@ class SessionRecorder:
             return True
 
     def switch(self) -> str | RecordingState | None:
-        """Begin a file and return its path, or end the file and return its state; None when the session is over.
+        """Start a file and return its path, or end the file and return its state; None if the session is over.
 
-        Raises IotopError or OSError where a file cannot be begun.
+        Raises IotopError or OSError if a file cannot be started.
         """
         with self._switching:
             if self._recorder is not None:
@@ -108,7 +111,7 @@ class SessionRecorder:
             return None if self._closed else self.start()
 
     def start(self) -> str:
-        """Begin a file and return its path. Raises IotopError or OSError where it cannot be begun."""
+        """Start a file and return its path. Raises IotopError or OSError if it cannot be started."""
         assert self._record is not None  # the screen checks may_record first
         with self._lock:
             self._waiting = []
@@ -127,9 +130,10 @@ class SessionRecorder:
         return recorder.state().path
 
     def close(self, seconds: float = CLOSE_S) -> None:
-        """End the recording, also one that is just being begun, and the ring. seconds: to wait for the disk.
+        """End the ring and the recording, even a recording that is just being started.
 
-        ``last`` is then the state of that recording, None without one.
+        seconds: how long to wait for the disk. Afterwards ``last`` is the state of the recording, or None if there was
+        none.
         """
         self.last = None
         end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
@@ -142,16 +146,16 @@ class SessionRecorder:
             self._ring.close()
 
     def stop(self, seconds: float = CLOSE_S) -> RecordingState | None:
-        """Close the file within ``seconds`` and return its state, None without a file.
+        """Close the file within ``seconds`` and return its state; None if there is no file.
 
-        A file without a Snapshot gets the newest, and the minute before it.
+        A file without a Snapshot gets the newest Snapshot and the minute before it.
         """
         with self._lock:
             recorder, self._recorder = self._recorder, None
             newest = self._newest
             if recorder is None:
                 return None
-            # The lock keeps new Snapshots out, which would take the pending events.
+            # The lock keeps out new Snapshots, which would take the pending events.
             events = () if newest is None else self._pending(newest.snapshot.seq)
         if newest is not None and (events or not recorder.state().snapshots):
             recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
@@ -162,7 +166,7 @@ class SessionRecorder:
         return self.last
 
     def recording_state(self) -> RecordingState | None:
-        """The state of the recording; None without one."""
+        """The state of the current recording; None if there is none."""
         recorder = self._recorder
         return None if recorder is None else self._state(recorder)
 

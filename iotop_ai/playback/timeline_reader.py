@@ -1,4 +1,4 @@
-"""Reads the time line of a whole recording step by step: verdict changes, marks, alerts, gaps."""
+"""Reads the time line of a whole recording step by step: changes of the verdict, marks, alerts and gaps."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
 MARK, ALERT = "mark", "alert"
 _FIRING = "firing:"
-"""The third word in the text of an alert that begins; severity and rule precede it."""
+"""The third word in the text of an alert that begins, after its severity and its rule."""
 _DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_only", "fs_error", "server_silent")
 TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
-"""Kinds of events that the time line shows as faults."""
+"""The kinds of events that the time line shows as faults."""
 _NORMAL_CODES = (0, -15, None)
-"""Exit codes of a worker that are not shown: 0, SIGTERM by its trainer, unknown."""
+"""The exit codes of a worker that are not shown: 0, SIGTERM from its trainer, and unknown (None)."""
 
 
 class TimelineReader:
-    """Reads one block with each ``step``, without decoding its Snapshots.
+    """Reads one block per ``step``, without decoding its Snapshots.
 
-    Recorded verdicts are used where this program's rules made them; otherwise the Snapshots are folded again.
+    Recorded verdicts are used if the rules of this program made them; otherwise the Snapshots are folded again.
     """
 
     def __init__(self, parts: Sequence[RecordingPart], begin_wall_ns: int) -> None:
@@ -51,7 +51,7 @@ class TimelineReader:
         self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
 
     def timeline(self, end_wall_ns: int) -> Timeline:
-        """The time line as far as it is read."""
+        """The time line, as far as it has been read."""
         end = max(end_wall_ns, self._seen, self._begin + 1)
         return Timeline(
             *(self._begin, end, self._seen, tuple(self._changes), tuple(self._marks), tuple(self._gaps)),
@@ -59,11 +59,14 @@ class TimelineReader:
         )
 
     def next_change(self, wall_ns: int, step: int) -> int | None:
-        """Wall time of the next (+1) or previous (-1) change of the verdict; None if unknown so far."""
+        """The wall time of the verdict's next (step +1) or previous (step -1) change; None if none is known yet."""
         return _next(self._keys, wall_ns, step)
 
     def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:
-        """The next or previous mark, alert or end of a job's process; the first of several at the same time."""
+        """The next or previous mark, alert or end of a job's process.
+
+        Of several at the same time, the first is returned.
+        """
         marks = sorted(
             [(wall, f"mark: {text}") for wall, text in self._marks]
             + [(wall, f"alert: {text}") for wall, text, _ in self._alerts]
@@ -73,7 +76,7 @@ class TimelineReader:
         return None if at is None else next(mark for mark in marks if mark[0] == at)
 
     def step(self) -> bool:
-        """Read to the end of a block, or the new part of the last block; returns whether there was any."""
+        """Read to the end of a block, or the new lines of the last block; return whether there were any."""
         part = self._parts[self._part]
         if self._block >= len(part.blocks):
             if self._part + 1 >= len(self._parts):
@@ -85,7 +88,7 @@ class TimelineReader:
         for number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
             if number > self._lines_read:
                 self._line(line, trusted)
-        # Lines at the end of the last block may by now belong to the next one.
+        # Lines at the end of the last block may by now belong to the next block.
         grown = number > self._lines_read
         if self._block + 1 < len(part.blocks) or self._part + 1 < len(self._parts):
             if not trusted:
@@ -115,7 +118,7 @@ class TimelineReader:
                 self._event(event)
 
     def _first(self, line: bytes) -> None:
-        """The verdict at the start, from the first keyframe: its verdict line may be missing."""
+        """Take the verdict at the start from the first keyframe, because the line of that verdict may be missing."""
         item = Decoder().read(line)
         if isinstance(item, SnapLine) and item.carry is not None and item.carry.verdict is not None:
             verdict = item.carry.verdict
@@ -147,7 +150,7 @@ class TimelineReader:
         if key == self._key:
             return
         self._key = key
-        # Times before the start are not shown, but their last verdict is shown at the start.
+        # Times before the start are not shown, but the last verdict before it is shown at the start.
         wall_ns = max(wall_ns, self._begin)
         if self._keys and self._keys[-1] == wall_ns == self._begin:
             self._keys.clear()
@@ -157,7 +160,7 @@ class TimelineReader:
             self._changes.append((wall_ns, state))
 
     def _fold(self, part: RecordingPart, until_ns: int | None) -> None:
-        """Fold the part's Snapshots up to a time with this program's rules."""
+        """Fold the Snapshots of a part up to a wall time with the rules of this program; None folds all of them."""
         if self._folding is None or self._folding[0] is not part:
             self._folding = (part, frames(part.items(0, adopt=False)))
         for frame in self._folding[1]:

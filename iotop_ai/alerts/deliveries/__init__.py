@@ -1,1 +1,1 @@
-"""Ways by which an alert leaves the machine, and the thread that they run on."""
+"""The ways in which an alert leaves the machine, and the thread that they run on."""

@@ -1,4 +1,4 @@
-"""A program of the user, started without a shell. The alert reaches it as data only: variables and JSON."""
+"""Delivers an alert to a program of the user, without a shell. The alert is passed only as variables and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PREFIX = "IOTOP_AI_ALERT_"
 
 
 class CommandDelivery(NamedTuple):
-    """Runs a command for each alert. argv: by absolute path, never from the alert."""
+    """Runs a command for each alert. argv: its words, with an absolute path; no word comes from the alert."""
 
     name: str
     argv: tuple[str, ...]
@@ -31,11 +31,11 @@ class CommandDelivery(NamedTuple):
     at_most: int
 
     def describe(self) -> str:
-        """The program."""
+        """The program's path."""
         return f"command {clean(self.argv[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Run the command; it is ended with its children at the timeout. Raises NotDelivered."""
+        """Run the command; at the timeout it is killed with its children. Raises NotDelivered."""
         data = json.dumps(alert_object(alert), ensure_ascii=True).encode() + b"\n"
         try:
             child = start(
@@ -49,7 +49,7 @@ class CommandDelivery(NamedTuple):
         except OSError as error:
             raise NotDelivered(f"cannot run {clean(self.argv[0])}: {error.strerror}") from None
         writer = threading.Thread(target=_write, args=(child, data), daemon=True)
-        writer.start()  # a program that does not read must not hold this thread up
+        writer.start()  # written on a thread, since a program that does not read its input would block this one
         left_s = self.timeout_s
         while child.poll() is None and left_s > 0 and not stop.is_set():
             stop.wait(_POLL_S)
@@ -62,7 +62,7 @@ class CommandDelivery(NamedTuple):
 
 
 def environment(alert: Alert) -> dict[str, str]:
-    """The variables of the program: a few of ours, and the alert's fields."""
+    """The program's environment: a few of the monitor's variables, and one variable for each field of the alert."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     if os.geteuid() == 0:
         kept["PATH"] = SYSTEM_PATH
@@ -71,13 +71,13 @@ def environment(alert: Alert) -> dict[str, str]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> str:
-    """End the command with its children; returns the outcome, as the end of a sentence."""
+    """Kill the command with its children; return the outcome, worded as the end of a sentence."""
     try:
-        os.killpg(child.pid, signal.SIGKILL)  # not yet waited for, so the group is its own
+        os.killpg(child.pid, signal.SIGKILL)  # without a wait for the child, the group is still its own
         child.wait(_END_S)
-    except PermissionError:  # it became root by sudo
+    except PermissionError:  # the command has become root, for example through sudo
         return "cannot be ended, as it runs as another user"
-    except subprocess.TimeoutExpired:  # it waits in the kernel, for example for a disk that does not answer
+    except subprocess.TimeoutExpired:  # the command waits in the kernel, for example for a disk that does not answer
         return "does not end"
     return "was ended"
 

@@ -1,4 +1,4 @@
-"""A mail by an SMTP server, or by the local sendmail."""
+"""Delivers an alert as a mail, through an SMTP server or the local sendmail."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from iotop_ai.model.errors import InputError, UsageError
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}")
 PORTS = {"no": 25, "starttls": 587, "tls": 465}
-"""Ways to encrypt the connection, each with its usual port (RFC 8314, RFC 6409)."""
+"""The ways to encrypt the connection, each with its usual port (RFC 8314, RFC 6409)."""
 
 
 class MailDelivery(NamedTuple):
     """Sends each alert as a mail.
 
-    smtp: "host" or "host:port", "" for the local sendmail. tls: a key of PORTS. user: "" without a login.
-
-    The password is read from its file for each mail, so that a new one works at once.
+    smtp: the server as "host" or "host:port"; "" for the local sendmail. tls: a key of PORTS. user: the login name; ""
+    if the server needs no login. password_file: the file with the password. It is read for each mail, so a new password
+    works at once.
     """
 
     name: str
@@ -47,14 +47,14 @@ class MailDelivery(NamedTuple):
     password_file: str = ""
 
     def describe(self) -> str:
-        """The recipient and the server."""
+        """The recipient and the server, in a few words."""
         if not self.smtp:
             return f"mail to {clean(self.to)} by sendmail"
         how = "" if self.tls == "no" else f", {self.tls}"
         return f"mail to {clean(self.to)} by {clean(self.smtp)}{how}{f', as {clean(self.user)}' if self.user else ''}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Pass the mail to the server. Raises NotDelivered."""
+        """Pass the mail to the server or to sendmail. Raises NotDelivered."""
         try:
             mail = message(alert, self.sender, self.to)
             if self.smtp:
@@ -115,7 +115,7 @@ def is_server(text: str) -> bool:
 
 
 def check_address(text: str) -> None:
-    """Raise UsageError unless it is one or more addresses, or names of local users."""
+    """Raise UsageError unless the text consists of one or more addresses or names of local users."""
     mail = EmailMessage()
     try:
         mail["To"] = text
@@ -127,14 +127,17 @@ def check_address(text: str) -> None:
 
 
 def message(alert: Alert, sender: str, to: str) -> EmailMessage:
-    """The mail; names in it have no line breaks, so they cannot add a header. Raises UsageError for a bad address."""
+    """The mail about an alert. Raises UsageError for a bad address.
+
+    Names in the mail have no line breaks, so they cannot add a header.
+    """
     mail = EmailMessage()
     mail["Subject"] = clean(title(alert), 200)
     for name, text in (("From", sender), ("To", to)):
         check_address(text)
         mail[name] = text
     mail["Date"] = format_datetime(datetime.fromtimestamp(alert.wall_ns // 10**9, UTC))
-    # Without a domain, make_msgid would ask a name server for this machine's name.
+    # Without a domain, make_msgid would ask a name server for the name of this machine.
     mail["Message-ID"] = make_msgid(domain=alert.host if _HOST.fullmatch(alert.host) else "localhost")
     mail.set_content(f"{title(alert)}\n\n{json.dumps(alert_object(alert), indent=1)}\n")
     return mail

@@ -1,4 +1,4 @@
-"""An alert as data for programs."""
+"""An alert as a JSON object and as one line of text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iotop_ai.alerts.rules import Alert
 
 
 def alert_object(alert: Alert) -> dict[str, object]:
-    """The JSON object of an alert."""
+    """The alert as a JSON object."""
     return {
         "time": datetime.fromtimestamp(alert.wall_ns // 10**9, UTC).isoformat().replace("+00:00", "Z"),
         "host": alert.host,
@@ -26,5 +26,5 @@ def alert_object(alert: Alert) -> dict[str, object]:
 
 def title(alert: Alert) -> str:
     """The alert in one line."""
-    verdict = f" ({alert.verdict})" if alert.verdict else ""  # a test message has none
+    verdict = f" ({alert.verdict})" if alert.verdict else ""  # a test message has no verdict
     return f"[{alert.severity}] {alert.host}: {alert.text}{verdict}"

@@ -1,4 +1,4 @@
-"""The thread that delivers: sampling never waits for a hook, a server or a mail."""
+"""Delivers alerts on a thread, so that the sampling thread never waits for a command, a server or a mail."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.clock import Clock
 
 WAITING = 64
-"""Alerts that wait for the thread; another one is lost, and a line says so."""
+"""The most alerts that wait for delivery. A further alert is lost, and a line reports it."""
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
 LONGEST_WAIT_S = 30.0
 TRIES_EACH = 4
-"""Alerts tried an hour, as a multiple of ``at_most``: a failed one does not count against those that arrive."""
+"""The most attempts per hour, as a multiple of ``at_most``: failed messages do not count towards ``at_most``."""
 MOST_TIMEOUTS = 6
-"""A mail or a service answers in several steps, each within the timeout; together they take this many at most."""
+"""The most timeouts that one message can take: a mail or a service needs several steps, each with its own timeout."""
 
 
 class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
-    """The reason in one line. again: another try may help, after ``after_s`` at the earliest, as the server asks."""
+    """Why a message was not delivered, in one line.
+
+    again: whether another attempt may succeed. after_s: the least seconds until then, as the server asks.
+    """
 
     def __init__(self, why: str, *, again: bool = False, after_s: float = 0.0) -> None:
         super().__init__(why)
@@ -32,39 +35,42 @@ class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
 
 
 class Delivery(Protocol):
-    """One [deliver.NAME] of the file."""
+    """A way to deliver alerts, from a section [deliver.NAME] of the file."""
 
     @property
     def name(self) -> str:
-        """The delivery's name in the rules file."""
+        """The name of the delivery in the file."""
         ...
 
     @property
     def at_most(self) -> int:
-        """The largest number of messages per hour."""
+        """The most messages per hour."""
         ...
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Send one message; ends early when ``stop`` is set. Raises NotDelivered."""
+        """Send one message; stop early when ``stop`` is set. Raises NotDelivered."""
         ...
 
     def describe(self) -> str:
-        """The destination, in a few words, without secrets."""
+        """The destination in a few words, without secrets."""
         ...
 
 
 def try_to_send(delivery: Delivery, alert: Alert, stop: threading.Event) -> None:
-    """Send a message; whatever fails is NotDelivered, so that no fault ends the thread and with it all later alerts."""
+    """Send a message; any failure is raised as NotDelivered.
+
+    Otherwise a fault would end the thread, and with it the delivery of all later alerts.
+    """
     try:
         delivery.send(alert, stop)
     except NotDelivered:
         raise
-    except Exception as error:  # its text may hold a secret, as the path of a webhook
+    except Exception as error:  # the error's text may contain a secret, such as the path of a webhook
         raise NotDelivered(f"an unexpected {type(error).__name__}") from None
 
 
 class Outbox:
-    """Delivers on a thread of its own. say: prints a line."""
+    """Delivers alerts on its own thread. say: prints a line."""
 
     def __init__(self, deliveries: Sequence[Delivery], say: Callable[[str], None]) -> None:
         self._deliveries = tuple(deliveries)
@@ -85,7 +91,10 @@ class Outbox:
             self._say(f"alert {alert.rule} is not delivered: {WAITING} alerts are waiting")
 
     def close(self, seconds: float, end_s: float = 5.0) -> None:
-        """Deliver what waits for at most ``seconds``, then end; a hook that still runs is ended, within ``end_s``."""
+        """Deliver the queued alerts for up to ``seconds``, then end the thread.
+
+        A command that still runs is then killed, within ``end_s``.
+        """
         end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
@@ -96,7 +105,7 @@ class Outbox:
             self._say(f"{lost} alert{'s are' if lost > 1 else ' is'} not delivered: the monitor ended")
 
     def _drain(self) -> int:
-        """Empty the queue; returns how many of its alerts had a delivery."""
+        """Empty the queue; return the number of removed alerts that had a delivery."""
         lost = 0
         while True:
             try:
@@ -133,7 +142,7 @@ class Outbox:
             try:
                 try_to_send(delivery, alert, self._stop)
             except NotDelivered as error:
-                # A longer wait would hold up the other deliveries.
+                # A longer wait would delay the other deliveries.
                 least_s = min(error.after_s, LONGEST_WAIT_S)
                 if error.again and wait_s is not None and not self._stop.wait(max(wait_s, least_s)):
                     continue
@@ -144,7 +153,7 @@ class Outbox:
 
 
 class _LastHour:
-    """Counts what happened within an hour."""
+    """Counts the events of the last hour."""
 
     def __init__(self) -> None:
         self._at_ns: deque[int] = deque()

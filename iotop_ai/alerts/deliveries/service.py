@@ -1,4 +1,4 @@
-"""A message through one of the hundred services that the library apprise supports (extra ``notify``)."""
+"""Delivers an alert to one of the hundred services that the library apprise supports (extra ``notify``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def is_installed() -> bool:
 
 
 class ServiceDelivery(NamedTuple):
-    """Sends each alert to a service through apprise. url: in apprise's form, such as "tgram://token/chat"."""
+    """Sends each alert to a service through apprise.
+
+    url: the address in apprise's form, such as "tgram://token/chat".
+    """
 
     name: str
     url: str
@@ -30,12 +33,12 @@ class ServiceDelivery(NamedTuple):
     at_most: int
 
     def describe(self) -> str:
-        """The service's name alone, because the rest of the address is secret."""
+        """The name of the service only, because the rest of the address is secret."""
         return f"apprise, {clean(self.url.partition(':')[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
         """Pass the alert to the service. Raises NotDelivered."""
-        import apprise  # importing it takes most of a second
+        import apprise  # imported here because the import takes most of a second
 
         joint = "&" if "?" in self.url else "?"
         service = apprise.Apprise.instantiate(

@@ -1,4 +1,4 @@
-"""A POST of JSON: generic, for Slack, or for Discord."""
+"""Delivers an alert as a POST of JSON: the alert's own object, or a message for Slack or Discord."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from iotop_ai.model.errors import UsageError
 
 FORMATS = ("json", "slack", "discord")
 _LATER = (408, 429)
-"""A request that took too long, and too many of them: the same request may pass later."""
+"""HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
-"""Characters of a text; Discord takes 2,000."""
+"""The most characters of a text; Discord accepts 2,000."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: only the address in the file is asked."""
+    """Follows no redirect, so that only the address in the file is contacted."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
 
 
 class WebhookDelivery:
-    """Raises UsageError for an address that is not http or https."""
+    """Posts each alert to an address. Raises UsageError if the address is not http or https."""
 
     def __init__(self, name: str, url: str, form: str, timeout_s: float, at_most: int) -> None:
-        if not _is_address(url):  # its text is a secret
+        if not _is_address(url):  # the message does not show the address, because it is a secret
             raise UsageError(
                 f"deliver.{name}: the webhook is not an http or https address; write 'https://host/path', in ASCII"
                 " without spaces, and without a name and password before the host"
@@ -47,11 +47,11 @@ class WebhookDelivery:
         self._url, self._format, self._timeout_s = url, form, timeout_s
 
     def describe(self) -> str:
-        """The host alone: the path of a webhook is its secret."""
+        """The host only, because the path of a webhook is a secret."""
         return f"webhook {clean(urllib.parse.urlsplit(self._url).hostname or '')}, {self._format}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """POST the alert. Raises NotDelivered."""
+        """Post the alert. Raises NotDelivered."""
         request = urllib.request.Request(
             self._url,
             json.dumps(payload(alert, self._format)).encode(),
@@ -63,7 +63,7 @@ class WebhookDelivery:
                 answer.read(1024)
 
         try:
-            # The timeout of a socket begins again with each byte.
+            # A socket's own timeout starts again with each byte.
             call_with_timeout(self._timeout_s, f"webhook {self.name}", post)
         except urllib.error.HTTPError as error:
             error.close()
@@ -71,9 +71,9 @@ class WebhookDelivery:
             wait = _SECONDS.fullmatch((error.headers.get("Retry-After") or "").strip())
             after_s = float(wait[0]) if again and wait else 0.0
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
-        except http.client.HTTPException:  # its text may hold the address, which is a secret
+        except http.client.HTTPException:  # the error's text may contain the address, which is a secret
             raise NotDelivered("the server's answer is not HTTP", again=True) from None
-        except ValueError:  # its text may hold the address too
+        except ValueError:  # the error's text may contain the address too
             raise NotDelivered("the address cannot be used") from None
         except OSError as error:
             why = getattr(error, "reason", error)
@@ -91,7 +91,7 @@ def _is_address(url: str) -> bool:
 
 
 def payload(alert: Alert, form: str) -> dict[str, Any]:
-    """The JSON of one message. Names in it are text: neither service takes them for a mention or a link."""
+    """The JSON of one message. Names in it are plain text, which Slack and Discord show without mentions and links."""
     text = title(alert)[:_LONGEST]
     if form == "slack":
         return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
