@@ -1,1 +1,1 @@
-"""Frames as text, JSON, tables and logs."""
+"""Writes Frames and recordings as text, JSON, tables, logs, HTML and metrics."""

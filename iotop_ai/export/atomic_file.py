@@ -1,4 +1,4 @@
-"""A file that appears complete or not at all."""
+"""Writes a file so that it appears either complete or not at all."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from iotop_ai.model.errors import InputError, UsageError
 
 
 class OutFile:
-    """A file written as OUT.PID.part and renamed to OUT by ``commit``; leaving the block without it removes the part.
+    """A file that is written as OUT.PID.part, and renamed to OUT by ``commit``.
 
-    An existing OUT is refused without ``force``, also one that appears meanwhile. Mode 0600: exports name users and
-    programs.
+    If the ``with`` block ends without a commit, the part file is removed. Without ``force``, an existing OUT raises
+    UsageError, even if it appears while the part is written. The mode is 0600, because exports name users and programs.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
@@ -40,16 +40,19 @@ class OutFile:
         self._open = True
 
     def stream(self) -> BinaryIO:
-        """The open part; write it once and close it."""
+        """A stream that writes to the part file. Open it once, and close it before ``commit``."""
         return os.fdopen(os.dup(self._fd), "wb")
 
     def part_path(self) -> str:
-        """The part's path for a library that opens files by path; "" where another user could lead it elsewhere."""
+        """The path of the part file, for a library that opens files by path.
+
+        It is "" if another user could make this path lead to another file.
+        """
         path = os.path.join(os.path.dirname(os.path.abspath(self.path)), self._part)
         return "" if others_may_rename(path) else path
 
     def commit(self) -> None:
-        """Rename the part to OUT; every stream must be closed."""
+        """Rename the part file to OUT. Every stream must be closed before."""
         try:
             give_name(self._fd, self._part, self._name, self._folder, replace=self._force)
         except FileExistsError:

@@ -1,4 +1,4 @@
-"""Rates in the units and under the names of iostat, pidstat and nvidia-smi, from the Metric beside each field."""
+"""Rates under the names and in the units of iostat, pidstat and nvidia-smi, which each field's Metric declares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotop_ai.model.metric import Metric, metrics_of
 
 KIB = 1024
 _SCALE = {"B/s": 1 / KIB, "B": 1 / KIB, "ratio": 100.0}
-"""Factors from base units to the tools' units: their kB is 1024 B, their ratios are percent."""
+"""Factors from base units to the units of these tools: their kB is 1024 B, and their ratios are percentages."""
 SIGNIFICANT = 6
 
 IOSTAT_KEYS = (
@@ -26,11 +26,11 @@ IOSTAT_COLUMNS = (
     *("d/s", "dkB/s", "drqm/s", "drqm", "d_await", "dareq-sz"),
     *("f/s", "f_await", "aqu-sz", "util"),
 )
-"""The columns of ``iostat -x`` in its order; a ratio's title starts with %."""
+"""The columns of ``iostat -x`` in its order; the title of a ratio starts with %."""
 
 
 class Term(NamedTuple):
-    """A field under its standard name. scale: factor from the stored unit to that name's unit."""
+    """A field under its standard name. scale: the factor from the stored unit to the unit of that name."""
 
     field: str
     metric: Metric
@@ -38,12 +38,12 @@ class Term(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The column title: "%util" for iostat's JSON key "util"."""
+        """The column's title, such as "%util" for iostat's JSON key "util"."""
         term = self.metric.term
         return f"%{term}" if self.metric.unit == "ratio" and not term.startswith("%") else term
 
     def of(self, record: tuple[object, ...]) -> float | None:
-        """The record's value in the term's unit; None when unknown or undefined."""
+        """The value of the field in a record, in the unit of the standard name; None if unknown or undefined."""
         value = getattr(record, self.field)
         return None if value is None else value * self.scale
 
@@ -58,30 +58,30 @@ def terms_of(record: type) -> dict[str, Term]:
 
 
 def device_terms() -> dict[str, Term]:
-    """The Terms of a block device's rates, including all IOSTAT_KEYS and IOSTAT_COLUMNS."""
+    """The Terms of a block device's rates, which include all IOSTAT_KEYS and IOSTAT_COLUMNS."""
     return terms_of(BlockRates)
 
 
 def rounded(value: float | None) -> float | int | None:
-    """The number with SIGNIFICANT digits: no noise in JSON, and a small rate does not become 0."""
+    """The number rounded to SIGNIFICANT digits, so that JSON has no noise and a small rate does not become 0."""
     if value is None or isinstance(value, int):
         return value
     return float(f"{value:.{SIGNIFICANT}g}")
 
 
 def iostat_object(rates: BlockRates) -> dict[str, float | int | None]:
-    """One device's figures under iostat's JSON keys; null where unknown or undefined (no request completed)."""
+    """A device's figures under iostat's JSON keys; None if unknown or undefined (no request completed)."""
     terms = device_terms()
     return {key: rounded(terms[key].of(rates)) for key in IOSTAT_KEYS}
 
 
 def rates_object(rates: tuple[object, ...]) -> dict[str, float | int | None]:
-    """A rates record under its own field names, in base units, ratios 0..1."""
+    """A rates record as an object with the names of its fields, in base units, ratios 0..1."""
     return {name: rounded(getattr(rates, name)) for name in metrics_of(type(rates))}
 
 
 def merged(*parts: Mapping[str, object]) -> dict[str, object]:
-    """The mappings as one dict; later ones override earlier ones."""
+    """The mappings as one dict, in which later mappings override earlier ones."""
     out: dict[str, object] = {}
     for part in parts:
         out.update(part)

@@ -1,4 +1,4 @@
-"""Base classes of an HTTP server that limits its threads, one per request, and the time of each request."""
+"""Base classes of an HTTP server that uses a thread per request, with limits on the threads and on a request's time."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from iotop_ai.collectors.io.deadline import Deadline
 log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 16
-"""Requests answered at one time; a further request ends the longest one, since silent clients may hold all places."""
+"""The most requests that are answered at one time. A further request ends the longest one, because silent clients might
+otherwise take all places."""
 MOST_THREADS = 2 * MOST_REQUESTS
-"""Threads at one time, including those of ended requests; a further request is closed at once."""
+"""The most threads at one time, including those of ended requests. A further request is closed at once."""
 MOST_PER_CLIENT = 4
-"""Requests of one client answered at one time, where a server tells clients apart."""
+"""The most requests of one client that are answered at one time, if the server distinguishes clients."""
 REQUEST_S = 10.0
-"""Longest time of a whole request, even if its bytes arrive slowly."""
+"""The longest time of a whole request in seconds, even if its bytes arrive slowly."""
 HEAD_S = 2.0
-"""Longest time until a request's head has arrived: clients send it at once, so a silent one soon frees its place."""
+"""The longest time until a request's head has arrived. Clients send it at once, so a silent client soon frees its
+place."""
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
-    """A mixin for a class of ``socketserver``, placed before it in the list of base classes."""
+    """A mixin that limits the threads of a ``socketserver`` class; list it before that class."""
 
     daemon_threads = True
     block_on_close = False
@@ -42,15 +44,15 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
         super().__init__(*args, **kwargs)
 
     def wrap(self, request: Any) -> Any:
-        """The socket that the handler reads: a subclass may add TLS."""
+        """The socket that the handler reads; a subclass may add TLS."""
         return request
 
     def client(self, request: Any, address: Any) -> Hashable:
-        """The client's identity; None where clients are not told apart."""
+        """The client's identity; None if clients are not distinguished."""
         return None
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread, unless too many threads or requests of this client are at work."""
+        """Answer on a thread, unless too many threads or too many requests of this client are running."""
         client = self.client(request, client_address)
         with self._lock:
             free = self._at_work.total() < MOST_THREADS and (client is None or self._at_work[client] < MOST_PER_CLIENT)
@@ -66,7 +68,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     @contextlib.contextmanager
     def _place(self, deadline: Deadline) -> Iterator[None]:
-        """Hold a place; if all are taken, take the longest request's."""
+        """Take a place; if all are taken, end the longest request and take its place."""
         with self._lock:
             self._running.append(deadline)
             if len(self._running) > MOST_REQUESTS:
@@ -81,10 +83,10 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
     def _leave(self, client: Hashable) -> None:
         with self._lock:
             self._at_work[client] -= 1
-            self._at_work += Counter()  # drops counts of 0
+            self._at_work += Counter()  # removes clients with a count of 0
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer one request, so that a silent client does not delay the others."""
+        """Answer one request on its thread, so that a silent client does not delay other clients."""
         client = self.client(request, client_address)
         try:
             request.settimeout(REQUEST_S)
@@ -93,7 +95,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
                 with self._place(deadline):
                     request = self.wrap(request)
                     self.finish_request(request, client_address)
-        except OSError as error:  # also errors of TLS, and of a client that left
+        except OSError as error:  # also raised by TLS, and for a client that has left
             log.debug("request: %s", error)
         except Exception:
             log.exception("request")
@@ -103,27 +105,30 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
 
 class AnswerHandler(BaseHTTPRequestHandler):
-    """Base class of handlers: one answer per connection, without Python's version in its headers, and not logged."""
+    """Base class of handlers: one answer per connection.
+
+    Requests are not logged, and headers do not name Python's version.
+    """
 
     server_version = "iotop-ai"
     sys_version = ""
     timeout = REQUEST_S
 
     def handle(self) -> None:
-        """Read and answer a request; its head has to come within HEAD_S."""
+        """Read and answer a request; its head must arrive within HEAD_S."""
         with contextlib.ExitStack() as self._head:
             self._head.enter_context(Deadline(HEAD_S)).watch(self.connection)
             super().handle()
 
     def parse_request(self) -> bool:
-        """Read the rest of the head, and end its time limit."""
+        """Read the rest of the head, and end the time limit of the head."""
         with self._head:
             return super().parse_request()
 
     def answer(
         self, code: int, body: bytes, kind: str = "text/plain; charset=utf-8", headers: tuple[tuple[str, str], ...] = ()
     ) -> None:
-        """Send a response. kind: its media type. headers: further ones."""
+        """Send a response. kind: its media type. headers: further headers."""
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

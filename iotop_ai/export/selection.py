@@ -1,4 +1,4 @@
-"""The disks and processes of an output, in order, and a process's command as text."""
+"""Selects and orders the disks and processes of an output, and formats a process's command."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def device_info(snapshot: Snapshot, name: str) -> BlockInfo | None:
 def device_rates(
     frame: Frame, devices: Sequence[str] = (), only_active: bool = False
 ) -> list[tuple[BlockKey, BlockRates]]:
-    """The listed devices with their rates, in the kernel's order; [] without rates.
+    """The devices to list with their rates, in the kernel's order; [] without rates.
 
-    devices: exactly these, partitions too; () whole devices, and loop, ram, zram, rom and floppy only if used since
-    boot, as in iostat.
+    devices: exactly these, including partitions. () lists whole devices; loop, ram, zram, rom and floppy devices are
+    listed only if they were used since boot, as iostat does.
     """
     rates = frame.sample.block.value or {}
     table = frame.snapshot.block.value or {}
@@ -51,9 +51,9 @@ def device_rates(
 
 
 def process_rows(frame: Frame, only_active: bool = False) -> list[tuple[ProcessKey, ProcessRates]]:
-    """Processes with a rate, in state D or unreadable, by I/O in descending order.
+    """Processes that have a rate, are in state D or are unreadable, by I/O in descending order.
 
-    only_active: only processes that did I/O, waited for it, or are in state D.
+    only_active: only processes that did I/O, waited for I/O, or are in state D.
     """
     sample = frame.sample.processes.value
     table = frame.snapshot.processes.value
@@ -85,7 +85,7 @@ def _weight(row: tuple[ProcessKey, ProcessRates]) -> tuple[float, float, float, 
 
 
 def command_words(info: ProcessInfo, level: str) -> str:
-    """A process's command at a level of CMDLINE_LEVELS; a kernel thread as [name]."""
+    """A process's command at one of the CMDLINE_LEVELS; a kernel thread is shown as [name]."""
     if not info.cmdline:
         return f"[{info.name}]" if info.kernel else info.name
     return " ".join(_COMMAND[level](info.cmdline)) or info.name

@@ -1,8 +1,8 @@
 """A Unix socket on which an unprivileged process asks for the verdict on its own jobs, by HTTP.
 
-``curl --unix-socket PATH http://localhost/`` prints the JSON of ``json.own_verdict``. The kernel names the process
-that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup its cgroup; the client's request cannot change which verdict it
-gets.
+``curl --unix-socket PATH http://localhost/`` prints the JSON of ``json.own_verdict``. The kernel identifies the process
+that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup gives its cgroup. So a client cannot obtain the verdict of others
+by a forged request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
-    """Answers from the newest Frame until ``stop``. Raises OSError or IotopError where it cannot listen."""
+    """Answers from the newest Frame until ``stop``. Raises OSError or IotopError if it cannot listen."""
 
     def __init__(self, path: str, root: Root) -> None:
         self._path = path
@@ -39,7 +39,10 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         self._file = SocketFile(self.socket, self._path, 0o666)
 
     def client(self, request: socket.socket, address: object) -> int:
-        """The user at the other end, since one user alone must not take all places."""
+        """The user id of the process at the other end.
+
+        Clients are limited by user, so that one user cannot take all places.
+        """
         return credentials(request)[1]
 
     def put(self, frame: Frame) -> None:
@@ -48,18 +51,21 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
             self._frame, self._answers = frame, {}
 
     def answer(self, peer: Peer) -> bytes | None:
-        """The JSON, made once per Frame and peer, since clients may ask in a loop; None before the first Frame."""
+        """The JSON for a peer; None before the first Frame.
+
+        It is made once per Frame and peer, as clients may ask in a loop.
+        """
         with self._frame_lock:
             if self._frame is not None and peer not in self._answers:
                 self._answers[peer] = render_own_verdict_json(self._frame, peer).encode()
             return self._answers.get(peer)
 
     def start(self) -> None:
-        """Answer from now on, on threads."""
+        """Start answering on threads."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and remove the path. Raises OSError if that fails."""
+        """Stop answering, and remove the socket's path. Raises OSError if that fails."""
         try:
             self._file.unlink()
         finally:
@@ -70,13 +76,13 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
 
 
 def credentials(request: socket.socket) -> tuple[int, int]:
-    """(pid, uid) of the process that connected, from the kernel; pid 0 for one outside our pid namespace."""
+    """(pid, uid) of the process that connected, from the kernel. The pid is 0 if it is outside our pid namespace."""
     pid, uid, _ = _CREDENTIALS.unpack(request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 
 
 def peer_of(request: socket.socket, root: Root) -> Peer | None:
-    """The process at the other end; None where it is not visible from here, or its pid has a new owner."""
+    """The process at the other end; None if it is not visible from here, or if its pid has a new owner."""
     pid, uid = credentials(request)
     if not pid:
         return None
@@ -92,7 +98,7 @@ class _Handler(AnswerHandler):
     server: VerdictServer
 
     def do_GET(self) -> None:  # noqa: N802 - http.server's name
-        """The verdict on the jobs of the peer."""
+        """Send the verdict on the peer's jobs."""
         peer = peer_of(self.connection, self.server.root)
         if peer is None:
             self._json(
@@ -107,5 +113,5 @@ class _Handler(AnswerHandler):
         self.answer(code, body + b"\n", "application/json")
 
     def address_string(self) -> str:
-        """A word for the log; a client of a Unix socket has no address."""
+        """A word for the log, because a client of a Unix socket has no address."""
         return "socket"

@@ -1,4 +1,4 @@
-"""Files for other programs that come with the package: Grafana, Prometheus, systemd, Slurm, Kubernetes."""
+"""Files for other programs, shipped with the package: Grafana, Prometheus, systemd, Slurm, Kubernetes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from importlib.resources import files
 from typing import NamedTuple
 
 PROGRAM, PYTHON = "@PROGRAM@", "@PYTHON@"
-"""Placeholders for the command line of this program, and for its Python."""
+"""Placeholders in the files, for the command that starts this program and for its Python interpreter."""
 
 
 class Asset(NamedTuple):
-    """One file. place: its usual path, as a hint."""
+    """A shipped file. text: a description of the file. place: the path where it is usually installed."""
 
     name: str
     text: str
@@ -18,7 +18,7 @@ class Asset(NamedTuple):
 
     @property
     def script(self) -> bool:
-        """Whether the file is a script that a shell runs."""
+        """Whether the file is a shell script."""
         return self.name.endswith(".sh")
 
 
@@ -35,6 +35,9 @@ ASSETS = (
 
 
 def content(name: str, program: str, python: str = "") -> str:
-    """The text of an asset. program, python: put in quoted for its reader, a unit's ExecStart= or a shell."""
+    """The content of an asset, with the placeholders replaced.
+
+    program, python: the replacements, already quoted for the file's reader (a unit's ExecStart= or a shell).
+    """
     text = (files("iotop_ai.export") / "assets" / name).read_text(encoding="utf-8")
     return text.replace(PROGRAM, program).replace(PYTHON, python)

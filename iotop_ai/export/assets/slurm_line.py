@@ -1,7 +1,7 @@
-"""What a Slurm job lost, in one line, from its nodes' ``iotop-ai report --json``: slurm_line.py JOB FILE...
+"""Prints in one line what a Slurm job lost, from ``iotop-ai report --json`` of its nodes: slurm_line.py JOB FILE...
 
-"job 48213 lost 212 of 900 GPU-h: 71 % disk sda on gpu07". A job without GPUs is counted in hours of its processes.
-Runs by itself: standard library only.
+"job 48213 lost 212 of 900 GPU-h: 71 % disk sda on gpu07". Without GPUs, the job's loss is given in hours of its
+processes. The script needs only the standard library.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ WORDS = {
 
 
 def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
-    """The training jobs of a report that belong to a Slurm job, by their cgroup; without any, those of no Slurm job."""
+    """The training jobs of a Slurm job in a report, found by their cgroup; if none is, the jobs outside of Slurm."""
     jobs = report["jobs"]
     mine = [one for one in jobs if one["label"] == f"slurm {job}" or one["label"].startswith(f"slurm {job}.")]
     return mine or [one for one in jobs if not one["label"].startswith("slurm ")]
 
 
 def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
-    """The line, in GPU-hours if every training job had GPUs. A job whose GPUs are unknown counts only if all are so."""
+    """The line about a job, in GPU-hours if every training job had GPUs.
+
+    A training job with unknown GPUs counts only if the GPUs of all training jobs are unknown.
+    """
     seen = [(report["machine"]["host"], one) for report in reports for one in jobs_of(report, job)]
     found = [(host, one) for host, one in seen if one["time_s"]]
     if not found:
@@ -58,12 +61,12 @@ def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def figure(hours: float) -> str:
-    """A number with three digits, without zeros at the end."""
+    """A number with three significant digits, without trailing zeros."""
     return f"{hours:.0f}" if hours >= 99.95 else f"{hours:.3g}"
 
 
 def main(words: list[str]) -> int:
-    """Print the line; returns 1 without a readable report."""
+    """Print the line; return 1 if no report is readable, else 0."""
     reports = []
     for path in words[1:]:
         try:

@@ -1,1 +1,1 @@
-"""Two recorded runs beside each other: what changed, by how much, and whether that is more than chance."""
+"""Compares two recorded runs: what changed, by how much, and whether the change is more than chance."""

@@ -1,8 +1,8 @@
-"""The confidence interval of a difference of two means over time, by circular block bootstrap.
+"""The confidence interval of the difference between two means over time, by circular block bootstrap.
 
-Readings a second apart resemble each other, so that their plain standard error is far too small. Blocks of neighbouring
-points are drawn instead of points. Source of the block length: Politis and White (2004), Automatic block-length
-selection for the dependent bootstrap, with the correction of Patton, Politis and White (2009).
+Readings that are a second apart resemble each other, so their plain standard error is far too small. Therefore blocks
+of neighbouring points are drawn instead of single points. Source of the block length: Politis and White (2004),
+Automatic block-length selection for the dependent bootstrap, with the correction of Patton, Politis and White (2009).
 """
 
 from __future__ import annotations
@@ -15,18 +15,23 @@ from typing import NamedTuple
 
 ROUNDS = 1000
 LEAST_BLOCKS = 5
-"""Fewer blocks in a run tell nothing about its spread."""
+"""With fewer blocks, a run does not show how much its values vary."""
 LEAST_BLOCK_S = 3.0
 _LONGER = 1.5
-"""Blocks are longer than the estimate by this factor. Of 300 pairs of simulated equal runs of 120 points, 3, 4 and 8 %
-differ with it where neighbours correlate by 0, 0.6 and 0.9, and 5, 7 and 18 % without it; 5 % is the aim."""
+"""Blocks are longer than the estimated length by this factor. In 300 pairs of equal simulated runs of 120 points, whose
+neighbours correlate by 0, 0.6 and 0.9, a difference was found in 3, 4 and 8 % with it, and in 5, 7 and 18 % without it;
+the aim is 5 %."""
 _Z = 1.96
 _TAIL = 0.025
 _LEAST_AUTOCORRELATIONS = 5
 
 
 class Points(NamedTuple):
-    """A figure over time. weights: what a value stands for, 0 where it is unknown. step_s: between two points."""
+    """A figure over time.
+
+    weights: how much each value counts, in seconds or requests; 0 if the value is unknown. step_s: the seconds between
+    two points.
+    """
 
     values: tuple[float, ...]
     weights: tuple[float, ...]
@@ -34,31 +39,31 @@ class Points(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """The weighted mean; None without a known value."""
+        """The weighted mean; None if no value is known."""
         weight = sum(self.weights)
         return sum(v * w for v, w in zip(self.values, self.weights, strict=True)) / weight if weight > 0 else None
 
     @property
     def known(self) -> Points:
-        """The points with a weight."""
+        """The points whose value is known."""
         pairs = [(v, w) for v, w in zip(self.values, self.weights, strict=True) if w > 0]
         return Points(tuple(v for v, _ in pairs), tuple(w for _, w in pairs), self.step_s)
 
 
 class Interval(NamedTuple):
-    """A 95 % interval of (mean after - mean before)."""
+    """A 95 % confidence interval of the mean after minus the mean before."""
 
     low: float
     high: float
 
     @property
     def has_zero(self) -> bool:
-        """Whether no difference is within it."""
+        """Whether the interval contains 0, so that there may be no difference."""
         return self.low <= 0 <= self.high
 
 
 def block_length(values: Sequence[float]) -> float:
-    """The block length, in points, for the mean of values that resemble their neighbours; at least 1."""
+    """The best block length, in points, for the mean of values that resemble their neighbours; at least 1."""
     n = len(values)
     mean = sum(values) / n
     away = [value - mean for value in values]
@@ -69,7 +74,7 @@ def block_length(values: Sequence[float]) -> float:
     limit = 2 * math.sqrt(math.log10(n) / n)
     small = [abs(one) / covariances[0] < limit for one in covariances]
     run = max(_LEAST_AUTOCORRELATIONS, math.ceil(math.sqrt(math.log10(n))))
-    # The first lag behind which no autocorrelation stands out for a while.
+    # The first lag that is followed by a stretch of insignificant autocorrelations.
     significant = next((m for m in range(longest) if all(small[m + 1 : m + 1 + run])), longest)
     cut = min(longest, max(1, 2 * significant))
     g = total = 0.0
@@ -84,9 +89,9 @@ def block_length(values: Sequence[float]) -> float:
 
 
 def _block(points: Points) -> int:
-    """Points in a block: as the values ask for, at least n^(1/3) and LEAST_BLOCK_S, so that LEAST_BLOCKS fit.
+    """The number of points in a block; 0 if the run is too short.
 
-    0 where the run is too short for that.
+    A block is as long as the values require, and at least n^(1/3) points and LEAST_BLOCK_S; but LEAST_BLOCKS must fit.
     """
     n, least = len(points.values), math.ceil(LEAST_BLOCK_S / points.step_s)
     most = n // LEAST_BLOCKS
@@ -96,10 +101,13 @@ def _block(points: Points) -> int:
 
 
 class _Resampler:
-    """Draws means of a run, each of as many known points as the run has, in blocks that wrap around at its end."""
+    """Draws random means of a run from blocks, which wrap around at the end of the run.
+
+    Each mean uses as many points as the run has known points.
+    """
 
     def __init__(self, points: Points, rng: random.Random) -> None:
-        points = points.known  # unknown points say nothing of the spread, however many they are
+        points = points.known  # unknown points do not show how much the values vary
         self.n = len(points.values)
         self.block = _block(points)
         self._draw, self._bits = rng.getrandbits, self.n.bit_length()
@@ -111,20 +119,21 @@ class _Resampler:
         self._sizes = [of_size[size] for size in sizes]
 
     def _blocks(self, sums: list[float], size: int) -> list[float]:
-        """The sum of a block of this size by its beginning."""
+        """The sum of the block of this size that begins at each point."""
         return [sums[begin + size] - sums[begin] for begin in range(self.n)]
 
     @property
     def blocks(self) -> float:
-        """How many blocks the run has; 0: it is too short."""
+        """The number of blocks in the run; 0 if the run is too short."""
         return self.n / self.block if self.block else 0.0
 
     def mean(self) -> float | None:
-        """One drawn mean; None where the drawn weights vanish in rounding beside much larger ones."""
+        """One random mean; None if the drawn weights are so small beside others that rounding makes their sum 0."""
         total = weight = 0.0
         draw, bits, n = self._draw, self._bits, self.n
         for sums, weights in self._sizes:
-            # This is randrange inlined: a call takes three times as long, and a comparison draws a million times.
+            # This is randrange written inline: a call takes three times as long, and a comparison draws a million
+            # times.
             while (begin := draw(bits)) >= n:
                 pass
             total += sums[begin]
@@ -133,17 +142,17 @@ class _Resampler:
 
 
 def student_factor(degrees: float) -> float:
-    """The 97.5 % quantile of Student's t over that of the normal distribution (Abramowitz and Stegun 26.7.5)."""
+    """The 97.5 % quantile of Student's t divided by that of the normal distribution (Abramowitz and Stegun 26.7.5)."""
     z, v = _Z, max(1.0, degrees)
     t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v * v)
     return t / z
 
 
 def difference_interval(before: Points, after: Points, seed: int, rounds: int = ROUNDS) -> Interval | None:
-    """The interval of the difference of two means; the same for the same seed. None: too short to tell.
+    """The confidence interval of the difference of two means; None if a run is too short.
 
-    Percentiles of the drawn differences, widened by Student's factor and for the bias of a variance that is drawn from
-    few blocks.
+    It consists of percentiles of the drawn differences. They are widened by Student's factor, and by the bias of a
+    variance that comes from few blocks. The same seed gives the same interval.
     """
     first, last = before.mean, after.mean
     if first is None or last is None:

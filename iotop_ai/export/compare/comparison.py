@@ -1,4 +1,4 @@
-"""Compares two runs figure by figure: means over comparable parts, and the certainty of each difference."""
+"""Compares two runs figure by figure: the means over comparable parts, and how certain each difference is."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ MARKS, JOB, TIME = "marks", "job", "time"
 ALIGNMENTS = (MARKS, JOB, TIME)
 STEPS, DATA_WAIT, LOST_TIME, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "lost", "gpu_busy", "job_disk"
 LEAST_POINTS = 0.03
-"""A smaller change of a share counts as unclear, even if it is certain: two equal runs may differ by as much."""
+"""A change of a share is clear only if it is at least this large, because two equal runs may differ by as much."""
 LEAST_CHANGE = 0.05
-"""Least difference of any other figure that counts, as a part of the larger value."""
+"""A change of any other figure is clear only if it is at least this part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
-"""Common marks that are closer together than this align runs only on request: such a short part shows little."""
+"""Common marks that are closer together than this align the runs only on request, because so short a part shows
+little."""
 SHOWN_SHARE = 0.005
 _DEVICES = 4
 _BEGIN_SHARES = ("startup", "compile")
@@ -33,21 +34,22 @@ _DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "write_bytes_per_s", "writ
 
 
 class Window(NamedTuple):
-    """The part of a run that is compared, in wall time."""
+    """The part of a run that is compared, as wall times."""
 
     begin_ns: int
     end_ns: int
 
     @property
     def seconds(self) -> float:
-        """The length of the part."""
+        """The length of the part in seconds."""
         return (self.end_ns - self.begin_ns) / 1e9
 
 
 class Change(NamedTuple):
-    """One figure. name: as in conditions. before, after: means; None: unknown, or undefined (no request).
+    """A figure in both runs.
 
-    interval: of after - before, 95 %; None if unknown.
+    name: the figure's name, as in conditions. before, after: its means; None if unknown or undefined (a mean over no
+    requests). interval: the 95 % confidence interval of after - before; None if unknown.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Change(NamedTuple):
 
     @property
     def difference(self) -> float | None:
-        """after - before."""
+        """The mean after minus the mean before; None if either is unknown."""
         return None if self.before is None or self.after is None else self.after - self.before
 
     @property
@@ -78,7 +80,10 @@ class Change(NamedTuple):
 
     @property
     def relative(self) -> float | None:
-        """The difference as a part of the value before; for a ratio, in points. None: unknown, or before was 0."""
+        """The difference divided by the value before; for a ratio, the difference itself.
+
+        None if unknown, or before is 0.
+        """
         found = self.difference
         if found is None or self.unit == "ratio":
             return found
@@ -86,9 +91,10 @@ class Change(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two runs. aligned_by: one of ALIGNMENTS.
+    """The comparison of two runs.
 
-    job_disks: the disk with each main job's data, "" without one or when unknown. same_disk: both are the same disk.
+    aligned_by: one of ALIGNMENTS. job_disks: for each run, the disk with the data of the main job; "" if unknown or if
+    there is none. same_disk: whether both are the same disk.
     """
 
     before: Story
@@ -100,14 +106,15 @@ class Comparison(NamedTuple):
     same_disk: bool
 
     def change(self, name: str) -> Change | None:
-        """One figure; None where it is in neither run."""
+        """The figure with this name; None if neither run has it."""
         return next((one for one in self.changes if one.name == name), None)
 
 
 def compared(before: Story, after: Story, align: str | None = None) -> Comparison:
-    """The comparison. align: one of ALIGNMENTS; None: by common marks, else by the main jobs, else by the whole time.
+    """Compare two runs.
 
-    Raises UsageError where the runs cannot be aligned in this way.
+    align: one of ALIGNMENTS. None tries the common marks, then the main jobs, then the whole time. Raises UsageError if
+    the runs cannot be aligned as requested.
     """
     how, windows = _windows(before, after, align)
     changes = tuple(_changes(before, after, windows))
@@ -133,7 +140,7 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
 
 
 def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
-    """The time from the first to the last mark that both runs have; None with fewer than two."""
+    """For each run, the time from the first to the last common mark; None if there are fewer than two."""
     found = []
     for story in (before, after):
         marks: dict[str, int] = {}
@@ -149,7 +156,7 @@ def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
 
 
 def _job_window(story: Story) -> Window | None:
-    """The main job's time from its first step on; None without one."""
+    """The time of the main job from its first step on; None without a main job whose time was counted."""
     job = story.main_job
     if job is None or not job.shares:
         return None
@@ -168,7 +175,7 @@ def _job_window(story: Story) -> Window | None:
 
 
 def points_of(curve: Curve, window: Window) -> Points:
-    """The points of a curve whose middle lies in the window."""
+    """The points of a curve whose middle is in the window."""
     values: list[float] = []
     weights: list[float] = []
     for i, (value, weight) in enumerate(zip(curve.values, curve.weights, strict=True)):
@@ -190,7 +197,7 @@ def _changes(before: Story, after: Story, windows: tuple[Window, Window]) -> Ite
 
 
 def job_disk(story: Story) -> str:
-    """The disk with the main job's data."""
+    """The disk with the data of the main job; "" if unknown."""
     return "" if story.main_job is None else story.main_job.disk
 
 
@@ -199,7 +206,7 @@ def _device(story: Story, name: str) -> DeviceStory | None:
 
 
 def _is_same(one: DeviceStory | None, other: DeviceStory | None) -> bool:
-    """Whether a kernel name means the same disk in both runs, as far as that is known: it may change at a restart."""
+    """Whether a kernel name stands for the same disk in both runs; True if unknown. A restart may change the name."""
     if one is None or other is None or one.info is None or other.info is None:
         return True
     return all(getattr(one.info, name) == getattr(other.info, name) for name in _IDENTITY)
@@ -222,7 +229,7 @@ class _Figure(NamedTuple):
 
 
 def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _Figure]:
-    """A run's figures by name, in the order of the table."""
+    """The figures of a run by name, in the order of the table."""
     out: dict[str, _Figure] = {}
     if story.steps is not None and story.steps.curve is not None:
         out[STEPS] = _Figure("steps/s", "1/s", points_of(story.steps.curve, window))
@@ -263,13 +270,13 @@ _UNITS: Mapping[str, str] = {
 
 
 def _device_names(story: Story) -> list[str]:
-    """The main disk, and the disks that moved most bytes."""
+    """The most important disk, and the disks that moved most bytes."""
     key = key_device(story)
     return [*([] if key is None else [key.name]), *(one.name for one in listed_devices(story)[:_DEVICES])]
 
 
 def _shares(story: Story, window: Window) -> dict[str, _Figure]:
-    """The shares of the main job's time, the whole wait for data, and all lost time."""
+    """The shares of the main job's time, with the whole wait for data and the whole lost time."""
     job = story.main_job
     if job is None or not job.shares:
         return {}
@@ -293,7 +300,7 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
 
 
 def shown(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """The changes worth a row: neither all lost time, whose parts have one each, nor a share near 0 in both runs."""
+    """The changes that get a row: without the whole lost time, and without shares that are near 0 in both runs."""
     small = set(SHARES) - {"compute"}
     return tuple(
         one

@@ -10,15 +10,15 @@ from iotop_ai.present.text.units import figure, percent, plural, rate
 from iotop_ai.present.verdict.advice import milliseconds
 
 _HARDLY = 0.1
-"""A disk that gives less than this part of what it gave before is hardly read any more."""
+"""A disk that delivers less than this part of its earlier rate is hardly read any more."""
 _FULL = 0.95
-"""CPUs that are busy for this part of the time leave nothing to others."""
+"""CPUs that are busy for at least this part of the time are full."""
 _MOVED = 0.5
-"""A disk's await or rate is the cause where it changed by at least this part of the larger value."""
+"""A disk's await or rate is a cause only if it changed by at least this part of the larger value."""
 
 
 def sentence(found: Comparison) -> str:
-    """The whole result. Nothing is claimed that is not clear."""
+    """The whole result. It claims only differences that are clear."""
     first = outcome(found)
     if first is None:
         return "Cannot tell: neither steps nor where the time went is recorded in both runs"
@@ -32,7 +32,7 @@ def sentence(found: Comparison) -> str:
 
 
 def outcome(found: Comparison) -> Change | None:
-    """The figure that decides: steps/s, else the share of time that computes."""
+    """The figure that decides which run is better: steps per second, else the share of time that computes."""
     for name in (STEPS, "compute"):
         one = found.change(name)
         if one is not None and one.difference is not None:
@@ -41,7 +41,7 @@ def outcome(found: Comparison) -> Change | None:
 
 
 def _verdict(one: Change) -> str:
-    """The change in words: "3.1x faster", "It computes for more of its time, 40 % -> 71 %"."""
+    """The change in words, such as "3.1x faster" or "It computes for more of its time, 40 % -> 71 %"."""
     assert one.before is not None
     assert one.after is not None
     if one.name == STEPS:
@@ -58,7 +58,7 @@ def _factor(larger: float, smaller: float) -> str:
 
 
 def _pair(one: Change, name: bool = True) -> str:
-    """The figure before and after: "without data 71 % -> 9 %"."""
+    """The figure before and after, such as "without data 71 % -> 9 %"."""
     if one.name == STEPS:
         return f"{figure(one.before)} -> {figure(one.after)} steps/s"
     values = f"{value_text(one.before, one.unit)} -> {value_text(one.after, one.unit)}"
@@ -66,7 +66,7 @@ def _pair(one: Change, name: bool = True) -> str:
 
 
 def value_text(value: float | None, unit: str) -> str:
-    """A value with its unit; "-" where undefined."""
+    """A value with its unit; "-" if it is unknown or undefined."""
     if value is None:
         return "-"
     if unit == "ratio":
@@ -79,7 +79,7 @@ def value_text(value: float | None, unit: str) -> str:
 
 
 def interval_text(one: Change) -> str:
-    """The 95 % interval of the change: "-2 to +5 %", of a share "-2 to +5 points"; "" where unknown."""
+    """The 95 % interval of a change: "-2 to +5 %", or for a share "-2 to +5 points"; "" if unknown."""
     if one.interval is None:
         return ""
     scale = 1.0 if one.unit == "ratio" else one.before
@@ -91,7 +91,7 @@ def interval_text(one: Change) -> str:
 
 
 def _reason(found: Comparison) -> str:
-    """The share that explains it, and the cause where one is seen."""
+    """The share of time that explains the outcome, with its cause if a cause is visible; "" without."""
     share = _explaining_share(found)
     if share is None:
         return ""
@@ -101,7 +101,10 @@ def _reason(found: Comparison) -> str:
 
 
 def _explaining_share(found: Comparison) -> Change | None:
-    """The clearly changed lost share that changed most, in the direction of the outcome; all data as one."""
+    """The lost share that explains the outcome best; all waits for data count as one share.
+
+    It is the largest clear change in the direction of the outcome; None if there is none.
+    """
     first = outcome(found)
     assert first is not None
     wanted = -1 if (first.difference or 0.0) > 0 else 1
@@ -112,7 +115,7 @@ def _explaining_share(found: Comparison) -> Change | None:
 
 
 def _cause(found: Comparison, share: Change) -> str:
-    """What changed beside the share: the disk, else the workers, else the machine's CPUs; "" where none did."""
+    """The cause of a changed share: the disk, else the workers, else the machine's CPUs; "" if none changed."""
     better = (share.difference or 0.0) < 0
     if share.name != DATA_WAIT:
         return _cpu_cause(found, better)
@@ -122,13 +125,16 @@ def _cause(found: Comparison, share: Change) -> str:
     )
     kind = "" if largest is None else largest.name
     of_disk = _disk_cause(found, better) if kind == "data_disk" else ""
-    # A wait for a disk or a server that became shorter is not due to the CPUs.
+    # The CPUs are not the reason why a wait for a disk or a server became shorter.
     of_cpu = _cpu_cause(found, better) if kind in ("", "data_cpu") else ""
     return of_disk or _worker_cause(found, better) or of_cpu
 
 
 def _disk_cause(found: Comparison, better: bool) -> str:
-    """The disk with the job's data: its await has changed, or the job reads from another disk or from memory."""
+    """How the disk with the job's data changed; "" if no change is found.
+
+    Either its await has changed, or the job now reads from another disk or from memory.
+    """
     first, second = found.job_disks
     await_ms, read = found.change(f"{JOB_DISK}.read_await_ms"), found.change(f"{JOB_DISK}.read_bytes_per_s")
     if read is None:
@@ -156,7 +162,10 @@ def _await_cause(found: Comparison, await_ms: Change, better: bool) -> str:
 
 
 def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
-    """The run that is faster reads less: what it reads again is in memory, or it reads fewer bytes."""
+    """How the disk reads changed, if the faster run reads less; else "".
+
+    A run reads less if it finds the data in memory or needs fewer bytes.
+    """
     if not read.clear or read.before is None or read.after is None:
         return ""
     less = read.after < read.before
@@ -170,20 +179,20 @@ def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
 
 
 def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
-    """A disk's figures in words: "5.8 MB/s, r_await 21 ms"."""
+    """A disk's figures in words, such as "5.8 MB/s, r_await 21 ms"."""
     shown = [value_text(read.before if before else read.after, read.unit)]
     value = None if await_ms is None else await_ms.before if before else await_ms.after
     return ", ".join([*shown, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
 
 
 def _still_read(found: Comparison, disk: str, before: float | None) -> bool:
-    """Whether the second run reads from the first one's disk all the same, by that disk's own counters."""
+    """Whether the second run still reads from the disk of the first run, by the disk's own counters."""
     read = found.change(f"disks.{disk}.read_bytes_per_s")
     return read is not None and (read.after or 0.0) >= _HARDLY * (before or 0.0)
 
 
 def _worker_cause(found: Comparison, better: bool) -> str:
-    """The run that waits less has more workers."""
+    """How the number of workers changed, if the run that waits less has more of them; else ""."""
     first, second = found.before.main_job, found.after.main_job
     if first is None or second is None or first.workers is None or second.workers is None:
         return ""
@@ -194,7 +203,7 @@ def _worker_cause(found: Comparison, better: bool) -> str:
 
 
 def _cpu_cause(found: Comparison, better: bool) -> str:
-    """The machine's CPUs are full in the slower run alone."""
+    """How the machine's CPUs changed, if they are full in the slower run only; else ""."""
     busy = found.change("cpu.all.busy_ratio")
     if busy is None or not busy.clear or busy.before is None or busy.after is None:
         return ""

@@ -1,4 +1,4 @@
-"""A comparison for the terminal and as JSON."""
+"""A comparison as text for the terminal, and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALIGNED = {"marks": "between common marks", "job": "each job from its first ste
 
 
 def changes_table(found: Comparison) -> ReportTable:
-    """One row per figure; a clear change says so in its own column."""
+    """One row for each figure; the last column says whether the change is clear."""
     rows = [
         (
             one.title,
@@ -44,32 +44,32 @@ def changes_table(found: Comparison) -> ReportTable:
 
 
 def change_text(one: Change) -> str:
-    """The change: "+210 %", for a share "-62 points"; "-" if it is missing."""
+    """The change as text: "+210 %", or for a share "-62 points"; "-" if unknown."""
     if one.relative is None:
         return "-"
     return f"{100 * one.relative:+.0f}{' points' if one.unit == 'ratio' else ' %'}"
 
 
 def clear_text(one: Change) -> str:
-    """Whether a change is clear: "yes", "no", "?" if unknown."""
+    """Whether a change is clear: "yes", "no", or "?" if unknown."""
     if one.difference is None or one.interval is None:
         return "?"
     return "yes" if one.clear else "no"
 
 
 def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
-    """("before", story) and ("after", story)."""
+    """("before", first run) and ("after", second run)."""
     return (("before", found.before), ("after", found.after))
 
 
 def aligned_text(found: Comparison) -> str:
-    """The compared parts: "each job from its first step on: 72 s and 28 s"."""
+    """Which parts of the runs are compared, such as "each job from its first step on: 72 s and 28 s"."""
     first, second = (duration(window.seconds) for window in found.windows)
     return f"{_ALIGNED[found.aligned_by]}: {first} and {second}"
 
 
 def render_compare_text(found: Comparison, width: int, *, ascii_only: bool = False) -> str:
-    """The sentence, both bars, the table."""
+    """The comparison as text: the sentence, both bars and the table."""
     text = "\n".join(_lines(found, width))
     return "\n".join(map(ascii_text, text.split("\n"))) if ascii_only else text
 
@@ -89,7 +89,7 @@ def _lines(found: Comparison, width: int) -> Iterator[str]:
 
 
 def render_compare_json(found: Comparison, outcomes: Sequence[ConditionResult] = ()) -> str:
-    """The object as indented ASCII text without a final newline."""
+    """The comparison as indented ASCII JSON, without a final newline."""
     return json.dumps(compare_object(found, outcomes), indent=1, allow_nan=False)
 
 

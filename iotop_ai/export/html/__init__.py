@@ -1,1 +1,1 @@
-"""One self-contained HTML file: markup, style, charts as inline SVG. It loads nothing."""
+"""Self-contained HTML files that load nothing: markup, style and charts as inline SVG."""

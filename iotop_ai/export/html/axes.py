@@ -1,4 +1,4 @@
-"""Scales and ticks of charts."""
+"""The scales and ticks of charts."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 class TimeAxis(NamedTuple):
-    """The time that all charts of a page share; wall time."""
+    """The time axis that all charts of a page share, in wall time."""
 
     begin_ns: int
     end_ns: int
 
     @property
     def seconds(self) -> float:
-        """The length of the axis; at least a second."""
+        """The length of the axis, at least one second."""
         return max(1.0, (self.end_ns - self.begin_ns) / 1e9)
 
     @property
     def zone_s(self) -> float:
-        """The machine's offset from UTC at the start, in seconds."""
+        """The machine's offset from UTC in seconds, at the start of the axis."""
         offset = datetime.fromtimestamp(self.begin_ns / 1e9).astimezone().utcoffset()
         return 0.0 if offset is None else offset.total_seconds()
 
     def x(self, wall_ns: int) -> float:
-        """The x coordinate of a time, within the plot."""
+        """The x coordinate of a time, limited to the plot."""
         share = (wall_ns - self.begin_ns) / 1e9 / self.seconds
         return LEFT + PLOT * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """The positions of ticks with their clock times, at most _MOST_TICKS."""
+        """The x coordinates of the ticks with their clock times, about _MOST_TICKS of them."""
         step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_TICKS), _STEPS_S[-1])
         while self.seconds / step > _MOST_TICKS:
             step *= 2
@@ -48,7 +48,7 @@ class TimeAxis(NamedTuple):
         pattern = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%d %b"
         out: list[tuple[float, str]] = []
         while True:
-            # A day of a change to or from summer time has 23 or 25 hours.
+            # Convert each tick on its own: a day on which summer time begins or ends has 23 or 25 hours.
             wall_ns = round(
                 (local_s - zone if step < 3600 else (_EPOCH + timedelta(seconds=local_s)).timestamp()) * 1e9
             )
@@ -69,7 +69,7 @@ def time_labels(axis: TimeAxis, y: float) -> list[Markup]:
 
 
 def value_grid(top: float, height: float, unit: str) -> list[Markup]:
-    """Grid lines at the bottom, the middle and the top, with their values."""
+    """Grid lines at the bottom, middle and top of a chart, with their values."""
     out = []
     for share in (0.0, 0.5, 1.0):
         y = height * (1 - share)

@@ -1,4 +1,4 @@
-"""Charts as inline SVG: lines, shares stacked over time, one bar of shares, a strip of verdicts, a heat map."""
+"""Charts as inline SVG: lines, shares stacked over time, a bar of shares, a strip of verdicts, and a heat map."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _LETTER_WIDTH = 7.4
 
 
 class Line(NamedTuple):
-    """One curve of a chart. hue: a colour's name. factor: from its unit to the shown one. area: fill below it."""
+    """One curve of a chart.
+
+    hue: the name of its colour. factor: converts the curve's values to the shown unit. area: whether the area below the
+    curve is filled.
+    """
 
     name: str
     curve: Curve
@@ -40,9 +44,9 @@ def _svg(parts: list[Markup], height: float, label: str, **data: str | float | N
 
 
 def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
-    """Attributes of the SVG from which the page's script shows the values under the pointer.
+    """SVG attributes from which the page's script shows the values under the pointer.
 
-    data_rows: a line per curve, with tabs between its name, unit and values.
+    data_rows has a line for each curve, with tabs between its name, unit and values.
     """
     first = curves[0][2]
     rows = [
@@ -60,21 +64,22 @@ def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> d
 
 
 def _span_width(axis: TimeAxis, curve: Curve) -> float:
-    """The width of all of a curve's points."""
+    """The width that all points of a curve take."""
     return PLOT * len(curve.values) * curve.step_s / axis.seconds
 
 
 def _x(axis: TimeAxis, curve: Curve, i: float) -> float:
-    """The x coordinate of a point; the last interval ends with the plot."""
+    """The x coordinate of a point; the last interval is cut off at the end of the plot."""
     return LEFT + PLOT * min(1.0, i * curve.step_s / axis.seconds)
 
 
 def line_chart(
     axis: TimeAxis, lines: Sequence[Line], *, height: float = 110, top: float | None = None, over: Sequence[Markup] = ()
 ) -> Markup:  # fmt: skip
-    """Curves on one time axis and one value axis. top: end of the value axis; None: a round value above the highest.
+    """A chart of curves on one time axis and one value axis.
 
-    over: marks drawn on top of the curves.
+    top: the end of the value axis; None takes a round value above the highest one. over: marks that are drawn on top of
+    the curves.
     """
     drawn = [line._replace(curve=downsampled(line.curve, POINTS)) for line in lines]
     highest = max((v * line.factor for line in drawn for v in line.curve.values if v is not None), default=0.0)
@@ -98,7 +103,7 @@ def _line_paths(axis: TimeAxis, line: Line, top: float, height: float) -> list[M
             y = height * (1 - min(1.0, value * line.factor / top)) if top else height
             points.append(f"{short(_x(axis, line.curve, i + 0.5))} {short(y)}")
         if len(points) == 1:
-            # A lone value is a short line, or it could not be seen.
+            # A single value is drawn as a short line; as a point it would be invisible.
             x, y_text = _x(axis, line.curve, run[0]), points[0].split(" ")[1]
             points = [f"{short(x)} {y_text}", f"{short(_x(axis, line.curve, run[0] + 1))} {y_text}"]
         strokes.append("M" + "L".join(points))
@@ -109,7 +114,7 @@ def _line_paths(axis: TimeAxis, line: Line, top: float, height: float) -> list[M
 
 
 def _runs(values: Sequence[float | None]) -> list[list[int]]:
-    """Indexes of consecutive known values."""
+    """The indexes of the known values, as lists of consecutive indexes."""
     out: list[list[int]] = []
     for i, value in enumerate(values):
         if value is None:
@@ -122,7 +127,10 @@ def _runs(values: Sequence[float | None]) -> list[list[int]]:
 
 
 def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str, str], height: float = 120) -> Markup:
-    """Shares over time, stacked to 100 %. shares: by id, in their fixed order. names: words for each id."""
+    """A chart of shares over time, stacked to 100 %. shares: by id, in their fixed order.
+
+    names: the words for each id.
+    """
     curves = {name: downsampled(curve, POINTS) for name, curve in shares.items()}
     if not curves:
         return Markup("")
@@ -142,7 +150,7 @@ def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str,
 
 
 def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float], height: float) -> list[str]:
-    """One share's outline over a run of points, on top of ``below``, to which it adds the share."""
+    """The outlines of one share over consecutive points, stacked on ``below``; the share is added to ``below``."""
     upper, lower = [], []
     for i in run:
         value = curve.values[i] or 0.0
@@ -158,7 +166,7 @@ def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float]
 
 
 def _thinned(points: list[str]) -> list[str]:
-    """The points without those in the middle of a level stretch."""
+    """The points without those inside a level stretch."""
     out: list[str] = []
     for i, point in enumerate(points):
         y = point.split(" ")[1]
@@ -169,7 +177,7 @@ def _thinned(points: list[str]) -> list[str]:
 
 
 def share_bar(values: Sequence[float], height: float = 30) -> Markup:
-    """The shares of a whole as one bar, in their fixed order, each with its name where that fits."""
+    """The shares of a whole as one bar, in their fixed order, each with its name if there is room for the name."""
     total = sum(values)
     order = {part.share: part for part in parts_of(values)}
     parts, x = [], 0.0
@@ -188,7 +196,10 @@ def share_bar(values: Sequence[float], height: float = 30) -> Markup:
 
 
 def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22) -> Markup:
-    """The verdicts over time as a strip of columns; each shows the verdict that took most of its time."""
+    """The verdicts over time as a strip of columns.
+
+    Each column shows the verdict that took most of the column's time.
+    """
     columns: list[dict[tuple[str, str], float]] = [{} for _ in range(_COLUMNS)]
     width = axis.seconds / _COLUMNS
     for span in spans:
@@ -229,7 +240,7 @@ def _strip_part(
 
 
 def heat_map(axis: TimeAxis, rows: Sequence[tuple[str, Curve, str]], height: float = 17) -> Markup:
-    """One row per disk, darker where it is busier. rows: (name, busy ratios, words shown under the pointer)."""
+    """One row per disk, darker while the disk is busier. rows: (name, busy ratios, words shown under the pointer)."""
     parts: list[Markup] = []
     curves = [(name, downsampled(curve, CELLS), words) for name, curve, words in rows]
     for number, (name, curve, _) in enumerate(curves):
@@ -243,7 +254,7 @@ def heat_map(axis: TimeAxis, rows: Sequence[tuple[str, Curve, str]], height: flo
 
 
 def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Markup]:
-    """One disk's row: an SVG path for each level of utilization."""
+    """The row of one disk, as an SVG path for each level of utilisation."""
     levels: dict[int, list[str]] = {}
     i, values = 0, curve.values
     while i < len(values):
@@ -265,14 +276,14 @@ def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Mar
 
 
 def _level(value: float | None) -> int:
-    """0 for idle and unknown, up to _LEVELS; anything above 0 shows."""
+    """The level of a value: 0 if it is idle or unknown, up to _LEVELS. The lowest visible level is 1."""
     if value is None or value <= 0.002:
         return 0
     return min(_LEVELS, max(1, round(value * _LEVELS)))
 
 
 def time_marks(axis: TimeAxis, marks: Sequence[tuple[int, str, bool]], height: float) -> list[Markup]:
-    """Vertical lines at events: (time, words, whether it is trouble)."""
+    """Vertical lines at events. marks: (time, words, whether the event is a fault)."""
     out = []
     for wall_ns, words, trouble in marks:
         x = axis.x(wall_ns)
@@ -282,7 +293,7 @@ def time_marks(axis: TimeAxis, marks: Sequence[tuple[int, str, bool]], height: f
 
 
 def gap_boxes(axis: TimeAxis, gaps: Sequence[tuple[int, int]], height: float) -> list[Markup]:
-    """Times without data, shaded."""
+    """Shaded boxes at times without data."""
     return [
         single("rect", x=axis.x(a), y=0, width=max(1.0, axis.x(b) - axis.x(a)), height=height, class_="gap")
         for a, b in gaps

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file: the sentence, both bars, every change with its interval."""
+"""A comparison as one HTML file: the sentence, both bars, and every change with its interval."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from iotop_ai.model.job.time_shares import LOST, SHARES
 from iotop_ai.present.job.time_words import Part
 
 _FIRST = (STEPS, "compute", DATA_WAIT, GPU_BUSY)
-"""The figures at the top of the page, where they are known."""
+"""The figures at the top of the page, if they are known."""
 _PLOT = 150
 _WORSE_WHEN_MORE = frozenset((*LOST, DATA_WAIT))
 
 
 def render_compare_html(found: Comparison) -> str:
-    """The file's text."""
+    """The text of the HTML file."""
     return page(
         f"iotop-ai compare: {found.before.file} and {found.after.file}",
         _head(found),
@@ -51,7 +51,7 @@ def _head(found: Comparison) -> Markup:
 
 
 def _hue(one: Change) -> str:
-    """The colour for better or worse; "" where it may be either: a disk with fewer reads may be idle."""
+    """The colour for better or worse; "" if a change may be either, since a disk with fewer reads may be idle."""
     worse_when_more = one.name in _WORSE_WHEN_MORE or one.unit == "ms"
     if not one.clear or not (worse_when_more or one.name in _FIRST):
         return ""
@@ -93,7 +93,10 @@ def _row(one: Change) -> Markup:
 
 
 def _forest(one: Change) -> Markup:
-    """The interval as a line around its middle, with zero in the middle of the plot; wide intervals end at the edge."""
+    """The interval as a line around its middle.
+
+    Zero is in the middle of the plot, and wide intervals end at its edges.
+    """
     if one.interval is None or one.difference is None:
         return Markup("")
     reach = 1.0 if one.unit == "ratio" else max(abs(one.before or 0.0), abs(one.after or 0.0))

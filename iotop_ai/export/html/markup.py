@@ -1,4 +1,4 @@
-"""HTML from text, each piece escaped where it is written."""
+"""Makes HTML from text; each text is escaped where it is inserted."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from html import escape
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is already markup, and so is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: str) -> Markup:
-    """Text escaped as markup; Markup is left as it is."""
+    """The text escaped for HTML; Markup is returned unchanged."""
     return value if isinstance(value, Markup) else Markup(escape(value, quote=True))
 
 
 def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
-    """An element. Children are escaped unless they are Markup. A trailing ``_`` of an attribute's name is dropped.
+    """An element with an opening and a closing tag. Children are escaped unless they are Markup.
 
-    None: without the attribute.
+    An attribute that is None is omitted. A trailing ``_`` is removed from an attribute's name, as in ``class_``.
     """
     inner = "".join(text(child) for child in children)
     return Markup(f"<{name}{_attributes(attributes)}>{inner}</{name}>")
 
 
 def single(name: str, **attributes: str | float | None) -> Markup:
-    """An element of SVG without children."""
+    """An SVG element without children."""
     return Markup(f"<{name}{_attributes(attributes)}/>")
 
 
 def joined(parts: list[Markup]) -> Markup:
-    """The pieces one after the other as one Markup."""
+    """The pieces joined to one Markup."""
     return Markup("".join(parts))
 
 
@@ -45,6 +45,6 @@ def _attributes(found: dict[str, str | float | None]) -> str:
 
 
 def short(value: float) -> str:
-    """A number in a few characters: a tenth of a pixel is enough."""
+    """A number in few characters, rounded to a tenth, which is precise enough for pixels."""
     rounded = round(value, 1)
     return str(int(rounded)) if rounded == int(rounded) else f"{rounded:.1f}"

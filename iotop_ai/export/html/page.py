@@ -1,4 +1,4 @@
-"""A whole page: one file that loads nothing, with a policy that allows nothing but its own style and script."""
+"""A whole page as one file. It loads nothing, and its security policy allows only its own style and script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _hash(source: str) -> str:
 
 
 def policy() -> str:
-    """The Content-Security-Policy: no request, no frame, no form; the style and the script by their hashes."""
+    """The Content-Security-Policy: no requests, frames or forms; the style and script are allowed by their hashes."""
     return (
         f"default-src 'none'; style-src {_hash(style())}; script-src {_hash(SCRIPT)}; "
         "base-uri 'none'; form-action 'none'"
@@ -23,7 +23,7 @@ def policy() -> str:
 
 
 def page(title: str, *body: Markup) -> str:
-    """The file's text, without a final newline."""
+    """The text of the HTML file, without a final newline."""
     head = (
         '<meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{text(policy())}">'

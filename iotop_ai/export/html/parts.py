@@ -1,4 +1,4 @@
-"""Parts of a page that reports and comparisons share: the verdict, figures, tables, findings."""
+"""The parts that the pages of reports and comparisons share: the verdict, figures, tables and findings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from iotop_ai.present.verdict.banner import HUE
 from iotop_ai.present.verdict.evidence import facts_of
 
 _FEW = 5
-"""A table with fewer columns is not as wide as the page."""
+"""A table with fewer columns is narrower than the page."""
 _WIDE = 36
-"""A text cell with more letters may break into lines."""
+"""A text cell with more characters may break into lines."""
 
 
 class BigFigure(NamedTuple):
-    """A figure that is read first. hue: "bad", "warn", "ok" or ""."""
+    """A large figure at the top of the page. hue: "bad", "warn", "ok" or ""."""
 
     value: str
     words: str
@@ -26,12 +26,12 @@ class BigFigure(NamedTuple):
 
 
 def verdict_head(state: str, hue: str, sentence: str) -> Markup:
-    """The state's word and the sentence beside it."""
+    """The word of the state, beside the sentence of the verdict."""
     return tag("div", tag("span", state, class_=f"state h-{hue}"), tag("h1", sentence), class_="verdict")
 
 
 def label_lines(lines: Iterable[tuple[str, str]]) -> Markup:
-    """Labels and their texts; the label "do" stands out."""
+    """Labels with their texts; the text of the label "do" is emphasised."""
     rows = []
     for label, words in lines:
         rows += [tag("dt", label), tag("dd", words, class_="do" if label == "do" else None)]
@@ -39,7 +39,7 @@ def label_lines(lines: Iterable[tuple[str, str]]) -> Markup:
 
 
 def figures(found: Sequence[BigFigure]) -> Markup:
-    """The big figures in a row."""
+    """The large figures, in a row."""
     shown = [
         tag("div", tag("b", one.value, class_=one.hue or None), tag("span", one.words), class_="figure")
         for one in found
@@ -48,12 +48,12 @@ def figures(found: Sequence[BigFigure]) -> Markup:
 
 
 def section(title: str, *parts: Markup, small: str = "") -> Markup:
-    """A heading with what follows it."""
+    """A section with a heading."""
     return tag("section", tag("h2", title, *([tag("small", small)] if small else [])), *parts)
 
 
 def table(found: ReportTable, heading: str = "h2") -> Markup:
-    """A table with its title and note."""
+    """A table with its title and its note."""
     rows = [tag("tr", *(_cell("th", cell, i < found.texts) for i, cell in enumerate(found.columns)))]
     for number, row in enumerate(found.rows):
         cells = [_cell("td", cell, i < found.texts) for i, cell in enumerate(row)]
@@ -82,10 +82,10 @@ def finding_article(finding: Finding, sentence: str, lines: Iterable[tuple[str, 
 
 
 def swatch(name: str) -> Markup:
-    """A small square in the colour of a class."""
+    """A small square in a colour. name: the CSS class of the colour."""
     return tag("svg", single("rect", width=10, height=10, rx=2, class_=name), viewBox="0 0 10 10")
 
 
 def key(entries: Sequence[tuple[str, str]]) -> Markup:
-    """A legend: (class of the colour, words)."""
+    """A legend. entries: (CSS class of the colour, words)."""
     return tag("div", *(tag("span", swatch(name), words) for name, words in entries), class_="key")

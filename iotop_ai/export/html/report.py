@@ -1,4 +1,4 @@
-"""A Story as one HTML file: the verdict and its cost, then the shares of time, then everything else."""
+"""A Story as one HTML file: the verdict and its cost, then the shares of time, then the details."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SHOWN_EVENTS = frozenset((MARK, ALERT, "command_start", "command_end", "drop_ca
 
 
 def render_report_html(story: Story, price: Price | None = None) -> str:
-    """The file's text."""
+    """The text of the HTML file."""
     axis = TimeAxis(story.begin_ns, story.end_ns)
     return page(
         f"iotop-ai report: {words.title(story)}",
@@ -140,7 +140,7 @@ def _time_section(story: Story, axis: TimeAxis) -> Markup:
 
 
 def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
-    """GPUs and the main disk in percent, on one axis; without a GPU the CPUs."""
+    """The curves of the GPUs (without GPUs, the CPUs) and of the main disk in percent, on one axis."""
     lines: list[Line] = []
     for name, title in (("gpu_busy_ratio", "GPUs busy"), ("cpu_busy_ratio", "CPUs busy")):
         if name in story.totals and not lines:
@@ -151,7 +151,7 @@ def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
 
 
 def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, list[Line]]]:
-    """Steps, throughput, latency and network, each only if it has a value."""
+    """The titles and curves of steps, throughput, latency and network; those without a value are left out."""
     out: list[tuple[str, list[Line]]] = []
     if story.steps is not None and story.steps.curve is not None:
         out.append(("Steps", [Line("steps/s", story.steps.curve, "info", "/s", 1.0, True)]))
@@ -173,7 +173,7 @@ def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, lis
 
 
 def _lines(curves: dict[str, Curve], wanted: tuple[tuple[str, str, str], ...]) -> list[Line]:
-    """The curves of byte rates that are not always 0."""
+    """The curves of byte rates, except those that are always 0."""
     return [
         Line(title, curves[name], hue, "MB/s", 1 / MIB, title in ("read", "received"))
         for name, title, hue in wanted
@@ -206,6 +206,6 @@ def _findings(story: Story) -> Markup:
 
 
 def _tables(story: Story, price: Price | None) -> list[tables.ReportTable]:
-    """All tables except those of shares, which are printed with their job."""
+    """All tables except the tables of shares, which are shown with their jobs."""
     shown = {share_table(job, price).title for job in detailed_jobs(story)}
     return [one for one in tables.every_table(story, price) if one.title not in shown]

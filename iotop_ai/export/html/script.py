@@ -1,4 +1,4 @@
-"""The page's only script: the figures of a chart under the pointer. Without it the page lacks nothing else."""
+"""The only script of a page. It shows a chart's figures under the pointer; without it, everything else still works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The style of a page: the screen's own colours, dark and light, and black on white for print."""
+"""The style of a page: the colours of the screen, dark and light, and black on white for print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.present.text.theme import text_styles
 
 _TOKENS = ("text", "strong", "dim", "faint", "bad", "warn", "ok", "info", "unsure", "graph", "hot")
 _SHARES = {
-    # Computing is the OK colour; waits for data are warm, the job's own other work is cool.
+    # Computing has the OK colour. Waits for data have warm colours, and the job's other work has cool colours.
     "compute": ("#3f9c78", "#3c9a74"),
     "collective": ("#9d7fd6", "#8a66c9"),
     "transfer": ("#c98fd8", "#b06cc4"),
@@ -25,7 +25,7 @@ _SHARES = {
     "hung": ("#454f59", "#3b444d"),
     "unexplained": ("#2c353e", "#d5dadd"),
 }
-"""Each share's colour on a dark and on a light background."""
+"""The colour of each share, on a dark and on a light background."""
 _LAYOUT = """\
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--text);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;

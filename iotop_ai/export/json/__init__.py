@@ -1,1 +1,1 @@
-"""JSON for programs."""
+"""JSON for other programs."""

@@ -1,4 +1,4 @@
-"""The answer to a condition as JSON."""
+"""The result of a condition as JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Object = dict[str, Any]
 
 
 def outcome_object(outcome: ConditionResult) -> Object:
-    """The condition's text, whether it is met (null: unknown), and each clause with what was found.
+    """The condition's text, whether it is met (null if unknown), and each clause with what was found.
 
-    value: in the figure's unit; null for a finding and where unknown. held_s: how long it held, of a clause with "for"
-    and of a finding.
+    value: the figure's value in its unit; null for a finding, or if unknown. held_s: for how many seconds the clause
+    has been true; given for a finding and for a clause with "for".
     """
     return {
         "condition": outcome.condition.text,

@@ -29,9 +29,10 @@ _LOSSES = (*LOSING, State.WASTED)
 
 
 class Diagnosis(VerdictTotalsBuilder):
-    """The totals as sorted findings and as an object. missing: (wall_ns, the part that a recording lacks before it).
+    """The totals of a run as sorted findings and as an object.
 
-    conditions: answered from the same Frames, or from their totals where ``needs_frames`` is False.
+    missing: (wall time, text) for each part that a recording lacks. conditions: evaluated on the same Frames, or on
+    their totals if ``needs_frames`` is False.
     """
 
     def __init__(self, conditions: Sequence[ConditionOverRun] = ()) -> None:
@@ -40,7 +41,7 @@ class Diagnosis(VerdictTotalsBuilder):
         self.missing: list[tuple[int, str]] = []
 
     def add(self, frame: Frame) -> None:
-        """Count an interval, and the recording's note of a missing part before it."""
+        """Count an interval, and note a missing part of the recording before it."""
         super().add(frame)
         for condition in self._conditions:
             condition.add(frame)
@@ -48,20 +49,20 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def needs_frames(self) -> bool:
-        """Whether a condition cannot be answered from totals."""
+        """Whether a condition needs the Frames, because totals are not enough for it."""
         return any(condition.needs_frames for condition in self._conditions)
 
     def outcomes(self, extra: Mapping[str, float | None] | None = None) -> tuple[ConditionResult, ...]:
-        """The answers to the conditions. extra: values of figures beside the common ones."""
+        """The results of the conditions. extra: the values of further figures that they may name."""
         totals = self.totals()
         return tuple(condition.outcome(totals, extra) for condition in self._conditions)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, sorted by time lost as the verdict, by time lost, by duration; () when nothing was judged.
+        """The findings, sorted by the time lost as the verdict, then by all time lost, then by duration.
 
-        A state without a loss that was shorter than a window was a transition to another verdict: it is left out,
-        unless there is nothing else.
+        They are () if nothing was judged. A state without a loss that was shorter than a window was only a transition,
+        and is left out unless there is nothing else.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:
@@ -73,20 +74,21 @@ class Diagnosis(VerdictTotalsBuilder):
         return tuple(totals[key].finding for key in sorted(lasting or totals, key=order))
 
     def lasts(self, state: State, duration_ns: int) -> bool:
-        """Whether a state is worth a line: it loses time, or lasted for a window."""
+        """Whether a state is worth a line, because it loses time or lasted for a window."""
         return state in _LOSSES or duration_ns >= (self.needed_s or SHORTEST_S) * 1e9
 
     @property
     def primary(self) -> Finding | None:
-        """The finding that lost most time; if none did, the longest verdict. None: too short."""
+        """The finding that lost most time; if none lost any, the longest verdict. None if nothing was judged."""
         found = self.findings
         return found[0] if found else None
 
     @property
     def data_stall_ratio(self) -> float | None:
-        """The share of time without data, 0..1; None when never known.
+        """The share of time without data, 0..1; None if it was never known.
 
-        It is about the verdict's job; where its time was not recorded, the mean of the verdicts' own figures.
+        It is about the verdict's job. If that job's time was not recorded, it is the mean of the shares that the
+        verdicts name.
         """
         shares = shares_of(self.verdict_job_time)
         if shares is not None:
@@ -95,23 +97,26 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def data_stall_seen_s(self) -> float:
-        """The seconds that data_stall_ratio is a share of."""
+        """The seconds that data_stall_ratio refers to."""
         counts = self.verdict_job_time
         return counts.whole_ms / 1000 if shares_of(counts) is not None else self.known_ns / 1e9
 
     @property
     def goodput_ratio(self) -> float | None:
-        """The share of its time in which the verdict's job computed, 0..1; None when not recorded."""
+        """The share of its time in which the verdict's job computed, 0..1; None if that was not recorded."""
         shares = shares_of(self.verdict_job_time)
         return None if shares is None else round(shares.goodput, 4)
 
     def job_times(self, pid: int = 0) -> tuple[JobTime, ...]:
-        """Each job with its time, the longest watched first; pid: of one job only."""
+        """Each job with its time, the job watched for longest first. pid: only this job; 0 for all."""
         found = [job for key, job in self.jobs.items() if pid in (0, key.pid)]
         return tuple(sorted(found, key=lambda job: (-job.counts.whole_ms, job.key)))
 
     def as_object(self, pid: int = 0) -> Object:
-        """The object with exactly KEYS. Nothing judged: class unknown. pid: list this job only."""
+        """The diagnosis as an object with exactly KEYS.
+
+        If nothing was judged, the class is unknown. pid: list only this job; 0 for all.
+        """
         first = self.primary
         return {
             "verdict": "unknown" if first is None else first.class_id,
@@ -137,7 +142,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
 
 def _job_object(job: JobTime) -> Object:
-    """A job with its ratios and seconds; null where they were not recorded."""
+    """A job with its ratios and seconds; null if they were not recorded."""
     shares = shares_of(job.counts)
     return {
         "pid": job.key.pid,
@@ -150,5 +155,5 @@ def _job_object(job: JobTime) -> Object:
 
 
 def render_diagnosis_json(diagnosis: Diagnosis, pid: int = 0) -> str:
-    """The object as indented ASCII text without a final newline. pid: list this job only."""
+    """The diagnosis as indented ASCII JSON, without a final newline. pid: list only this job; 0 for all."""
     return json.dumps(diagnosis.as_object(pid), indent=2, allow_nan=False)

@@ -1,4 +1,4 @@
-"""A diagnosis of the environment as the JSON object of ``iotop-ai doctor --json``; docs/doctor.md describes it."""
+"""A diagnosis of the environment as the JSON object of ``iotop-ai doctor --json``, described in docs/doctor.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN = ("version", "implementation", "machine", "libc", "executable", "prefix"
 
 
 def doctor_object(found: Diagnosis) -> Object:
-    """The whole diagnosis. null is unknown; a null limit may also mean unlimited. Sizes in bytes, CPU in cores."""
+    """The whole diagnosis. Sizes are in bytes, CPU in cores. null is unknown; a null limit may also mean unlimited."""
     host = found.host
     machine = {**found.machine._asdict(), "gpus": list(found.machine.gpus)}
     for key in ("cores", "machine_cores", "quota_cores", "memory_limit_bytes", "cgroup", "shm_bytes", "clock_source"):
@@ -49,10 +49,14 @@ def _python(found: PythonFacts) -> Object:
 
 
 def render_doctor_json(found: Diagnosis) -> str:
-    """The diagnosis as indented JSON without a final newline."""
+    """The diagnosis as indented JSON, without a final newline."""
     return json.dumps(doctor_object(found), indent=2, allow_nan=False)
 
 
 def render_differences_json(differences: list[Difference]) -> str:
-    """JSON: a list ``differences`` of ``section``, ``name``, ``first``, ``second``; null where a side has no value."""
+    """The differences as JSON.
+
+    Each element of the list ``differences`` has ``section``, ``name``, ``first`` and ``second``; a side without a value
+    is null.
+    """
     return json.dumps({"differences": [one._asdict() for one in differences]}, indent=2, allow_nan=False)

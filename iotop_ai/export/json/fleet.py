@@ -14,7 +14,7 @@ _SEVERITIES = ("ok", "warning", "critical")
 
 
 def render_fleet_json(fleet: Fleet, machines: Sequence[FleetMachine]) -> str:
-    """The fleet as one line of JSON. machines: those to list, in this order."""
+    """The fleet as one line of JSON. machines: the machines to list, in this order."""
     return json.dumps(fleet_object(fleet, machines), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Disks' health as JSON: each disk's attributes, its judgements with their rules, its history."""
+"""The health of disks as JSON: each disk's attributes, its judgements with their rules, and its history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 def state_object(state: SmartState | None) -> Object:
-    """Every field except the device node; records as objects, times as RFC 3339. {} without a state."""
+    """Every field of a state except the device node: records as objects, times as RFC 3339. {} if state is None."""
     if state is None:
         return {}
     out: Object = state._asdict()
@@ -33,20 +33,21 @@ def state_object(state: SmartState | None) -> Object:
 
 
 def point_object(point: Any) -> Object:
-    """A point of the history, its time first."""
+    """A point of the history, with its time as the first key."""
     figures: Object = point._asdict()
     return {"time": moment(figures.pop("wall_s")), **figures}
 
 
 def moment(wall_s: int | None) -> str | None:
-    """A time in UTC, "2026-11-21T08:46:02Z"."""
+    """A time in UTC, such as "2026-11-21T08:46:02Z"."""
     return None if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def render_health_json(wall_ns: int, disks: Mapping[str, Reading[SmartState]], exit_code: int) -> str:
-    """One object: ``time``, ``exit_code``, ``disks`` with ``name``, ``status``, ``reason``, ``remedy``, ``severity``.
+    """The disks as one JSON object with ``time``, ``exit_code`` and ``disks``.
 
-    severity is null when there is nothing to judge; status "ok" only means that the disk answered.
+    Each disk has ``name``, ``status``, ``reason``, ``remedy`` and ``severity``. A severity of null means that there is
+    nothing to judge; status "ok" only means that the disk answered.
     """
     listed = []
     for name, reading in disks.items():
@@ -62,7 +63,7 @@ def render_health_json(wall_ns: int, disks: Mapping[str, Reading[SmartState]], e
 
 
 def render_history_json(histories: Sequence[tuple[str, str, str, Sequence[HealthPoint]]]) -> str:
-    """The points of each (name, serial, model, points), oldest first."""
+    """The history as JSON. histories: (name, serial, model, points) of each disk, with the oldest point first."""
     listed = [
         {"name": name, "serial": serial, "model": model, "points": [point_object(point) for point in points]}
         for name, serial, model, points in histories

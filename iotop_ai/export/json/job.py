@@ -1,4 +1,4 @@
-"""The ``jobs`` part of a snapshot: where the time of each training job goes."""
+"""The ``jobs`` part of a snapshot: the shares of each training job's time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Object = dict[str, Any]
 def job_objects(frame: Frame) -> list[Object] | None:
     """One object per job; [] without a job, None when unknown.
 
-    time: parts of the interval, null when not recorded. time_s: seconds since the job was first watched. steps: those
-    of the last 10 s, null where no process of the job reports any.
+    time: the shares of the interval; null if not recorded. time_s: the seconds of each share since the job was first
+    watched. steps: the steps of the last 10 s; null if no process of the job reports any.
     """
     table, sample = frame.snapshot.jobs.value, frame.sample.jobs.value
     if table is None:
@@ -48,7 +48,10 @@ def job_objects(frame: Frame) -> list[Object] | None:
 
 
 def steps_object(frame: Frame, job: Job) -> Object | None:
-    """The job's steps as its processes report them: of its slowest rank, then of each rank."""
+    """The job's steps as its processes report them: first of the slowest rank, then of each rank.
+
+    None if there are none.
+    """
     found, table = job_steps(frame, job), frame.snapshot.steps.value
     if found is None or table is None:
         return None
@@ -72,9 +75,9 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
 
 
 def data_stall_ratio(job: Job, shares: TimeShares | None, looks: JobRates | None) -> float | None:
-    """The share of the interval without data; where it was not counted, the share of looks that found it so.
+    """The share of the interval without data; if the job's time was not counted, the share of looks that found a stall.
 
-    Looks say nothing about a job that loads without workers: None.
+    It is None for a job that loads without workers, because looks do not show its stalls.
     """
     if shares is not None:
         return shares.data
@@ -82,5 +85,5 @@ def data_stall_ratio(job: Job, shares: TimeShares | None, looks: JobRates | None
 
 
 def seconds_object(counts: TimeCounts | None) -> Object | None:
-    """Counted milliseconds as seconds; None without them."""
+    """Counted milliseconds as seconds; None without counts."""
     return None if counts is None else {name: value / 1000 for name, value in counts._asdict().items()}

@@ -1,4 +1,4 @@
-"""A sweep of a data loader as the JSON object of ``iotop-ai loader --json``; docs/loader.md describes it."""
+"""A sweep of a data loader as the JSON object of ``iotop-ai loader --json``, described in docs/loader.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 def loader_object(report: Report) -> Object:
-    """The sweep as a JSON object: bytes, seconds, ratios from 0 to 1; null is unknown."""
+    """The sweep as a JSON object: bytes, seconds, ratios from 0 to 1; null when unknown."""
     choice = report.choice
     return {
         "time": moment(report.wall_s),
@@ -59,5 +59,5 @@ def _run(run: Run) -> Object:
 
 
 def render_loader_json(report: Report) -> str:
-    """The sweep as indented JSON without a final newline."""
+    """The sweep as indented JSON, without a final newline."""
     return json.dumps(loader_object(report), indent=2, allow_nan=False)

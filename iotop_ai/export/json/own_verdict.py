@@ -1,4 +1,4 @@
-"""The part of the whole machine's verdicts that a process may see: those on its own jobs."""
+"""The part of the machine's verdicts that a process may see: the verdicts about its own jobs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ MOST_JOBS = 16
 
 
 class Peer(NamedTuple):
-    """The process that asks. uid: its user. cgroup: its path in /proc/PID/cgroup, "" if unknown."""
+    """The process that asks. uid: its user id. cgroup: its path in /proc/PID/cgroup; "" when unknown."""
 
     uid: int
     cgroup: str
 
 
 def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
-    """Whether a job is the peer's own: in its pod, container or batch job; else of its user.
+    """Whether a job belongs to the peer: to its pod, container or batch job, or otherwise to its user.
 
-    Root counts as every job's user. Many users share the cgroup of a service (cron, a notebook hub), so there the user
-    id decides. Containers of different people share user ids (root, or 1000), so there it does not.
+    Every job belongs to root. Many users share the cgroup of a service (cron, a notebook hub), so there the user id
+    decides. Containers of different people share user ids (root, or 1000), so there the cgroup decides.
     """
     below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
     own = job_ids(peer.cgroup)
@@ -43,9 +43,9 @@ def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
 
 
 def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
-    """The peer's jobs, each with its verdict and where its time went.
+    """The peer's jobs, each with its verdict and the shares of its time, as JSON.
 
-    Free text and the rest of the machine stay out: they name devices, users and programs of others.
+    Free text and the rest of the machine are left out, because they name the devices, users and programs of others.
     """
     table, processes = frame.snapshot.jobs.value, frame.snapshot.processes.value
     jobs = []

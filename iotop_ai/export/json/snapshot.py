@@ -1,7 +1,7 @@
 """One Frame as the JSON object of ``iotop-ai snapshot --json``.
 
-Devices use iostat's own keys and units (kB is 1024 B, percent). All else is snake_case with its unit at the end,
-base units, ratios 0..1. null is unknown; [] means none found.
+Devices use iostat's keys and units (kB is 1024 B; ratios are percentages). All other names are snake_case and end in
+their unit, with base units and ratios 0..1. null is unknown; [] means that none was found.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from iotop_ai.present.verdict.headline import finding_object
 KEYS = ("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "jobs", "system", "findings")
 _SMART_KINDS = ("disk",)
 _AS_RATES = ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
-"""Fields of a GPU's state that its rates already hold, in base units."""
+"""Fields of a GPU's state that its rates already contain, in base units."""
 
 Object = dict[str, Any]
 
 
 def reportable_findings(frame: Frame) -> tuple[Finding, ...]:
-    """The Frame's findings, without "unknown" while the rules still lack their windows."""
+    """The Frame's findings, without "unknown" while the rules do not have full windows."""
     verdict = frame.verdict
     return tuple(f for f in verdict.findings if f.class_id != "unknown" or not verdict.measuring)
 
@@ -42,12 +42,12 @@ def reportable_findings(frame: Frame) -> tuple[Finding, ...]:
 def render_snapshot_json(
     frame: Frame, devices: Sequence[str] = (), cmdline: str = "names", indent: int | None = 2
 ) -> str:
-    """The object as ASCII text without a final newline. indent: None puts it into one line."""
+    """The object as ASCII JSON, without a final newline. indent: None writes it in one line."""
     return json.dumps(snapshot_object(frame, devices, cmdline), indent=indent, allow_nan=False)
 
 
 def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "names") -> Object:
-    """The object with exactly KEYS. devices: only these kernel names, () all whole devices."""
+    """The Frame as an object with exactly KEYS. devices: only these kernel names; () for all whole devices."""
     snapshot = frame.snapshot
     seconds = frame.sample.block.seconds or frame.sample.seconds
     return {
@@ -65,7 +65,7 @@ def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "n
 
 
 def rfc3339(wall_ns: int) -> str:
-    """A time in UTC with milliseconds, "2026-11-21T08:46:02.117Z"."""
+    """A time in UTC with milliseconds, such as "2026-11-21T08:46:02.117Z"."""
     at = datetime.fromtimestamp(wall_ns // 1_000_000 / 1000, tz=UTC)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -76,7 +76,7 @@ def reading_object(reading: Reading[Any]) -> Object:
 
 
 def device_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object] | None:
-    """One object per device: ``name``, iostat's figures, then its identity. None when the counters are unreadable."""
+    """One object per device with ``name``, iostat's figures and its identity. None if the counters are unreadable."""
     if frame.snapshot.block.value is None:
         return None
     return [
@@ -99,9 +99,9 @@ def _identity(info: BlockInfo | None) -> Object:
 
 
 def gpu_objects(frame: Frame) -> list[Object] | None:
-    """One object per GPU; [] without a GPU driver, None when unreadable (``system.readings`` has the reason).
+    """One object per GPU; [] without a GPU driver, None if unreadable (``system.readings`` has the reason).
 
-    A GPU that does not answer has its uuid, status, reason and remedy, and no figures.
+    A GPU that does not answer has its uuid, status, reason and remedy, but no figures.
     """
     table = frame.snapshot.gpu.value
     if table is None:
@@ -116,7 +116,7 @@ def gpu_objects(frame: Frame) -> list[Object] | None:
                 {"uuid": uuid},
                 reading_object(reading),
                 rates_object(gpu_rates) if gpu_rates is not None else {},
-                # The state's exact integers override equal figures of the rates.
+                # The exact integers of the state override the rates' figures of the same name.
                 _gpu_state(state, frame) if state is not None else {},
             )
         )
@@ -148,7 +148,7 @@ def _process_names(frame: Frame) -> Mapping[int, str]:
 def smart_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object]:
     """One object per disk that may have SMART: its status and, if it answered, all its attributes.
 
-    Before the first answer each disk is pending; when smartctl is missing, not permitted or off, each has that status.
+    A disk is pending until its first answer. If smartctl is missing, not permitted or off, every disk has that status.
     """
     whole = frame.snapshot.smart
     disks = frame.snapshot.disks.value or {}
@@ -167,7 +167,7 @@ def smart_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object]:
 
 
 def process_objects(frame: Frame, cmdline: str = "names") -> list[Object] | None:
-    """Processes with a rate, in state D or unreadable; by I/O in descending order. None when unknown."""
+    """Processes that have a rate, are in state D or are unreadable, by I/O in descending order. None when unknown."""
     table = frame.snapshot.processes.value
     if table is None:
         return None

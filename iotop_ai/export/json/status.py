@@ -1,4 +1,4 @@
-"""The recorder's answer to a training process: the verdict on its job, and where the job's time went so far."""
+"""The recorder's answer to a training process: the verdict on its job, and the shares of the job's time so far."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Object = dict[str, Any]
 
 
 def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> Object:
-    """The verdict on the job that a process belongs to, and that job's time so far.
+    """The verdict on the job that process ``pid`` belongs to, and the shares of the job's time so far.
 
-    Before the job is recognised, the verdict is that of the machine. verdict, job, time, time_s: null while unknown.
-    steps: those of the last 10 s. measured: the wait for data as the process measures it and as seen from outside, over
-    all the time in which both are known.
+    Until the job is recognised, the verdict is that of the machine. verdict, job, time, time_s: null while unknown.
+    steps: the steps of the last 10 s. measured: the wait for data that the process measures and the wait as seen from
+    outside, over all the time in which both are known.
     """
     if frame is None:
         return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))

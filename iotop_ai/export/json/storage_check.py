@@ -1,4 +1,4 @@
-"""A storage check as the JSON object of ``iotop-ai check --json``; docs/check.md describes it."""
+"""A storage check as the JSON object of ``iotop-ai check --json``, described in docs/check.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 def storage_check_object(report: Report) -> Object:
-    """The check as a JSON object: bytes, seconds, ratios from 0 to 1; null is unknown."""
+    """The check as a JSON object: bytes, seconds, ratios from 0 to 1; null when unknown."""
     place = report.place._asdict()
     place["nominal"] = None if report.place.nominal is None else report.place.nominal._asdict()
     place["limits"] = [limit._asdict() for limit in report.place.limits]
@@ -54,7 +54,7 @@ def _dataset_object(report: Report) -> Object | None:
 
 
 def _forecast_object(found: Forecast | None) -> Object | None:
-    """samples_per_s is null where nothing limits the loader."""
+    """The forecast as a JSON object; None without a forecast. samples_per_s is null if nothing limits the loader."""
     if found is None:
         return None
     given = found.samples_per_s if isfinite(found.samples_per_s) else None
@@ -72,5 +72,5 @@ def _threshold_object(one: Threshold) -> Object:
 
 
 def render_storage_check_json(report: Report) -> str:
-    """The check as indented JSON without a final newline."""
+    """The check as indented JSON, without a final newline."""
     return json.dumps(storage_check_object(report), indent=2, allow_nan=False)

@@ -1,4 +1,4 @@
-"""The ``system`` part of a snapshot: the machine's figures, our cost, and each Reading's status."""
+"""The ``system`` part of a snapshot: the machine's figures, the monitor's own cost, and the status of each Reading."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from iotop_ai.store.format.secrets import note_redacted
 
 Object = dict[str, Any]
 READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
-"""The Snapshot's fields that are Readings."""
+"""The fields of a Snapshot that are Readings."""
 
 
 def system_object(frame: Frame) -> Object:
-    """The ``system`` object; a part is null when its Reading has no value (``readings`` has the reason)."""
+    """The ``system`` object. A part is null if its Reading has no value; ``readings`` has the reason."""
     return {
         "host": frame.snapshot.host._asdict(),
         "totals": _totals(frame),
@@ -104,7 +104,7 @@ def _rates_alone(rates: Any) -> Object | None:
 
 
 def filesystem_objects(frame: Frame) -> list[Object] | None:
-    """One object per relevant mount; one that does not answer has its status and reason instead of sizes."""
+    """One object per relevant mount. A mount that does not answer has its status and reason instead of sizes."""
     table = frame.snapshot.filesystems.value
     if table is None:
         return None
@@ -136,7 +136,7 @@ def _network(frame: Frame) -> list[Object] | None:
 
 
 def _pools(frame: Frame) -> Object | None:
-    """ZFS's cache, the pools and clients by name, btrfs errors by UUID; null when none is mounted."""
+    """ZFS's cache, the pools and clients by name, and btrfs errors by UUID; None if no such filesystem is mounted."""
     table, rates = frame.snapshot.pools.value, frame.sample.pools.value
     if table is None or rates is None:
         return None
@@ -148,7 +148,7 @@ def _pools(frame: Frame) -> Object | None:
 
 
 def _cgroups(frame: Frame) -> list[Object] | None:
-    """One object per cgroup of a job; [] when no job has its own, null without a job."""
+    """One object per cgroup of a job; [] if no job has its own cgroup, None without a job."""
     table = frame.snapshot.cgroups.value
     if table is None:
         return None
@@ -185,7 +185,7 @@ def _fuse(frame: Frame) -> list[Object] | None:
 
 
 def process_counts(frame: Frame) -> Object | None:
-    """Counts of processes, and of those that are unreadable."""
+    """The number of processes, and of those that are unreadable."""
     table = frame.snapshot.processes.value
     if table is None:
         return None

@@ -1,1 +1,1 @@
-"""Logs in the format of other tools."""
+"""Logs in the formats of other tools."""

@@ -13,14 +13,14 @@ TERMS = (
     *("util", "rkB/s", "wkB/s", "await", "r_await", "w_await", "aqu-sz"),
     *("r/s", "w/s", "rareq-sz", "wareq-sz", "f/s", "f_await", "in_flight"),
 )
-"""iostat's names, in its units: percent, kB (1024 B), ms."""
+"""The figures of a line under iostat's names, in iostat's units: percent, kB (1024 B), ms."""
 HEADER = ",".join(("timestamp", "device", *("util%" if term == "util" else term for term in TERMS)))
 
 
 def disk_log_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
     """The lines of one interval; an unknown or undefined figure is an empty field.
 
-    devices: kernel names, () for the disks of the totals. [] without an earlier Snapshot.
+    devices: kernel names; () for the disks that count in the machine's totals. [] if there is no earlier Snapshot.
     """
     rates = frame.sample.block.value
     if rates is None or frame.sample.block.seconds is None or not frame.sample.block.renewed:
@@ -41,6 +41,6 @@ def _number(value: float | None) -> str:
 
 
 def _text(name: str) -> str:
-    """A kernel name as a CSV field: it may contain almost any character."""
+    """A kernel name as a CSV field, quoted if needed, because it may contain almost any character."""
     name = f"'{name}" if name[:1] in "=+-@" else name
     return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"') else name

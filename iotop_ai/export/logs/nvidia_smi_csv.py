@@ -1,4 +1,4 @@
-"""GPU figures with nvidia-smi's field names and formats, for programs that read its logs.
+"""GPU figures under nvidia-smi's field names and in its formats, for programs that read its logs.
 
 Source: ``nvidia-smi --help-query-gpu`` and the outputs of drivers 535 to 570.
 """
@@ -30,7 +30,7 @@ _COMPUTE = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_
 
 
 class GpuLine(NamedTuple):
-    """One GPU at one time. state: None when it does not answer. total: number of GPUs."""
+    """One GPU at one time. state: None if the GPU does not answer. total: the number of GPUs."""
 
     wall_ns: int
     uuid: str
@@ -43,7 +43,10 @@ Value = int | float | str | None
 
 
 class Field(NamedTuple):
-    """A field of --query-gpu. unit: after each value and in the title, "" for none. digits: decimals."""
+    """A field of --query-gpu.
+
+    unit: printed after each value and in the title; "" for none. digits: the number of decimals.
+    """
 
     name: str
     value: Callable[[GpuLine], Value]
@@ -53,7 +56,7 @@ class Field(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The field's column title with the unit: "power.draw [W]"."""
+        """The field's column title with its unit, such as "power.draw [W]"."""
         return f"{self.name} [{self.unit}]" if self.unit else self.name
 
     def text(self, line: GpuLine, *, units: bool = True) -> str:
@@ -186,11 +189,11 @@ ALIASES = {
 
 
 def fields_of(query: str) -> list[Field]:
-    """The fields of a query, in its order. Raises UsageError for an unknown one."""
+    """The fields of a query, in its order. Raises UsageError for an unknown field."""
     out = []
     for part in query.split(","):
         name = part.strip().lower()
-        # Since driver 535 nvidia-smi accepts the old word and prints the new one.
+        # Since driver 535, nvidia-smi accepts the old word and prints the new word.
         name = ALIASES.get(name, name).replace("clocks_throttle_reasons.", "clocks_event_reasons.")
         if name not in FIELDS:
             raise UsageError(f"{part.strip()!r} is not a field; gpu-log --help-query lists all fields")
@@ -199,15 +202,15 @@ def fields_of(query: str) -> list[Field]:
 
 
 def csv_header(fields: Sequence[Field], *, units: bool = True) -> str:
-    """The first line, without its newline."""
+    """The header line, without its newline."""
     return ", ".join(field.title if units else field.name for field in fields)
 
 
 def csv_line(fields: Sequence[Field], line: GpuLine, *, units: bool = True) -> str:
-    """One GPU's line, without its newline."""
+    """The line of one GPU, without its newline."""
     return ", ".join(field.text(line, units=units) for field in fields)
 
 
 def json_object(fields: Sequence[Field], line: GpuLine) -> dict[str, Value]:
-    """One GPU's figures in the units of the titles; None for unknown."""
+    """The figures of one GPU in the units of the titles; None when unknown."""
     return {field.title: value if (value := field.value(line)) != "" else None for field in fields}

@@ -1,1 +1,1 @@
-"""A Frame as metrics of Prometheus and OpenMetrics, and the server that a scrape asks."""
+"""A Frame as metrics for Prometheus and OpenMetrics, and the server that is scraped."""

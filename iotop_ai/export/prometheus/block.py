@@ -1,4 +1,4 @@
-"""Disks: the kernel's counters, and the figures that a quotient of counters cannot give; SMART."""
+"""Metrics of disks: the kernel's counters, the figures that a query cannot compute from the counters, and SMART."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from iotop_ai.model.health.smart import SmartState
 MOST_DISKS = 256
 DISK, SMART = "iotop_disk", "iotop_smart"
 RATES = frozenset(("read_await_ms", "write_await_ms", "await_ms", "queue_size", "busy_ratio", "in_flight"))
-"""Every other rate is one of the counters over time: ``rate(iotop_disk_read_bytes_total[1m])``."""
+"""The exported rates. A query computes every other rate from a counter, as
+``rate(iotop_disk_read_bytes_total[1m])``."""
 LEFT_OUT = frozenset(BlockRates._fields) - RATES
 SEVERITIES = {"ok": 0, "warning": 1, "critical": 2}
 
 
 def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """Whole disks and arrays, without partitions. devices: only these; () for all."""
+    """The families of whole disks and arrays, without partitions. devices: only these; () for all."""
     table, infos = frame.snapshot.block.value or {}, frame.snapshot.disks.value or {}
     heads = uncounted_heads(table)
     shown = []
@@ -65,7 +66,7 @@ def _identity(info: BlockInfo) -> tuple[tuple[str, str], ...]:
 
 
 def smart_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """SMART of each disk that answered; the newest answer, which may be minutes old."""
+    """The SMART figures of each disk that answered. They come from its newest answer, which may be minutes old."""
     answers = [
         (name, reading)
         for name, reading in (frame.snapshot.smart.value or {}).items()

@@ -1,7 +1,7 @@
 """A Frame in the text formats of Prometheus and OpenMetrics.
 
-Written without prometheus-client, which takes five times as long for the same text (docs/dependencies.md); the tests
-read it with that library's parsers and with promtool. Source:
+The text is not made with prometheus-client, which takes five times as long for the same text (docs/dependencies.md);
+but the tests read it with that library's parsers and with promtool. Source:
 https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md,
 https://prometheus.io/docs/specs/om/open_metrics_spec/.
 """
@@ -24,12 +24,12 @@ SUFFIX = {COUNTER: "_total", INFO: "_info"}
 
 
 def metrics(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """Every family of a Frame that has a series. devices: only these disks; () for all."""
+    """Every family of a Frame that has at least one series. devices: only these disks; () for all."""
     return [one for one in every_family(frame, devices) if one.samples]
 
 
 def every_family(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """Every family, also those without a series on this machine."""
+    """Every family, including those without a series on this machine. devices: only these disks; () for all."""
     return [
         *verdict_families(frame),
         *job_families(frame),
@@ -42,7 +42,7 @@ def every_family(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
 
 
 def wants_openmetrics(accept: str) -> bool:
-    """Whether the Accept header of a request allows OpenMetrics; Prometheus asks for it first."""
+    """Whether a request's Accept header allows OpenMetrics, which Prometheus prefers."""
     return any(part.partition(";")[0].strip() == "application/openmetrics-text" for part in accept.split(","))
 
 

@@ -1,4 +1,4 @@
-"""Metric families: their names, units and help from the declarations in ``model/``, and their samples."""
+"""Metric families: their names, units and help texts, from the declarations in ``model/``, and their samples."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from iotop_ai.model.metric import exported_of, metrics_of
 
 COUNTER, GAUGE, INFO = "counter", "gauge", "info"
 LONGEST_LABEL = 128
-"""Characters of a label's value; a serial number, a script or a mount needs fewer."""
+"""The most characters of a label's value; serial numbers, script names and mounts are shorter."""
 _MOST_LABELS = 8192
 
 
 class Base(NamedTuple):
-    """The base unit of a declared unit: value * times / by. word: the end of a metric's name, "" for a plain number."""
+    """The base unit of a declared unit.
+
+    A value in the base unit is value * times / by. word: the unit at the end of a metric's name; "" for a plain number.
+    """
 
     word: str
     times: int = 1
@@ -52,14 +55,17 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Sample(NamedTuple):
-    """One series. labels: as written, "{device=...}", "" for none."""
+    """One series with its value. labels: the text of its labels, "{device=...}"; "" for none."""
 
     labels: str
     value: float
 
 
 class Family(NamedTuple):
-    """All series of one name. name: without ``_total`` and ``_info``. kind: counter, gauge or info."""
+    """All series of one name. name: without ``_total`` and ``_info``. kind: counter, gauge or info.
+
+    text: the help text.
+    """
 
     name: str
     kind: str
@@ -69,7 +75,7 @@ class Family(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A field of a record as a family. at: its index in the record."""
+    """A field of a record that is exported as a family. at: the index of the field in the record."""
 
     field: str
     at: int
@@ -83,7 +89,7 @@ class Column(NamedTuple):
 
 @lru_cache(_MOST_LABELS)
 def label_text(labels: Labels) -> str:
-    """Labels as the text formats write them; those with an empty value are left out."""
+    """Labels in the syntax of the text formats; labels with an empty value are left out."""
     parts = [f'{name}="{_escaped(value[:LONGEST_LABEL])}"' for name, value in labels if value]
     return "{" + ",".join(parts) + "}" if parts else ""
 
@@ -93,7 +99,7 @@ def _escaped(value: str) -> str:
 
 
 def exported_name(prefix: str, field: str, unit: str) -> str:
-    """ "iotop_disk" and "read_await_ms" (ms) give "iotop_disk_read_await_seconds"."""
+    """The metric's name for a field: "iotop_disk" and "read_await_ms" (ms) give "iotop_disk_read_await_seconds"."""
     word = BASE_UNITS[unit].word
     bare = _UNIT_AT_END.sub("", field)
     return f"{prefix}_{bare}_{word}" if word else f"{prefix}_{field}"
@@ -101,7 +107,7 @@ def exported_name(prefix: str, field: str, unit: str) -> str:
 
 @cache
 def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()) -> tuple[Column, ...]:
-    """The families of a record: derived figures and levels are gauges, recorded counts are counters."""
+    """The families of a record class: derived figures and levels are gauges, recorded counts are counters."""
     found = [(field, one.unit, one.text, "", True) for field, one in metrics_of(record).items()]
     found += [(field, one.unit, one.text, one.name, one.level) for field, one in exported_of(record).items()]
     order = list(record._fields)  # type: ignore[attr-defined]
@@ -119,7 +125,7 @@ def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()
 
 
 def families_of(columns: Iterable[Column], rows: Iterable[tuple[str, Any]]) -> list[Family]:
-    """The families of records of one class. rows: (labels as written, record); unknown values have no series."""
+    """The families of records of one class. rows: (text of the labels, record). An unknown value has no series."""
     known = list(rows)
     out = []
     for column in columns:
@@ -134,6 +140,6 @@ def families_of(columns: Iterable[Column], rows: Iterable[tuple[str, Any]]) -> l
 
 
 def family(name: str, kind: str, text: str, samples: Iterable[tuple[Labels, float | None]], unit: str = "") -> Family:
-    """A family with a name of its own; unknown values have no series."""
+    """A family with a given name. An unknown value has no series."""
     known = tuple(Sample(label_text(labels), value) for labels, value in samples if value is not None)
     return Family(name, kind, unit, text, known)

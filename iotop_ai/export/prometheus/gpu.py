@@ -1,4 +1,4 @@
-"""GPUs, with the labels of dcgm-exporter."""
+"""Metrics of GPUs, with the labels of dcgm-exporter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COUNTED = {
     "pcie_replays_per_s": "pcie_replays", "power_cap_ratio": "power_cap_ns", "sync_boost_ratio": "sync_boost_ns",
     "sw_thermal_ratio": "sw_thermal_ns", "hw_thermal_ratio": "hw_thermal_ns", "power_brake_ratio": "power_brake_ns",
 }  # fmt: skip
-"""Rates that are exported as a counter where the driver has that counter."""
+"""For some rates, the counter that is exported instead of the rate, if the driver has that counter."""
 
 
 def gpu_families(frame: Frame) -> list[Family]:

@@ -1,4 +1,4 @@
-"""Training jobs: where their time goes, in seconds, so that any share over any time is one query."""
+"""Metrics of training jobs: the seconds of each share of their time. One query then gives any share over any time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_JOBS = 16
 
 
 def job_families(frame: Frame) -> list[Family]:
-    """The families of every job; the label pid is that of the process at its top."""
+    """The families of every job. The label ``pid`` is the pid of the job's top process."""
     table = frame.snapshot.jobs.value
     jobs = {} if table is None else dict(list(table.jobs.items())[:MOST_JOBS])
     times = {} if table is None else table.times
@@ -58,7 +58,10 @@ def _identity(job: Job) -> Labels:
 
 
 def _late_ranks(findings: Iterable[Finding], jobs: Mapping[ProcessKey, Job]) -> dict[ProcessKey, int]:
-    """The number of the rank that a warning names, by job; a rank that only has less to do is not late."""
+    """For each job with an imbalance warning, the number of the late rank.
+
+    A rank that only has less to do is not late.
+    """
     out = {}
     for finding in findings:
         if finding.class_id == "imbalance" and finding.severity is not Severity.INFO:

@@ -1,4 +1,4 @@
-"""The rest of the machine, the collectors' health, and the monitor's own cost."""
+"""Metrics of the rest of the machine, of the collectors, and of the monitor's own cost."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ COLLECTOR, MONITOR = "iotop_collector", "iotop_monitor"
 COLLECTORS = tuple(
     name
     for name, default in Snapshot._field_defaults.items()
-    if isinstance(default, Reading) and name != "baselines"  # which one Snapshot of a session has
+    if isinstance(default, Reading) and name != "baselines"  # only one Snapshot of a session has baselines
 )
-"""Fields of a Snapshot whose Readings are exported with status and age."""
+"""The fields of a Snapshot whose Readings are exported with their status and age."""
 
 
 def machine_families(frame: Frame) -> list[Family]:
@@ -45,7 +45,7 @@ def machine_families(frame: Frame) -> list[Family]:
 
 
 def _in_4k(memory: MemoryState) -> MemoryState:
-    """The memory state with pages counted in units of 4 KiB, for kernels with larger pages."""
+    """The memory state with its pages counted in units of 4 KiB, for kernels with larger pages."""
     if memory.page_bytes == 4096:
         return memory
     names = [name for name in memory._fields if name.endswith("_pages") and getattr(memory, name) is not None]
@@ -53,7 +53,7 @@ def _in_4k(memory: MemoryState) -> MemoryState:
 
 
 def monitor_families(frame: Frame) -> list[Family]:
-    """The families that show how current the figures are: each collector's status, ages and reading times."""
+    """The families that show how current the figures are: the status, age and reading time of each collector."""
     now = frame.snapshot
     readings: list[tuple[str, Reading[object]]] = [(name, getattr(now, name)) for name in COLLECTORS]
     readings = [(name, one) for name, one in readings if one.at_ns is not None or one.status != Status.PENDING]

@@ -13,13 +13,13 @@ from iotop_ai.model.frame import Frame
 
 EVERY_S = 10.0
 ENDING = ".prom"
-"""node_exporter reads no other files."""
+"""node_exporter reads only files with this ending."""
 _MODE = 0o644
-"""node_exporter is another user; the metrics name no command lines."""
+"""Other users may read the file, because node_exporter runs as another user. The metrics contain no command lines."""
 
 
 class Textfile:
-    """Replaces the file at most every 10 s, and removes it at the end, because old metrics would look current.
+    """Writes the file at most every 10 s, and removes it at the end, because old metrics would look current.
 
     Raises UsageError for a path that node_exporter would not read.
     """
@@ -32,7 +32,7 @@ class Textfile:
         self._tried_ns: int | None = None
 
     def put(self, frame: Frame) -> bool:
-        """Write the Frame if a write is due; returns whether it wrote. Raises OSError or InputError."""
+        """Write the Frame if a write is due; return whether it was due. Raises OSError or InputError."""
         now_ns = frame.snapshot.at_ns
         if self._tried_ns is not None and now_ns - self._tried_ns < EVERY_S * 1e9:
             return False

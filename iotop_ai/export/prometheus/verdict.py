@@ -1,4 +1,4 @@
-"""The verdict and its findings."""
+"""Metrics of the verdict and its findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FINDING = "iotop_finding"
 
 
 def verdict_families(frame: Frame) -> list[Family]:
-    """The state of the banner, and each finding that stands; class unknown is not a finding."""
+    """The state of the verdict, and each active finding; class ``unknown`` is not a finding."""
     verdict = frame.verdict
     standing = [one for one in verdict.findings if one.class_id != "unknown"][:MOST_FINDINGS]
     return [

@@ -1,1 +1,1 @@
-"""What happened in a recorded run, as one record, and its writers."""
+"""Collects what happened in a recorded run into one record, and writes that record in several formats."""

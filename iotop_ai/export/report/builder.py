@@ -1,4 +1,4 @@
-"""Folds a run's items into its Story: one pass, bounded memory, no files and no clocks."""
+"""Folds the items of a run into its Story, in one pass and in bounded memory, without files and clocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 
 
 class StoryBuilder:
-    """Builds a Story from RunItems, added in order. begin_ns, end_ns: the wall time that is read; None when unknown."""
+    """Builds a Story from RunItems that are added in order.
+
+    begin_ns, end_ns: the wall times between which the run is read; None when unknown.
+    """
 
     def __init__(self, begin_ns: int | None, end_ns: int | None, conditions: tuple[ConditionOverRun, ...] = ()) -> None:
         self.diagnosis = Diagnosis(conditions)
@@ -37,14 +40,14 @@ class StoryBuilder:
         self._newest: Snapshot | None = None
         self._first_ns = 0
         self._covered_ns = 0
-        """Monotonic time up to which the figures have been added."""
+        """The monotonic time up to which figures have been added."""
         self._watched_s = 0.0
         self._events: list[Event] = []
         self._more_events = 0
         self._gaps: list[Gap] = []
 
     def add(self, item: RunItem) -> None:
-        """Add a Frame or a judged span."""
+        """Add a Frame, a RatedSnapshot or a JudgedSpan."""
         if isinstance(item, JudgedSpan):
             self.diagnosis.join(item.totals)
             self._add_events(item.events)
@@ -103,9 +106,9 @@ class StoryBuilder:
             self._gaps.append(Gap(before.wall_ns, after.wall_ns, text))
 
     def story(self, file: str, about: Mapping[str, str], spacing_s: float | None = None) -> Story:
-        """The Story of the items added so far. about: facts of the header. Raises UnknownError without data.
+        """The Story of the items added so far. Raises UnknownError if there is no data.
 
-        spacing_s: as in RunReader.
+        about: facts about the recording from its header. spacing_s: the seconds between the Snapshots, as in RunReader.
         """
         newest, frame = self._newest, self._frame
         if newest is None or self._grid is None or frame is None:

@@ -1,4 +1,4 @@
-"""Disks, GPUs, links, processes and the machine over a run, interval by interval."""
+"""Adds up disks, GPUs, links, processes and the machine over a run, interval by interval."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MOST_PIDS = 10_000
 FULL, IDLE = 0.9, 0.1
 _FOLDED_KINDS = ("partition", "nvme-path")
 _ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
-"""Kinds of devices of which most machines have many unused ones."""
+"""The kinds of devices of which most machines have many unused ones."""
 _MOST_UNUSED = MOST_DEVICES // 2
-"""Number of followed devices from which an unused one is not followed, so that disks have room."""
+"""When this many devices are followed, no further unused device is followed, so that there is room for disks."""
 
 
 class _Device:
-    """Collects one disk's figures. listed: whether it is worth a row."""
+    """Collects the figures of one disk. listed: whether the disk gets a row."""
 
     def __init__(self, grid: Grid, *, listed: bool) -> None:
         self.listed = listed
@@ -78,24 +78,24 @@ class _Device:
 
 
 def known_curves(tracks: Mapping[str, Track], grid: Grid) -> dict[str, Curve]:
-    """The curves of these figures, without those that are unknown throughout."""
+    """The curves of these figures, without the curves that have no known value."""
     curves = {name: curve_of(grid, one.series) for name, one in tracks.items() if one.series is not None}
     return {name: curve for name, curve in curves.items() if curve.known}
 
 
 class DeviceFold:
-    """Whole devices, and of some kinds only those that were used; at most MOST_DEVICES."""
+    """Collects whole devices, at most MOST_DEVICES; some kinds of devices are listed only if they were used."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._devices: dict[str, _Device] = {}
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Add an interval; repeated rates are not counted again."""
+        """Add an interval. Rates that were not read again are not counted twice."""
         if not sample.block.renewed:
             return
         infos = snapshot.disks.value or {}
-        # Bytes are rate times the seconds between the disks' own readings.
+        # The bytes are the rate times the seconds between the two readings of the disks.
         at = at._replace(seconds=sample.block.seconds or at.seconds)
         for key, rates in (sample.block.value or {}).items():
             device = self._devices.get(key.name)
@@ -113,13 +113,13 @@ class DeviceFold:
             device.add(at, rates)
 
     def stories(self) -> tuple[DeviceStory, ...]:
-        """The devices, the most moved bytes first."""
+        """The devices, those that moved most bytes first."""
         found = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
         return tuple(sorted(found, key=lambda one: (-one.moved_bytes, one.name)))
 
 
 class _Gpu:
-    """Collects one GPU's figures."""
+    """Collects the figures of one GPU."""
 
     def __init__(self, grid: Grid) -> None:
         self.busy, self.celsius = Track(grid.series()), Track(grid.series())
@@ -169,7 +169,7 @@ class _Gpu:
 
 
 class GpuFold:
-    """All GPUs, and their mean."""
+    """Collects all GPUs, and their mean utilisation."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -177,7 +177,7 @@ class GpuFold:
         self.busy = Track(grid.series())
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Add an interval. A GPU that lost its reading keeps its row, with the status."""
+        """Add an interval. A GPU that no longer answers keeps its row, which then shows the GPU's status."""
         rates = sample.gpu.value or {}
         for uuid, reading in (snapshot.gpu.value or {}).items():
             gpu = self._gpus.get(uuid)
@@ -191,13 +191,13 @@ class GpuFold:
         self.busy.add(at, sum(busy) / len(busy) if busy else None)
 
     def stories(self) -> tuple[GpuStory, ...]:
-        """The GPUs by NVML's index."""
+        """The GPUs in the order of NVML's index."""
         found = [gpu.story(uuid, self._grid) for uuid, gpu in self._gpus.items()]
         return tuple(sorted(found, key=lambda one: (one.number is None, one.number or 0, one.uuid)))
 
 
 class LinkFold:
-    """Network interfaces that moved anything."""
+    """Collects network interfaces."""
 
     def __init__(self, grid: Grid) -> None:
         self._links: dict[str, tuple[Track, Track, Any]] = {}
@@ -223,7 +223,7 @@ class LinkFold:
         self.sent.add(at, sent_bytes_per_s(table, rates))
 
     def stories(self) -> tuple[LinkStory, ...]:
-        """The links by bytes moved, idle ones left out."""
+        """The links that moved any bytes, those that moved most first."""
         found = [
             LinkStory(name, state.kind, state.bits_per_s, into.stat, out.stat)
             for name, (into, out, state) in self._links.items()
@@ -233,7 +233,7 @@ class LinkFold:
 
 
 class _Program:
-    """Sums over the processes of one program and user. read, written: bytes; None where no process may be read."""
+    """Sums over the processes of one program and user. read, written: bytes; None if no process could be read."""
 
     __slots__ = ("blocked_s", "cpu_s", "pids", "read", "written")
 
@@ -247,7 +247,7 @@ class _Program:
     def add(self, key: Any, rates: ProcessRates, seconds: float) -> None:
         if len(self.pids) < MOST_PIDS:
             self.pids.add(key)
-        # Repeated rates have 0 seconds of their own.
+        # Rates that were not read again cover 0 seconds.
         io_s = seconds if rates.io_s is None else rates.io_s
         stat_s = seconds if rates.stat_s is None else rates.stat_s
         if rates.read_bytes_per_s is not None:
@@ -260,7 +260,7 @@ class _Program:
 
 
 class ProcessFold:
-    """Programs by name and user; at most MOST_PROGRAMS."""
+    """Collects programs by name and user, at most MOST_PROGRAMS."""
 
     def __init__(self) -> None:
         self._programs: dict[tuple[str, str], _Program] = {}
@@ -283,7 +283,7 @@ class ProcessFold:
             program.add(key, rates, rated.seconds)
 
     def stories(self) -> tuple[ProcessStory, ...]:
-        """The programs, the most bytes first, then by CPU."""
+        """The programs: those that moved most bytes first, then those that used most CPU."""
         found = [
             ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s)
             for (name, user), one in self._programs.items()
@@ -292,7 +292,7 @@ class ProcessFold:
 
 
 class MachineFold:
-    """Figures of the whole machine."""
+    """Collects the figures of the whole machine."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -315,5 +315,5 @@ class MachineFold:
         tracks["io_pressure_ratio"].add(at, None if pressure is None else pressure.some_ratio)
 
     def curves(self, **more: Track) -> dict[str, Curve]:
-        """The known figures over time. more: those of other folds."""
+        """The curves of the known figures. more: the figures of other folds."""
         return known_curves({**self._tracks, **more}, self._grid)

@@ -1,4 +1,4 @@
-"""The training jobs of a run, and the shares of each job's time over time."""
+"""Adds up the training jobs of a run, and the shares of each job's time over time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import JobTime
 
 MOST_CURVES = 64
-"""Number of jobs that have curves; for further jobs only the sums are kept."""
+"""The number of jobs that get curves; for further jobs only sums are kept."""
 MOST_JOBS = 4096
 MOST_RANKS = 512
-"""Number of ranks whose steps are kept, over all jobs."""
+"""The number of ranks whose steps are kept, over all jobs."""
 
 
 class _Job:
-    """Collects one job. series: each share over time; None before the first."""
+    """Collects the figures of one job. series: each share of its time over time; None before the first shares."""
 
     def __init__(self, job: Job, at: Interval, process_began_ns: int | None) -> None:
         self.job = job
@@ -37,18 +37,18 @@ class _Job:
         self.disk = ""
         self.series: dict[str, Series] | None = None
         self.steps: dict[int, Track] = {}
-        """Steps by the rank's number, which a restarted process keeps."""
+        """The steps of each rank, by the rank's number, which does not change when its process is restarted."""
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
 
     def see(self, job: Job, at: Interval) -> None:
-        """Update the job's figures from its record at this interval."""
+        """Update the job's record, its end and its largest numbers of ranks, workers and GPUs."""
         self.job, self.end_ns = job, at.wall_ns
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         self.gpus = max(self.gpus, len(job.gpus))
 
     def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo]) -> None:
-        """Note where the job's data is: the mount from which it reads most, and the whole disk below that."""
+        """Note where the job's data is: the mount from which it reads most, and the whole disk below that mount."""
         if place is None or not place.mounts or (self.disk and place.mounts[0] == self.mount):
             return
         self.mount = place.mounts[0]
@@ -64,7 +64,10 @@ class _Job:
             self.series[name].add(at, value)
 
     def add_steps(self, snapshot: Snapshot, table: Mapping[ProcessKey, StepRates], grid: Grid, most: int) -> int:
-        """Add the steps of each new message, over the time since the previous one; returns how many ranks are new."""
+        """Add the steps of each new message, over the time since the previous message; return the number of new ranks.
+
+        most: the most ranks that may be new.
+        """
         before, counts = len(self.steps), snapshot.steps.value or {}
         for i, rank in enumerate(self.job.ranks):
             now, rates = counts.get(rank.key), table.get(rank.key)
@@ -81,13 +84,14 @@ class _Job:
 
 
 class JobFold:
-    """Collects all jobs, at most MOST_JOBS."""
+    """Collects the jobs of a run, at most MOST_JOBS."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._jobs: dict[ProcessKey, _Job] = {}
         self._ends_ns: dict[ProcessKey, int] = {}
-        """Jobs that no Snapshot shows, because they began and ended between two, and when each was last counted."""
+        """For jobs that no Snapshot shows, because they began and ended between two Snapshots: when each was last
+        counted."""
         self._with_curves = self._ranks_with_steps = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
@@ -113,14 +117,17 @@ class JobFold:
                 one.add(at, shares, self._grid)
 
     def add_span(self, jobs: Iterable[JobTime], events: Iterable[Event], end_ns: int) -> None:
-        """Note which jobs were counted in a span of time that ends at this wall time."""
+        """Note which jobs were counted in a span of time that ends at the wall time ``end_ns``."""
         ended = {event.pid: event.wall_ns for event in events if event.kind == ENDED}
         for job in jobs:
             if job.key not in self._jobs and len(self._ends_ns) < MOST_JOBS:
                 self._ends_ns[job.key] = ended.get(job.key.pid, end_ns)
 
     def stories(self, times: dict[ProcessKey, JobTime]) -> tuple[JobStory, ...]:
-        """The jobs: those with most GPUs first, then the longest. times: each job's time in the verdict's totals."""
+        """The jobs: those with most GPUs first, then the longest.
+
+        times: the time of each job in the verdict's totals.
+        """
         found = [self._story(key, one, times[key].counts if key in times else None) for key, one in self._jobs.items()]
         found += [
             _short_story(times[key], end_ns)
@@ -153,7 +160,7 @@ class JobFold:
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:
-        """The steps of the slowest rank, since ranks step together; a rank that reports only briefly is left out."""
+        """The steps of the slowest rank, because ranks step together. A rank that reported only briefly is left out."""
         known = [(track.stat, track) for track in tracks if track.stat is not None]
         longest_s = max((stat.weight for stat, _ in known), default=0.0)
         lasting = [(stat.mean, track) for stat, track in known if 2 * stat.weight >= longest_s]
@@ -168,7 +175,7 @@ class JobFold:
 
 
 def _short_story(job: JobTime, end_ns: int) -> JobStory:
-    """The story of a job that no Snapshot shows: its user and its GPUs are unknown."""
+    """The story of a job that no Snapshot shows. Its user and its GPUs are unknown."""
     begin_ns = end_ns - job.counts.whole_ms * 1_000_000
     return JobStory(job.key.pid, job.name, "", "", "", None, None, None, False, begin_ns, end_ns, job.counts, {})
 
@@ -181,7 +188,7 @@ def _process_began_ns(key: ProcessKey, snapshot: Snapshot) -> int | None:
 
 
 def _descends_from_recorder(key: ProcessKey, snapshot: Snapshot) -> bool:
-    """Whether a process descends from the recorder, which runs a recorded command."""
+    """Whether a process descends from the recorder, and so belongs to the command that is recorded."""
     table, recorder = snapshot.processes.value, snapshot.own.pid
     if table is None:
         return False

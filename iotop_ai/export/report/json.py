@@ -1,4 +1,4 @@
-"""A Story as JSON; docs/report.md has its shape."""
+"""A Story as JSON, described in docs/report.md."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.present.verdict.headline import finding_object
 
 SHAPE = 1
-"""Grows when a field changes its meaning or is taken away; new fields may appear any time."""
+"""The version of the object. It grows when a field changes its meaning or is removed; new fields may appear any
+time."""
 POINTS = 600
 MOST_PROCESSES = 600
 Object = dict[str, Any]
 
 
 def render_report_json(story: Story, price: Price | None = None, outcomes: tuple[ConditionResult, ...] = ()) -> str:
-    """The object as indented ASCII text without a final newline."""
+    """The Story as indented ASCII JSON, without a final newline."""
     return json.dumps(report_object(story, price, outcomes), indent=1, allow_nan=False)
 
 
 def report_object(story: Story, price: Price | None = None, outcomes: tuple[ConditionResult, ...] = ()) -> Object:
-    """The whole Story. Ratios 0..1, base units, null unknown."""
+    """The Story as a JSON object: base units, ratios from 0 to 1, null when unknown."""
     hours = gpu_time(story.jobs)
     main = story.main_job
     return {

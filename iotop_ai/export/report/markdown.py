@@ -14,12 +14,12 @@ _ENTITY = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " "}
 
 
 def escaped(text: str) -> str:
-    """Text with the special characters of Markdown and HTML escaped."""
+    """The text with the special characters of Markdown and HTML escaped."""
     return "".join(f"\\{sign}" if sign in _SPECIAL else _ENTITY.get(sign, sign) for sign in text)
 
 
 def render_report_markdown(story: Story, price: Price | None = None) -> str:
-    """The verdict, the findings, and every table."""
+    """The report as Markdown: the verdict, the findings, and every table."""
     return "\n".join([*_head(story, price), *(line for table in every_table(story, price) for line in _table(table))])
 
 

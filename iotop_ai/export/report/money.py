@@ -1,4 +1,4 @@
-"""GPU-hours of a run and their cost: ``--gpu-hour-price``."""
+"""The GPU-hours of a run and their cost: ``--gpu-hour-price``."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _PRICE = re.compile(r"([^\d\s.,+-]{0,4})\s?(\d{1,9}(?:\.\d{1,6})?)\s?([^\d\s.,+-
 
 
 class Price(NamedTuple):
-    """The price of a GPU-hour. before, after: the currency's sign as typed."""
+    """The price of a GPU-hour. before, after: the currency sign, on the side of the number where the user typed it."""
 
     value: float
     before: str = ""
     after: str = ""
 
     def text(self, hours: float) -> str:
-        """The cost of GPU-hours: "$20.75", "20.75 EUR"."""
+        """The cost of GPU-hours, such as "$20.75" or "20.75 EUR"."""
         cost = self.value * hours
         figure = f"{cost:,.2f}" if cost < 99.995 else f"{cost:,.0f}"
         return f"{self.before}{figure}{' ' if self.after else ''}{self.after}"
 
 
 def parse_price(text: str) -> Price:
-    """The price of "2.50", "$2.50" or "2.50 EUR". Raises UsageError."""
+    """Parse a price such as "2.50", "$2.50" or "2.50 EUR". Raises UsageError."""
     found = _PRICE.fullmatch(text.strip())
     if found is None or (found[1] and found[3]):
         raise UsageError(f"{text!r} is not a price; write 2.50, $2.50 or '2.50 EUR'")
@@ -35,7 +35,7 @@ def parse_price(text: str) -> Price:
 
 
 class GpuTime(NamedTuple):
-    """GPU-hours of all jobs with a GPU whose time is known. jobs: how many."""
+    """The GPU-hours of all jobs that have a GPU and a known time. jobs: the number of such jobs."""
 
     used: float
     lost: float
@@ -44,12 +44,12 @@ class GpuTime(NamedTuple):
 
     @property
     def lost_ratio(self) -> float:
-        """The share that is lost for a known reason."""
+        """The share of the GPU-hours that was lost for a known reason."""
         return self.lost / self.used if self.used else 0.0
 
 
 def gpu_time(jobs: tuple[JobStory, ...]) -> GpuTime | None:
-    """The GPU-hours of the jobs; None where none has a GPU and a known time."""
+    """The GPU-hours of the jobs; None if no job has a GPU and a known time."""
     known = [job for job in jobs if job.gpus and job.recorded]
     if not known:
         return None

@@ -1,4 +1,4 @@
-"""Figures over time in bounded memory, and their mean, spread and peak."""
+"""Figures over time in bounded memory, with their mean, spread and peak."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MOST_POINTS = 1800
-"""Largest number of points of a series; a longer series joins its points in pairs."""
+"""The most points of a series. If a series needs more, its points are joined in pairs."""
 _SECOND = 1_000_000_000
 
 
 class Interval(NamedTuple):
-    """The time that a value stands for. spans: the points of a series that it touches, and the seconds in each."""
+    """The time that a value covers.
+
+    spans: each point of a series that the time touches, and the seconds in that point.
+    """
 
     spans: tuple[tuple[int, float], ...]
     seconds: float
@@ -20,7 +23,7 @@ class Interval(NamedTuple):
 
 
 class Series:
-    """One figure over time: the weighted sum of its values, and the weight, at each point of a grid."""
+    """A figure over time: at each point of a grid, the weighted sum of the values and the sum of the weights."""
 
     __slots__ = ("sums", "weights")
 
@@ -29,7 +32,7 @@ class Series:
         self.weights: list[float] = []
 
     def add(self, interval: Interval, value: float, weight: float = 1.0) -> None:
-        """Add a value. weight: multiplies the seconds."""
+        """Add a value. weight: multiplies the seconds of the interval."""
         sums, weights = self.sums, self.weights
         last = interval.spans[-1][0]
         if last >= len(sums):
@@ -41,7 +44,7 @@ class Series:
             weights[index] += weight * seconds
 
     def halve(self) -> None:
-        """Join points in pairs."""
+        """Join the points in pairs."""
         self.sums, self.weights = _paired(self.sums), _paired(self.weights)
 
 
@@ -52,7 +55,7 @@ def _paired(values: list[float]) -> list[float]:
 
 
 class Grid:
-    """The points in time that all series of a run share. end_ns: None when it is unknown (a stream)."""
+    """The points in time that all series of a run share. end_ns: the end of the run; None if unknown (a stream)."""
 
     def __init__(self, begin_ns: int, end_ns: int | None, interval_s: float, most: int = MOST_POINTS) -> None:
         self.begin_ns = begin_ns
@@ -70,11 +73,11 @@ class Grid:
 
     @property
     def points(self) -> int:
-        """How many points the longest series has; at least 1."""
+        """The number of points of the longest series, at least 1."""
         return max(1, max((len(series.sums) for series in self._series), default=1))
 
     def interval(self, end_ns: int, seconds: float) -> Interval | None:
-        """The time before ``end_ns`` (wall); None where it is before the grid's start."""
+        """The interval of ``seconds`` before the wall time ``end_ns``; None if it is before the start of the grid."""
         begin_ns = max(end_ns - round(seconds * _SECOND), self.begin_ns)
         if end_ns <= begin_ns:
             return None
@@ -91,10 +94,11 @@ class Grid:
 
 
 class Stat(NamedTuple):
-    """A figure over a run. mean: weighted. cv: the standard deviation of the intervals' values divided by their mean.
+    """A figure over a run.
 
-    peak, peak_ns: the highest value of an interval, and its time. weight: seconds; for a time per request, the
-    requests.
+    mean: the weighted mean. cv: the standard deviation of the intervals' values divided by their mean. peak, peak_ns:
+    the highest value of an interval, and its wall time. weight: the sum of the weights, in seconds; for a time per
+    request, in requests.
     """
 
     mean: float
@@ -105,7 +109,7 @@ class Stat(NamedTuple):
 
 
 class Track:
-    """One figure: its statistics and, where ``series`` is given, its values over time."""
+    """The statistics of a figure and, if ``series`` is given, its values over time."""
 
     __slots__ = ("_m2", "_mean", "_peak", "_peak_ns", "_weight", "series")
 
@@ -115,12 +119,12 @@ class Track:
         self._peak, self._peak_ns = -math.inf, 0
 
     def add(self, interval: Interval, value: float | None, weight: float | None = 1.0) -> None:
-        """Add a value; an unknown value or one without weight is ignored. weight: multiplies the seconds."""
+        """Add a value. An unknown value, or a value without weight, is ignored. weight: multiplies the seconds."""
         if value is None or not weight:
             return
         if self.series is not None:
             self.series.add(interval, value, weight)
-        # West's update of a weighted variance: one pass, and no difference of large sums.
+        # West's update of a weighted variance needs one pass, and does not subtract large sums.
         weight *= interval.seconds
         self._weight += weight
         deviation = value - self._mean
@@ -131,12 +135,12 @@ class Track:
 
     @property
     def total(self) -> float | None:
-        """The sum of value x weight x seconds: for a rate in B/s, the bytes. None without a known value."""
+        """The sum of value x weight x seconds; for a rate in B/s, these are the bytes. None if no value is known."""
         return self._mean * self._weight if self._weight else None
 
     @property
     def stat(self) -> Stat | None:
-        """The statistics; None without a known value."""
+        """The statistics; None if no value is known."""
         if not self._weight:
             return None
         cv = math.sqrt(max(0.0, self._m2) / self._weight) / self._mean if self._mean > 0 else None
@@ -144,9 +148,10 @@ class Track:
 
 
 class Curve(NamedTuple):
-    """Values over time, every ``step_s`` from ``begin_ns`` (wall) on; None: unknown, or undefined (no request).
+    """Values over time, one every ``step_s`` seconds from the wall time ``begin_ns`` on.
 
-    weights: the seconds or requests behind each value, for means and for joining points.
+    A value is None if it is unknown, or undefined (a mean over no requests). weights: the seconds or requests that each
+    value covers, for means and for joining points.
     """
 
     begin_ns: int
@@ -156,12 +161,12 @@ class Curve(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether there is a value."""
+        """Whether any value is known."""
         return any(value is not None for value in self.values)
 
 
 def curve_of(grid: Grid, series: Series) -> Curve:
-    """The curve of a series; every curve of a grid is as long as the others."""
+    """The curve of a series. All curves of a grid have the same length."""
     count = grid.points
     sums = series.sums + [0.0] * (count - len(series.sums))
     weights = series.weights + [0.0] * (count - len(series.weights))
@@ -170,7 +175,7 @@ def curve_of(grid: Grid, series: Series) -> Curve:
 
 
 def joined(curve: Curve, points: int) -> Curve:
-    """The curve with neighbouring points joined, so that at most ``points`` are left."""
+    """The curve with neighbouring points joined, so that at most ``points`` remain."""
     each = max(1, math.ceil(len(curve.values) / points))
     if each == 1:
         return curve

@@ -1,4 +1,4 @@
-"""Joins the steps of a training log to a run by time: steps a second on the run's own points in time."""
+"""Adds the steps of a training log to the Story of a run, as steps per second over the run's time."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from iotop_ai.sources.imports.step_log import StepLog, StepPoint
 
 _SECOND = 1_000_000_000
 _PAUSE_FACTOR = 20
-"""Two logged steps that are this many times further apart than usual have an evaluation or a restart between them."""
+"""If two logged steps are further apart than usual by this factor, there was an evaluation or a restart between
+them."""
 
 
 def with_steps(story: Story, log: StepLog) -> Story:
-    """The Story with the log's steps. Raises InputError where the log's times do not overlap the run."""
+    """The Story with the log's steps. Raises InputError if the log's times do not overlap the run."""
     bar = _main_bar(log.points)
     points = bar or _main_series([one for one in log.points if one.wall_ns is not None] or log.points)
     timed = _timed(story, points)
     counted = _count([point.step for point in points])
     elapsed = [point.elapsed_s or 0.0 for point in bar]
     restarts = [a for a, b in pairwise(elapsed) if b < a]
-    if restarts:  # one bar per epoch
+    if restarts:  # the log has a progress bar for each epoch
         note = "the log has several progress bars but not when each began; the mean is over their own time"
         seconds = sum(restarts) + elapsed[-1]
         return story._replace(log=Steps(log.kind, counted, counted / seconds if seconds else None, None, note))
@@ -57,7 +58,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of the longest progress bar, as others show evaluations; [] where the log has wall times."""
+    """The points of the most frequent progress bar, as other bars show evaluations; [] if the log has wall times."""
     bars = [point for point in points if point.elapsed_s is not None]
     if not bars or any(point.wall_ns is not None for point in points):
         return []
@@ -66,14 +67,14 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
 
 
 def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of one count: of training where there is one, of one rank, under the most frequent keyword."""
+    """The points of one counter of steps: of training if possible, of one rank, under the most frequent keyword."""
     counts = Counter(point.series for point in points)
     main = max(counts, key=lambda series: (series.trains, counts[series]))
     return [point for point in points if point.series == main]
 
 
 def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
-    """(step, wall ns) of the points with a time; those of a progress bar are counted from the job's begin."""
+    """(step, wall time in ns) of the points with a time. The times of a progress bar start when the job starts."""
     found = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
     if found:
         return sorted(found, key=lambda one: one[1])
@@ -83,12 +84,12 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     job = story.main_job
     begin_ns = story.begin_ns if job is None else job.begin_ns
     if job is not None and begin_ns <= story.begin_ns and job.process_began_ns is not None:
-        begin_ns = min(begin_ns, job.process_began_ns)  # it ran before the part of the recording that is read
+        begin_ns = min(begin_ns, job.process_began_ns)  # the job started before the part of the recording that is read
     return [(step, begin_ns + round(elapsed_s * _SECOND)) for step, elapsed_s in bars]
 
 
 def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
-    """(all steps, [(from, to, steps in between)]). Steps with the same time stamp join the next span."""
+    """(number of all steps, [(begin, end, steps between)]). Steps with the same time are added to the next span."""
     growths = _growths([step for step, _ in timed])
     spans, at_ns, joined = [], timed[0][1], 0
     for (step, _), (next_step, next_ns), grown in zip(timed, timed[1:], growths, strict=False):
@@ -103,9 +104,9 @@ def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, 
 
 
 def _growths(steps: Sequence[int]) -> list[int]:
-    """The steps done between each two counts.
+    """The number of steps between each two logged counts.
 
-    A fall to about 0 is a new start, as at each epoch; a fall to a higher count is a resume from a checkpoint.
+    A fall to about 0 is a new start, as at each epoch. A fall to a higher count is a resume from a checkpoint.
     """
     strides = sorted(b - a for a, b in pairwise(steps) if b > a)
     usual = strides[len(strides) // 2] if strides else 0
@@ -113,5 +114,5 @@ def _growths(steps: Sequence[int]) -> list[int]:
 
 
 def _count(steps: Sequence[int]) -> int:
-    """How many steps a log's counts show."""
+    """The number of steps that the logged counts show."""
     return steps[0] + sum(_growths(steps))

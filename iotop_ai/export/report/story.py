@@ -1,4 +1,4 @@
-"""The record of a run: everything that a report shows and a comparison compares. Base units; None is unknown."""
+"""The record of a run: everything that reports show and comparisons compare. Base units; None is unknown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from iotop_ai.model.verdict_totals import VerdictSpan
 
 
 class Machine(NamedTuple):
-    """The machine at the run's end. gpus: their names. missing: signal groups that could not be read, a clause each."""
+    """The machine at the end of the run.
+
+    gpus: the names of its GPUs. missing: a clause for each group of signals that could not be read. tool: the program
+    that recorded the run. origin: the log from which the run was imported; "" if it was recorded.
+    """
 
     host: Host
     cores: int | None
@@ -28,9 +32,10 @@ class Machine(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of a job. source: the counter: "its own report", or a log's kind. note: the parts that are missing.
+    """The steps of a job.
 
-    per_s: over the time in which they are known; None where a log has no times.
+    source: what counted the steps: "its own report", or the kind of a log. per_s: the steps per second over the time in
+    which they are known; None if a log has no times. note: what is missing.
     """
 
     source: str
@@ -41,12 +46,15 @@ class Steps(NamedTuple):
 
 
 class JobStory(NamedTuple):
-    """One training job. counts: its time by share, in ms; all 0 where it was not recorded.
+    """One training job.
 
-    shares: each share of the time over time, by name, only those that are not 0 throughout. gpus, ranks, workers: the
-    largest numbers. These three are None, and user "", for a job that lived between the Snapshots that were read. own:
-    whether it is the recorded command's. mount, fstype, disk: where it read most from, by its open files; "" unknown;
-    disk also "" without a local disk. process_began_ns: wall time; None unknown.
+    own: whether it belongs to the recorded command. begin_ns, end_ns: wall times. process_began_ns: the wall time at
+    which its process began; None when unknown. counts: the milliseconds of each share of its time; all 0 if not
+    recorded. shares: each share over time, by name, without those that are always 0.
+
+    ranks, workers, gpus: the largest numbers during the run. They are None, and user is "", for a job that lived
+    between two Snapshots. mount, fstype, disk: where it read most from, by its open files; "" when unknown. disk is
+    also "" if the data is not on a local disk.
     """
 
     pid: int
@@ -74,12 +82,12 @@ class JobStory(NamedTuple):
         return self.counts.whole_ms > 0
 
     def gpu_hours(self, milliseconds: float) -> float | None:
-        """GPU-hours in this part of its time; None without a GPU."""
+        """The GPU-hours in this part of the job's time; None without a GPU."""
         return self.gpus * milliseconds / 3_600_000 if self.gpus else None
 
 
 class DeviceStory(NamedTuple):
-    """One block device. full_s: time at least 90 % busy."""
+    """One block device. full_s: the seconds in which it was at least 90 % busy."""
 
     name: str
     info: BlockInfo | None
@@ -95,16 +103,20 @@ class DeviceStory(NamedTuple):
     queue: Stat | None
     full_s: float | None
     curves: dict[str, Curve]
-    """read_bytes_per_s, write_bytes_per_s, read_await_ms, write_await_ms, busy_ratio."""
+    """The figures over time: read_bytes_per_s, write_bytes_per_s, read_await_ms, write_await_ms, busy_ratio."""
 
     @property
     def moved_bytes(self) -> float:
-        """Bytes read and written, as far as they are known."""
+        """The bytes read and written; an unknown figure counts as 0."""
         return (self.read_bytes or 0.0) + (self.written_bytes or 0.0)
 
 
 class GpuStory(NamedTuple):
-    """One GPU. idle_s: time less than 10 % busy. throttled_s: time slowed by heat or the power brake."""
+    """One GPU.
+
+    idle_s: the seconds in which it was less than 10 % busy. throttled_s: the seconds in which heat or the power brake
+    slowed it.
+    """
 
     number: int | None
     uuid: str
@@ -121,11 +133,11 @@ class GpuStory(NamedTuple):
     energy_j: float | None
     status: str
     curves: dict[str, Curve]
-    """busy_ratio, temperature_celsius."""
+    """The figures over time: busy_ratio, temperature_celsius."""
 
 
 class ProcessStory(NamedTuple):
-    """Processes of one program and user. cpu_s, blocked_s: summed over the processes."""
+    """The processes of one program and user. cpu_s, blocked_s: seconds, summed over the processes."""
 
     name: str
     user: str
@@ -137,7 +149,7 @@ class ProcessStory(NamedTuple):
 
     @property
     def moved_bytes(self) -> float:
-        """Bytes read and written, as far as they are known."""
+        """The bytes read and written; an unknown figure counts as 0."""
         return (self.read_bytes or 0.0) + (self.written_bytes or 0.0)
 
 
@@ -159,7 +171,10 @@ class DiskHealth(NamedTuple):
 
 
 class FindingStory(NamedTuple):
-    """A finding and how long it was active. primary_s: seconds as verdict; lost_s: time lost while it was active."""
+    """A finding and how long it was active.
+
+    primary_s: the seconds in which it was the verdict. lost_s: the time lost while it was active.
+    """
 
     finding: Finding
     active_s: float
@@ -180,11 +195,12 @@ class Gap(NamedTuple):
 
 
 class Story(NamedTuple):
-    """A run. begin_ns, end_ns: wall time. watched_s: without gaps.
+    """A run.
 
-    spacing_s: between the Snapshots that the figures come from; None: every Snapshot. totals: curves of the whole
-    machine: read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes,
-    rx_bytes_per_s, tx_bytes_per_s, io_pressure_ratio; without those that are unknown throughout.
+    begin_ns, end_ns: wall times. watched_s: the length without gaps. spacing_s: the seconds between the Snapshots that
+    the figures come from; None if every Snapshot was read. totals: the curves of the whole machine that have a known
+    value: read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes, rx_bytes_per_s,
+    tx_bytes_per_s, io_pressure_ratio.
     """
 
     file: str
@@ -208,20 +224,20 @@ class Story(NamedTuple):
     gaps: tuple[Gap, ...]
     totals: dict[str, Curve]
     log: Steps | None = None
-    """Steps of a training log that was joined."""
+    """The steps of a training log that was added to the run; None without a log."""
 
     @property
     def steps(self) -> Steps | None:
-        """The steps of a joined log, else those that the main job reports."""
+        """The steps of the added log, else the steps that the main job reports."""
         return self.log or (None if self.main_job is None else self.main_job.steps)
 
     @property
     def primary(self) -> FindingStory | None:
-        """The finding that lost most time; None where the run was too short to judge."""
+        """The finding that lost most time; None if the run was too short to judge."""
         return self.findings[0] if self.findings else None
 
     @property
     def main_job(self) -> JobStory | None:
-        """The recorded command's job, else the job with the most GPUs, among equals the longest."""
+        """The job of the recorded command, else the job with most GPUs; among equals, the job watched longest."""
         counted = [job for job in self.jobs if job.recorded]
         return max(counted, key=lambda job: (job.own, job.gpus or 0, job.counts.whole_ms), default=None)

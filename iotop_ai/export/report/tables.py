@@ -1,4 +1,4 @@
-"""The tables of a report as text cells, the same for every writer."""
+"""The tables of a report as text cells, which all writers share."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ from iotop_ai.present.text.units import (
 
 MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
 _BUSY_BYTES = 1 << 20
-"""A disk that moved less is not listed beside disks that moved more."""
+"""A disk that moved fewer bytes is not listed beside disks that moved more."""
 
 
 class ReportTable(NamedTuple):
     """A table of the report.
 
-    texts: how many of the first columns hold text and are left-aligned; the others are right-aligned figures.
-
-    note: a sentence below it. bad: the rows to mark. drop: columns that a narrow page leaves out, these first.
+    texts: the number of leading columns that contain text and are left-aligned; the others are right-aligned figures.
+    note: a sentence below the table. bad: the rows to mark. drop: the columns that a narrow page omits, in this order.
     """
 
     title: str
@@ -48,13 +47,13 @@ class ReportTable(NamedTuple):
 
 
 def moment(story: Story, wall_ns: int) -> str:
-    """A time within the run; with its day where the run has several."""
+    """A time within the run; the day is added if the run has several days."""
     days = {clock(one, pattern="%F") for one in (story.begin_ns, story.end_ns)}
     return clock(wall_ns, pattern="%H:%M:%S" if len(days) == 1 else "%d %b %H:%M:%S")
 
 
 def every_table(story: Story, price: Price | None) -> tuple[ReportTable, ...]:
-    """All tables that have a row, in their order."""
+    """All tables that have at least one row, in their order."""
     found = (
         jobs_table(story, price),
         *(share_table(job, price) for job in detailed_jobs(story)),
@@ -71,14 +70,14 @@ def every_table(story: Story, price: Price | None) -> tuple[ReportTable, ...]:
 
 
 def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
-    """The jobs whose shares are shown: the main one, and those with a GPU, at most MOST_DETAILED."""
+    """The jobs whose shares are shown: the main job and the jobs with a GPU, at most MOST_DETAILED."""
     main = story.main_job
     others = [job for job in story.jobs if job.recorded and job.gpus and job is not main]
     return tuple(([] if main is None else [main]) + others)[:MOST_DETAILED]
 
 
 def key_device(story: Story) -> DeviceStory | None:
-    """The disk with the main job's data, else the first that a finding names, else the busiest."""
+    """The disk with the main job's data, else the first disk that a finding names, else the busiest disk."""
     by_name = {one.name: one for one in story.devices}
     main = story.main_job
     if main is not None and main.disk in by_name:
@@ -122,7 +121,7 @@ def _job_row(job: JobStory, price: Price | None) -> tuple[str, ...]:
 
 
 def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
-    """GPU time with its price: "29 s", "8.3 h, $20.75"; "-" without a GPU."""
+    """GPU time with its price, such as "29 s" or "8.3 h, $20.75"; "-" without a GPU, "?" if the GPUs are unknown."""
     if job.gpus is None:
         return UNKNOWN
     hours = job.gpu_hours(milliseconds)
@@ -146,7 +145,7 @@ def share_table(job: JobStory, price: Price | None) -> ReportTable:
 
 
 def _stat(stat: Stat | None, text: Callable[[float], str]) -> tuple[str, str, str]:
-    """Mean, coefficient of variation and peak."""
+    """The mean, the coefficient of variation and the peak, as text."""
     if stat is None:
         return UNDEFINED, UNDEFINED, UNDEFINED
     return text(stat.mean), UNDEFINED if stat.cv is None else figure(stat.cv), text(stat.peak)
@@ -157,13 +156,13 @@ def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
 
 
 def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
-    """The disks that moved something worth a row, else all."""
+    """The disks that moved enough bytes for a row; all disks if none did."""
     moved = [one for one in story.devices if one.moved_bytes >= _BUSY_BYTES]
     return tuple((moved or story.devices)[:MOST_DEVICES])
 
 
 def device_table(story: Story) -> ReportTable:
-    """One row per disk: what moved, how fast, how steady."""
+    """One row per disk: what it moved, how fast, and how steadily."""
     columns = (
         *("disk", "what", "read", "written", "rMB/s", "CV", "peak", "wMB/s", "CV", "peak"),
         *("r_await", "CV", "peak", "w_await", "%util", "full for"),
@@ -186,7 +185,7 @@ def device_table(story: Story) -> ReportTable:
 
 
 def device_words(one: DeviceStory) -> str:
-    """What a disk is, and where it is mounted: "NVMe Samsung PM9A3, /data"."""
+    """What a disk is and where it is mounted, such as "NVMe Samsung PM9A3, /data"."""
     if one.info is None:
         return ""
     mounts = ", ".join(mount.path for mount in one.info.mounts[:2])
@@ -224,7 +223,7 @@ def _gpu_row(one: GpuStory) -> tuple[str, ...]:
 
 
 def process_table(story: Story) -> ReportTable:
-    """One row per program and user: those that moved most."""
+    """One row per program and user, for those that moved most bytes."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
     found = [one for one in story.processes if one.moved_bytes + one.cpu_s > 0][:MOST_PROGRAMS]
     rows = tuple(
@@ -282,7 +281,7 @@ def gap_table(story: Story) -> ReportTable:
 
 
 def machine_table(story: Story) -> ReportTable:
-    """Facts about machine and recording."""
+    """Facts about the machine and the recording."""
     machine = story.machine
     gpus: dict[str, int] = {}
     for name in machine.gpus:

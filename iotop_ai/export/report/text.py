@@ -1,4 +1,4 @@
-"""A Story for the terminal: the verdict, the shares of time, charts, tables."""
+"""A Story for the terminal: the verdict, the shares of time, charts and tables."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _OTHER_FINDINGS = 4
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
 _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
-"""Unit of time: its name, its seconds, and the span of the axis from which it is used."""
+"""The units of the time axis: the unit's name, its seconds, and the length of the axis from which it is used."""
 
 
 def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:
-    """The report as lines; charts and bars at most ``width`` columns, tables too where their columns can be dropped."""
+    """The report as text.
+
+    Charts and bars have at most ``width`` columns; so have tables, as far as columns can be dropped.
+    """
     lines = [*_head(story, width, price), ""]
     for drawn in _charts(story, width, ascii_only):
         lines += [drawn, ""]
@@ -72,7 +75,7 @@ def bar(job: JobStory, story: Story, width: int) -> str:
 
 
 def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
-    """GPU or CPU, the key disk, and the steps."""
+    """The charts of the GPUs or CPUs, of the most important disk, and of the steps."""
     drawn: list[tuple[str, Curve, float]] = []
     if "gpu_busy_ratio" in story.totals:
         drawn.append(("GPU busy, %, mean", story.totals["gpu_busy_ratio"], 100))
@@ -99,7 +102,7 @@ def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
 
 
 def table_lines(table: ReportTable, width: int) -> list[str]:
-    """The table with aligned columns; while it is too wide, columns of ``drop`` are left out."""
+    """The table with aligned columns. While it is too wide, the columns of ``drop`` are omitted one by one."""
     columns = list(range(len(table.columns)))
     for column in table.drop:
         if _width(table, columns) <= width:

@@ -1,4 +1,4 @@
-"""The sentences that a report begins with."""
+"""The sentences at the beginning of a report."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ NOT_COUNTED = "where its time went was not recorded"
 
 
 def title(story: Story) -> str:
-    """The report's title: host and time."""
+    """The report's title: host, start and length of the run."""
     return f"{story.machine.host.name}, {clock(story.begin_ns, pattern='%Y-%m-%d %H:%M:%S')} for {length(story)}"
 
 
 def length(story: Story) -> str:
-    """How long the run took, and how much of it was recorded where that is less."""
+    """How long the run took, and how much of it was recorded if that is less."""
     whole = (story.end_ns - story.begin_ns) / 1e9
     text = duration(whole)
     return text if story.watched_s > 0.98 * whole - 2 else f"{text} ({duration(story.watched_s)} of it recorded)"
 
 
 def state_word(story: Story) -> str:
-    """The verdict's word; UNSURE where the run was too short."""
+    """The word of the verdict's state; UNSURE if the run was too short."""
     return State.UNSURE.value if story.primary is None else story.primary.finding.state.value
 
 
 def headline(story: Story) -> str:
-    """The verdict of the whole run."""
+    """The verdict of the whole run as a sentence."""
     return "the run was too short to judge" if story.primary is None else story.primary.sentence
 
 
 def finding_lines(one: FindingStory) -> list[tuple[str, str]]:
-    """Label and text of a finding."""
+    """The lines about a finding, as (label, text)."""
     lasted = f"{duration(one.active_s)}; confidence {sureness(one.finding.confidence)}"
     lines = (("because", one.because), ("not", one.not_this), ("do", one.advice), ("lasted", lasted))
     return [(label, text) for label, text in lines if text]
 
 
 def job_sentence(job: JobStory) -> str:
-    """Where a job's time went: "train.py: data disk 67 %, compute 29 %, unexplained 4 %"."""
+    """Where a job's time went, such as "train.py: data disk 67 %, compute 29 %, unexplained 4 %"."""
     if not job.recorded:
         return f"{job.name}: {NOT_COUNTED}"
     parts = [f"{part.short_name} {part.figure} %" for part in parts_of(job.counts) if part.figure != "<1"]
@@ -51,7 +51,7 @@ def job_sentence(job: JobStory) -> str:
 
 
 def gpu_sentence(story: Story, price: Price | None) -> str:
-    """The cost: "67 % of 12.4 GPU-hours lost: 8.3 GPU-hours, $20.75 of $31.00"; "" without a GPU."""
+    """The cost, such as "67 % of 12.4 GPU-hours lost: 8.3 GPU-hours, $20.75 of $31.00"; "" without a GPU."""
     found = gpu_time(story.jobs)
     if found is None:
         return ""
@@ -62,7 +62,7 @@ def gpu_sentence(story: Story, price: Price | None) -> str:
 
 
 def step_sentence(story: Story) -> str:
-    """Steps of the main job or of a joined log: "539 steps, 12.0/s (printed lines)"; "" without any."""
+    """The steps of the run, such as "539 steps, 12.0/s (printed lines)"; "" without steps."""
     steps = story.steps
     if steps is None:
         return ""

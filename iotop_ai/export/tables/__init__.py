@@ -1,1 +1,1 @@
-"""Frames as tables: one row per interval and object."""
+"""Frames as tables with one row per interval and object."""

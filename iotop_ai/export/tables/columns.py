@@ -1,4 +1,4 @@
-"""Columns of the tables: names, kinds and units, from the Metric that annotates each record's field."""
+"""The columns of the tables: their names, kinds and units, from the Metric that annotates each record's field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _IOSTAT_UNITS = {"B/s": "KiB/s", "B": "KiB", "ratio": "%"}
 class Column(NamedTuple):
     """A column of a table.
 
-    kind: time (Unix ns), text, real, int, bool. key: the JSON key if it differs from the name.
+    kind: time (Unix time in ns), text, real, int or bool. text: the column's meaning. key: the JSON key, if it differs
+    from the name.
     """
 
     name: str
@@ -31,12 +32,15 @@ class Column(NamedTuple):
 
     @property
     def json_key(self) -> str:
-        """The name in JSON."""
+        """The name of the column in JSON."""
         return self.key or self.name
 
 
 class Table(NamedTuple):
-    """A table and its rows. rows: the rows of one Frame, each as long as ``columns``."""
+    """A table and the function that makes its rows.
+
+    rows: makes the rows of one Frame; each row is as long as ``columns``.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -48,28 +52,28 @@ INTERVAL = Column("interval_s", "real", "s", "Seconds between the two readings."
 
 
 def texts(*names: str) -> tuple[Column, ...]:
-    """Columns of text."""
+    """Text columns with these names."""
     return tuple(Column(name, "text") for name in names)
 
 
 def metric_columns(record: type, prefix: str = "") -> tuple[Column, ...]:
-    """The fields of a rates record with a Metric, in order."""
+    """A column for each field of a rates record that has a Metric, in order."""
     return tuple(Column(prefix + n, "real", m.unit, m.text) for n, m in metrics_of(record).items())
 
 
 def metric_cells(record: Any, kind: type) -> Row:
-    """The values of ``metric_columns``; all None without a record."""
+    """The cells of ``metric_columns``; all None without a record."""
     return tuple(None if record is None else getattr(record, name) for name in metrics_of(kind))
 
 
 def term_column(term: Term) -> Column:
-    """The column of a figure under its standard name, in the unit that goes with that name."""
+    """The column of a figure under its standard name, in the unit of that name."""
     unit = _IOSTAT_UNITS.get(term.metric.unit, term.metric.unit)
     return Column(term.title, "real", unit, term.metric.text, term.metric.term)
 
 
 def scalar_columns(record: type, skip: Collection[str] = ()) -> tuple[Column, ...]:
-    """The fields of a record that hold one text, number or flag, in order."""
+    """A column for each field of a record that contains one text, number or flag, in order."""
     out = []
     for name, hint in get_type_hints(record).items():
         kinds = [a for a in get_args(hint) if a is not type(None)] if _is_union(hint) else [hint]
@@ -83,5 +87,5 @@ def _is_union(hint: Any) -> bool:
 
 
 def scalar_cells(record: Any, columns: Iterable[Column]) -> Row:
-    """The values of these columns; all None without a record."""
+    """The cells of these columns; all None without a record."""
     return tuple(None if record is None else getattr(record, column.name) for column in columns)

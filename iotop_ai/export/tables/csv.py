@@ -16,12 +16,12 @@ _LONGEST = 1 << 16
 
 
 def guarded(text: str) -> str:
-    """Text that a spreadsheet could take for a formula gets a leading apostrophe (CWE-1236)."""
+    """The text with a leading apostrophe if a spreadsheet could take it for a formula (CWE-1236)."""
     return "'" + text if text.startswith(_FORMULA) else text
 
 
 def cell_text(cell: Cell, column: Column, raw: bool) -> str:
-    """One cell. raw: without ``guarded``, which never applies to numbers."""
+    """The text of one cell. raw: whether text is written without ``guarded``, which never applies to numbers."""
     if cell is None:
         return ""
     if isinstance(cell, str):
@@ -37,7 +37,7 @@ def cell_text(cell: Cell, column: Column, raw: bool) -> str:
 
 
 class CsvOut:
-    """Writes one table. raw: without the guard against formulas."""
+    """Writes one table. raw: whether text is written without the guard against formulas."""
 
     def __init__(self, file: TextIO, table: Table, *, raw: bool = False) -> None:
         self._file = file
@@ -47,7 +47,7 @@ class CsvOut:
         self._has_header = False
 
     def _write_header(self) -> None:
-        """Write the header once, before the first rows, so that an invalid recording leaves no header."""
+        """Write the header once, just before the first rows, so that an invalid recording leaves no header."""
         if not self._has_header:
             self._writer.writerow([column.name for column in self._columns])
             self._has_header = True
@@ -61,6 +61,6 @@ class CsvOut:
         )
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Flush; ``about`` has no place in this format."""
+        """Flush the file; ``about`` is not written, because CSV has no place for it."""
         self._write_header()
         self._file.flush()

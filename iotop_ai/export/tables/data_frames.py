@@ -1,4 +1,4 @@
-"""A table as a DataFrame of pandas or polars, with a type for each column that can hold unknown values."""
+"""A table as a DataFrame of pandas or polars; the type of each column can represent unknown values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 2**63
 
 
 def pandas_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
-    """A pandas.DataFrame: times in UTC, unknown is NA. Raises UsageError without pandas."""
+    """A pandas.DataFrame with times in UTC; unknown is NA. Raises UsageError without pandas."""
     pandas = _library("pandas")
     return pandas.DataFrame(
         {
@@ -28,7 +28,7 @@ def pandas_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
 
 
 def polars_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
-    """A polars.DataFrame: times in UTC, unknown is null. Raises UsageError without polars."""
+    """A polars.DataFrame with times in UTC; unknown is null. Raises UsageError without polars."""
     polars = _library("polars")
     kinds = {"text": polars.String, "real": polars.Float64, "int": polars.Int64, "bool": polars.Boolean}
     series = []
@@ -43,7 +43,7 @@ def polars_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
 
 
 def _by_column(columns: Sequence[Column], rows: Sequence[Row]) -> list[tuple[Column, list[Any]]]:
-    """Each column with its cells; an integer beyond 64 bits with sign is None."""
+    """Each column with its cells; an integer that does not fit into signed 64 bits is None."""
     return [(column, [_value(row[i], column) for row in rows]) for i, column in enumerate(columns)]
 
 
@@ -53,7 +53,7 @@ def _value(cell: Cell, column: Column) -> Cell:
 
 
 def _library(name: str) -> Any:
-    """A library of the user's own environment: it is not a dependency."""
+    """A library from the user's environment; it is not a dependency of this program. Raises UsageError without it."""
     try:
         return import_module(name)
     except ImportError:

@@ -1,7 +1,7 @@
-"""Frames as tables: one row per interval and object, the same columns in every format.
+"""Frames as tables: one row per interval and object, with the same columns in every format.
 
-Disks have iostat's names and units (kB is 1024 B, ratios are percent), all else is snake_case with a unit suffix, base
-units, ratios 0..1. None is unknown or undefined (a mean time without requests); 0 is measured.
+Disks have iostat's names and units (kB is 1024 B, ratios are percentages). All other names are snake_case with the unit
+at the end, in base units, with ratios 0..1. None is unknown or undefined (a mean over no requests); 0 is measured.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _GPU_LEVELS = {
     *("memory_reserved_bytes", "memory_mhz", "sm_max_mhz", "memory_celsius", "fan_percent", "performance_state"),
     *("clock_reasons", "pcie_generation", "pcie_width", "pcie_max_generation", "pcie_max_width", "bus_id", "mig"),
 }
-"""Fields of a GPU's state that are neither in its rates nor counters."""
+"""The fields of a GPU's state that are neither counters nor in its rates."""
 _GPU_STATE = tuple(column for column in scalar_columns(GpuState) if column.name in _GPU_LEVELS)
 _GPUS = (
     TIME,
@@ -124,7 +124,7 @@ _EVENTS = (TIME, *texts("kind", "text"))
 
 
 def tables(cmdline: str = "names") -> tuple[Table, ...]:
-    """All tables, in the order of NAMES. They have state: use them for one pass over one recording.
+    """All tables, in the order of NAMES. They have state, so use them for one pass over one recording.
 
     cmdline: one of CMDLINE_LEVELS.
     """
@@ -195,7 +195,7 @@ def _process_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
 
 
 class _RenewedRows:
-    """Rows of slow Readings: one per Reading instead of one per interval."""
+    """Makes the rows of slow Readings: one row per Reading instead of one row per interval."""
 
     def __init__(self, field: str, row: Any) -> None:
         self._field = field

@@ -1,4 +1,4 @@
-"""The table ``jobs``: where the time of each training job goes, interval by interval."""
+"""The table ``jobs``: the shares of each training job's time, interval by interval."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLUMNS = (
 
 
 def _rows(frame: Frame) -> Iterator[Row]:
-    """A row per job and interval in which the jobs were read."""
+    """A row per job, for each interval in which the jobs were read."""
     table, rated = frame.snapshot.jobs.value, frame.sample.jobs
     if table is None or rated.value is None or rated.seconds is None or not rated.renewed:
         return

@@ -21,7 +21,7 @@ def _value(cell: Cell, column: Column) -> Cell:
 
 
 class JsonlOut:
-    """Writes any tables to one file. with_table: each object has the key "table"."""
+    """Writes tables to one file. with_table: whether each object has the key "table"."""
 
     def __init__(self, file: TextIO, *, with_table: bool) -> None:
         self._file = file
@@ -37,5 +37,5 @@ class JsonlOut:
             self._file.write(json.dumps(out, ensure_ascii=False, allow_nan=False) + "\n")
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Flush; ``about`` has no place in this format."""
+        """Flush the file; ``about`` is not written, because the format has no place for it."""
         self._file.flush()

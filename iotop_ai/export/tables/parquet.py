@@ -1,4 +1,4 @@
-"""A table as Arrow and Parquet: typed columns, UTC timestamps, units and meanings in the fields' metadata."""
+"""A table as Arrow and Parquet: typed columns and UTC timestamps, with units and meanings in the fields' metadata."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def arrow_schema(columns: Sequence[Column]) -> Any:
 
 
 def arrow_table(columns: Sequence[Column], rows: Sequence[Row], schema: Any = None) -> Any:
-    """The rows as a pyarrow.Table; an integer beyond 64 bits is null. Raises UsageError without pyarrow."""
+    """The rows as a pyarrow.Table; an integer that does not fit into 64 bits is null.
+
+    Raises UsageError without pyarrow.
+    """
     arrow = _arrow()
     schema = arrow_schema(columns) if schema is None else schema
     cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
@@ -74,7 +77,7 @@ class ParquetOut:
         self._rows = []
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Write the rest and the footer, with ``about`` as its metadata."""
+        """Write the remaining rows and the footer, with ``about`` as its metadata."""
         if self._rows:
             self._flush()
         self._writer.add_key_value_metadata(dict(about))
@@ -82,5 +85,5 @@ class ParquetOut:
         self._stream.flush()
 
     def close(self) -> None:
-        """Close the file, complete or not."""
+        """Close the file, whether it is complete or not."""
         self._writer.close()

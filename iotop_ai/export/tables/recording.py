@@ -12,15 +12,15 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
 
 _LARGE = ("processes",)
-"""Tables that are read separately, when they are first used; all others are read in one pass."""
+"""Tables that are read separately, when they are first used. All other tables are read in one pass."""
 MARKS = "marks"
 _MARK = "mark"
 
 
 class LoadedTable:
-    """One table: ``columns`` and ``rows``, each row a tuple in the order of the columns.
+    """One table: ``columns`` and ``rows``; each row is a tuple in the order of the columns.
 
-    Times are Unix nanoseconds, UTC; None is unknown. The columns are those of ``iotop-ai export`` (docs/export.md).
+    Times are Unix nanoseconds in UTC; None is unknown. The columns are those of ``iotop-ai export`` (docs/export.md).
     """
 
     def __init__(self, name: str, columns: tuple[Column, ...], rows: Sequence[Row]) -> None:
@@ -39,29 +39,30 @@ class LoadedTable:
         return f"<{self.name}: {len(self.rows)} rows, {len(self.columns)} columns>"
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame; unknown is NA. Raises UsageError without pandas."""
+        """The table as a pandas.DataFrame; unknown is NA. Raises UsageError without pandas."""
         from iotop_ai.export.tables.data_frames import pandas_frame
 
         return pandas_frame(self.columns, self.rows)
 
     def to_polars(self) -> Any:
-        """A polars.DataFrame; unknown is null. Raises UsageError without polars."""
+        """The table as a polars.DataFrame; unknown is null. Raises UsageError without polars."""
         from iotop_ai.export.tables.data_frames import polars_frame
 
         return polars_frame(self.columns, self.rows)
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table; unknown is null. Raises UsageError without pyarrow (the extra ``parquet``)."""
+        """The table as a pyarrow.Table; unknown is null. Raises UsageError without pyarrow (the extra ``parquet``)."""
         from iotop_ai.export.tables.parquet import arrow_table
 
         return arrow_table(self.columns, self.rows)
 
 
 class Recording:
-    """A recording's tables as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
+    """The tables of a recording as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
 
-    begin, end: only this part, as in ``iotop-ai export``. cmdline: one of CMDLINE_LEVELS. A table is read when it is
-    first used. ``about``: facts of the header (host, interval_s, ...); for a stream only after a table was read.
+    A table is read when it is first used. begin, end: read only the part between these times, as in ``iotop-ai
+    export``. cmdline: one of CMDLINE_LEVELS. ``about``: facts about the recording from its header (host, interval_s,
+    ...); for a stream they are known only after a table was read.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Recording:
         self._loaded: dict[str, LoadedTable] = {}
         self._period = (begin, end)
         self._allow_root = allow_root
-        opened = self._open()  # an error in a name or a time belongs here, not to the first table
+        opened = self._open()  # reports a wrong name or time here, and not at the first table
         self.about = opened.about()
         for part in opened.source.parts:
             part.close()
@@ -96,7 +97,7 @@ class Recording:
         return self.table(name)
 
     def table(self, name: str) -> LoadedTable:
-        """A table by its name. Raises UsageError for an unknown one, InputError for a broken file."""
+        """The table with this name. Raises UsageError for an unknown name, InputError for a broken file."""
         if name == MARKS:
             events = self.table("events")
             return LoadedTable(MARKS, events.columns, [row for row in events.rows if _MARK in row[1:2]])
@@ -121,5 +122,8 @@ class Recording:
 
 
 def load(path: str | os.PathLike[str], **options: Any) -> Recording:
-    """The tables of a recording: ``load("run.iotop.jsonl").devices.to_pandas()``. options: those of ``Recording``."""
+    """The tables of a recording: ``load("run.iotop.jsonl").devices.to_pandas()``.
+
+    options: the options of ``Recording``.
+    """
     return Recording(path, **options)

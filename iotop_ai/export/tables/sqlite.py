@@ -24,7 +24,7 @@ _LARGEST = 2**63
 
 
 def _quoted(name: str) -> str:
-    """A name from our own declarations, quoted because of iostat's special characters."""
+    """A name from our own declarations in quotes, because iostat's names contain special characters."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -37,10 +37,10 @@ def _value(cell: Cell, column: Column) -> Cell:
 
 
 class SqliteOut:
-    """Writes any tables to a file.
+    """Writes tables to an SQLite file.
 
-    stream: the empty file, open. path: where SQLite opens the same file; "" where another user could lead the path
-    elsewhere: then it grows in a private temporary folder, which needs as much room there.
+    stream: the open, empty file. path: the path at which SQLite opens the same file; "" if another user could make it
+    lead to another file. The database is then built in a private temporary folder, which needs as much room.
     """
 
     def __init__(self, stream: BinaryIO, tables: Sequence[Table], path: str = "") -> None:
@@ -50,9 +50,9 @@ class SqliteOut:
             self._folder = tempfile.TemporaryDirectory(prefix="iotop-ai-export-")
             path = os.path.join(self._folder.name, "tables.sqlite")
         self._path = path
-        # Without SQLite's locks: on NFS they would wait for the one that the stream's owner holds.
+        # SQLite's locks are off: on NFS they would wait for the lock that the stream's owner has.
         self._db = sqlite3.connect(f"file:{quote(os.fsencode(path))}?vfs=unix-none", isolation_level=None, uri=True)
-        # The file gets its name only when complete, so it needs no journal.
+        # The file gets its name only when it is complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("BEGIN")
@@ -77,7 +77,7 @@ class SqliteOut:
             self._db.executemany(self._insert[table.name], values)
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Commit and write the stream. about: the rows of the table ``recording``."""
+        """Commit, and write the stream. about: the rows of the table ``recording``."""
         with self._errors_named():
             self._db.executemany("INSERT INTO recording VALUES (?, ?)", about.items())
             self._db.execute("COMMIT")
@@ -95,7 +95,7 @@ class SqliteOut:
             raise InputError(f"{clean(self._path)}: {error}") from None
 
     def close(self) -> None:
-        """Remove a temporary file."""
+        """Remove the temporary folder, if there is one."""
         self._db.close()
         if self._folder is not None:
             self._folder.cleanup()

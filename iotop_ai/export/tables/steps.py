@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 class _StepRows:
-    """A row for each new message of a process."""
+    """Makes a row for each new message of a process."""
 
     def __init__(self) -> None:
         self._last: dict[ProcessKey, int] = {}
@@ -67,5 +67,5 @@ def _seen(frame: Frame, job: Job | None) -> float | None:
 
 
 def steps_table() -> Table:
-    """The table; it has state: use it for one pass over one recording."""
+    """The table. It has state, so use it for one pass over one recording."""
     return Table("steps", _COLUMNS, _StepRows())

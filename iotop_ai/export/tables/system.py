@@ -1,4 +1,4 @@
-"""The ``system`` table: the machine as a whole, one row per interval."""
+"""The table ``system``: the machine as a whole, one row per interval."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _processes(frame: Frame) -> Row:
 
 
 def rows(frame: Frame) -> Iterator[Row]:
-    """One row; none for a first Snapshot, which ends no interval, and for one that read nothing anew."""
+    """The row of a Frame; none if its Snapshot is the first, which ends no interval, or if nothing was read again."""
     snapshot, sample = frame.snapshot, frame.sample
     if sample.seconds is None or not any(part.renewed for part in sample if isinstance(part, Rated)):
         return

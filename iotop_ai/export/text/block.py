@@ -27,14 +27,16 @@ _REQUESTS = {
     "discard": "discards_per_s",
     "flush": "flushes_per_s",
 }
-"""The rate behind each mean time or size. A rate of 0 makes the mean undefined, not unknown."""
+"""For each mean time or size, the rate of the requests that it is a mean of. At a rate of 0 the mean is undefined, not
+unknown."""
 
 
 class Block(NamedTuple):
-    """The contents of a block of text.
+    """What a block of text contains.
 
-    devices: only these kernel names; () for all. base: sums since this Snapshot instead of rates. rows: limit of listed
-    processes, None for all. smart: add a SMART and a filesystem table. cmdline: as in Settings.
+    devices: only these kernel names; () for all. base: the Snapshot since which sums are shown instead of rates. rows:
+    the most processes to list; None for all. smart: whether to add tables of SMART and filesystems. cmdline: how much
+    of each command is shown, as in Settings.
     """
 
     devices: tuple[str, ...] = ()
@@ -69,7 +71,7 @@ def render_block(frame: Frame, block: Block) -> str:
 
 
 def local_time(wall_ns: int) -> str:
-    """The local time with its offset: "2026-11-21T09:46:02+01:00"."""
+    """The local time with its offset from UTC, such as "2026-11-21T09:46:02+01:00"."""
     return datetime.fromtimestamp(wall_ns // 1_000_000_000).astimezone().isoformat()
 
 
@@ -78,7 +80,7 @@ def _title(title: str, seconds: float | None) -> str:
 
 
 def device_lines(frame: Frame, block: Block) -> list[str]:
-    """The columns of ``iostat -x``, then health and mounts; [] without a device."""
+    """The devices with the columns of ``iostat -x``, then health and mounts; [] without a device."""
     rows = device_rates(frame, block.devices, block.only_active)
     if not rows:
         return []
@@ -101,7 +103,10 @@ def device_lines(frame: Frame, block: Block) -> list[str]:
 
 
 def device_cell(term: Term, rates: BlockRates, seconds: float | None = None) -> str:
-    """One figure; "-" for a mean over no requests, "?" when unknown. seconds: print sums over this time, not rates."""
+    """The text of one figure; "-" for a mean over no requests, "?" when unknown.
+
+    seconds: show the sum over this time instead of the rate.
+    """
     value = term.of(rates)
     if value is None:
         requests = _REQUESTS.get(term.field.split("_")[0])
@@ -144,7 +149,10 @@ def gpu_lines(frame: Frame) -> list[str]:
 
 
 def process_lines(frame: Frame, block: Block) -> list[str]:
-    """A row per process with pidstat's terms. ``*``: not all threads; ``+``: may include bytes of a child."""
+    """A row per process with pidstat's terms.
+
+    ``*`` marks figures that do not cover all threads; ``+`` marks bytes that may include those of a child.
+    """
     rows = process_rows(frame, block.only_active)
     rows = [row for row in rows if _has_figures(row[1])]
     if not rows:
@@ -168,7 +176,7 @@ def _process_row(
     frame: Frame, key: ProcessKey, rates: ProcessRates, terms: dict[str, Term], seconds: float | None, cmdline: str
 ) -> Sequence[str]:
     processes = frame.snapshot.processes.value
-    assert processes is not None  # without it, process_rows lists no process
+    assert processes is not None  # without processes, process_rows lists no process
     info, stat = processes.info[key], processes.stat.get(key)
     rate_cells = []
     for name in _PROCESS_TERMS:

@@ -1,7 +1,7 @@
-"""Text charts with plotext, alike for versions 5 and 6. The only importer of plotext.
+"""Text charts with plotext, identical for its versions 5 and 6. No other module imports plotext.
 
-Version 6 replaced the module-level functions of version 5 by a figure object. Both keep global state, so one thread
-builds each chart from a cleared figure.
+Version 6 replaced the module-level functions of version 5 by a figure object. Both versions keep global state, so one
+thread builds each chart, starting from a cleared figure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class _Chart(NamedTuple):
 
 
 def runs(points: Sequence[Point]) -> list[list[tuple[float, float]]]:
-    """Consecutive runs of known values; an unknown value is a gap, neither a 0 nor a bridge."""
+    """Runs of consecutive known values.
+
+    An unknown value leaves a gap; it is neither drawn as 0 nor bridged by a line.
+    """
     out: list[list[tuple[float, float]]] = []
     open_run = False
     for x, y in points:
@@ -48,7 +51,7 @@ def runs(points: Sequence[Point]) -> list[list[tuple[float, float]]]:
 
 
 def scale_top(highest: float) -> float:
-    """The smallest of 1, 2, 5 x 10**n that is not below the highest value; 1 for zeros."""
+    """The smallest number of the form 1, 2 or 5 x 10**n that is not below the highest value; 1 if all values are 0."""
     if highest <= 0:
         return 1.0
     power = 10.0 ** len(str(int(highest))) / 10 if highest >= 1 else 1.0
@@ -65,11 +68,10 @@ def chart(
     ascii_only: bool = False,
     labels: Sequence[str] = (),
 ) -> str:
-    """A line chart of (seconds, value), the value axis from 0 to a round top; lines of at most ``width`` columns.
+    """A line chart of (seconds, value) with a value axis from 0 to a round number; at most ``width`` columns wide.
 
-    labels: text for each point on the horizontal axis, in place of its seconds.
-
-    Raises UnknownError when no value is known or plotext cannot be loaded (it has no build for this system).
+    labels: the text for each point on the horizontal axis, instead of its seconds. Raises UnknownError if no value is
+    known, or if plotext cannot be loaded because it has no build for this system.
     """
     lines = runs(points)
     if not lines:

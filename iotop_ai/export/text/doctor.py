@@ -1,4 +1,4 @@
-"""A diagnosis of the environment as text: a line for each check, its remedy below."""
+"""A diagnosis of the environment as text: a line for each check, followed by its remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STATE, _NAME = 11, 16
 
 
 def doctor_text(found: Diagnosis, quiet: bool = False) -> str:
-    """The whole text, without a final newline. quiet: only checks that are not ok."""
+    """The whole text, without a final newline. quiet: list only checks that are not ok."""
     shown = [check for check in found.checks if not (quiet and check.state is State.OK)]
     lines = [line for check in shown for line in _lines(check)]
     return "\n".join(lines if quiet else [*lines, "", totals_text(found)])
@@ -27,7 +27,7 @@ def _lines(check: Check) -> list[str]:
 
 
 def totals_text(found: Diagnosis) -> str:
-    """ "24 ok, 2 warn, 1 fail"; kinds without a check are left out."""
+    """The number of checks of each kind, such as "24 ok, 2 warn, 1 fail"; kinds without a check are left out."""
     counts = Counter(check.state for check in found.checks)
     return ", ".join(f"{counts[state]} {word}" for state, word in WORDS.items() if counts[state])
 

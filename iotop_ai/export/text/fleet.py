@@ -1,4 +1,4 @@
-"""A fleet as plain text: the summary, one row per machine, the jobs that wait for one machine."""
+"""A fleet as plain text: the summary, a row per machine, and the jobs that wait for one machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TITLES = ("machine", "state", "GPU-h", "lost%", "GPU%", "disk", "await", "%util"
 
 
 def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
-    """The text's lines. machines: the rows of the table, in this order."""
+    """The lines of the text. machines: the rows of the table, in this order."""
     state, text = summary(fleet)
     lines = [f"{state.value:<9} {text}", "", *table(TITLES, [_row(one) for one in machines])]
     waiting = [(job, job.straggler) for job in fleet.jobs if job.straggler is not None]

@@ -1,4 +1,4 @@
-"""Disks' health as text: one row per disk with problem and remedy, and its history as charts."""
+"""The health of disks as text: a row per disk with its problem and remedy, and its history as charts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CHARTS: tuple[tuple[str, str], ...] = (
     ("media_errors", "media errors"),
     ("warning_temperature_minutes", "minutes above the warning temperature"),
 )
-"""Fields of the history's charts; a count that is always 0 is left out."""
+"""The fields that the charts of the history show. A count that is always 0 is left out."""
 _ALWAYS = ("temperature_celsius", "used_percent")
 CHART_HEIGHT = 12
 
 
 def health_lines(disks: Mapping[str, Reading[SmartState]]) -> list[str]:
-    """The table, then further lines per disk: its other judgements, the remedy, a running self-test."""
+    """The table, then further lines about each disk: its other judgements, its remedy, and a running self-test."""
     rows, more = [], []
     for name, reading in disks.items():
         rows.append(_row(name, reading))
@@ -66,15 +66,15 @@ def _row(name: str, reading: Reading[SmartState]) -> list[str]:
 
 
 def _applicable(state: SmartState) -> tuple[bool, ...]:
-    """Per figure: whether a disk of this kind can have it."""
+    """For each figure of a row, whether a disk of this kind can have it."""
     ata, nvme = state.protocol == "ata", state.protocol == "nvme"
-    # An ATA disk lacks every counter that is missing from its known attributes.
+    # If any attributes of an ATA disk are known, the disk does not have the counters that are missing among them.
     may_count = not state.attributes
     return True, not state.rotation_rpm, True, not nvme and may_count, ata and may_count, nvme
 
 
 def verdict_word(reading: Reading[SmartState]) -> str:
-    """One word: ok, warning, critical, or the status (asleep, denied, unknown, ...)."""
+    """One word: ok, warning, critical, or the status of the reading (asleep, denied, unknown, ...)."""
     if reading.value is not None and reading.status is Status.OK:
         return reading.value.severity
     if (
@@ -104,7 +104,7 @@ def _more(reading: Reading[SmartState]) -> list[str]:
 
 
 def history_text(name: str, model: str, points: Sequence[HealthPoint], width: int, ascii_only: bool = False) -> str:
-    """Charts over the days before the newest point. Raises UnknownError without points."""
+    """Charts over the days before the newest point. Raises UnknownError if there are no points."""
     if not points:
         raise UnknownError(f"{name}: no history yet")
     newest = points[-1].wall_s

@@ -1,4 +1,4 @@
-"""A sweep of a data loader as text: a table, the curve over workers, the recommendation, what failed."""
+"""A sweep of a data loader as text: a table, the curve over workers, the recommendation, and what failed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
 
 
 def _varied(runs: tuple[Run, ...]) -> tuple[str, ...]:
-    """The settings that have a column: workers, and those that differ between the configurations."""
+    """The settings that get a column: workers, and the settings that differ between the configurations."""
     names = ("batch_size", "prefetch", "interleave", "start")
     differ = [name for name in names if len({getattr(run.configuration, name) for run in runs}) > 1]
     return ("workers", *(name.replace("_size", "") for name in differ))
@@ -68,7 +68,10 @@ def _row(run: Run, settings: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def workers_curve(report: Report, width: int, ascii_only: bool = False) -> str:
-    """Samples per second over workers, other settings as recommended; "" with fewer than three points."""
+    """The curve of samples per second over the number of workers; "" with fewer than three points.
+
+    All other settings are the recommended settings.
+    """
     if report.choice is None:
         return ""
     found = curve(report.runs, report.choice.run.configuration)

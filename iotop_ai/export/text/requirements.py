@@ -8,7 +8,7 @@ from iotop_ai.model.preflight.environment.python import Package, PythonFacts, ca
 from iotop_ai.store.format.secrets import without_secrets
 
 LEFT_OUT = ("pip", "setuptools", "wheel", "distribute")
-"""Packages that ``pip freeze`` leaves out too."""
+"""Packages that ``pip freeze`` also leaves out."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 _TORCH_BUILD = re.compile(r"\+((?:cu|rocm|cpu|xpu)[0-9.]*)$")
 _FILE = re.compile(r"(\w+\+)?file:")
@@ -19,20 +19,20 @@ _INDEX = "https://download.pytorch.org/whl/"
 
 
 def requirements_text(found: PythonFacts) -> str:
-    """Each imported package with its version, as ``pip freeze``; the index of torch's builds first."""
+    """Each imported package with its version, like ``pip freeze``; options for torch's package indices come first."""
     packages = [one for one in found.imported if canonical(one.name) not in LEFT_OUT and one.version]
     lines = [f"# {found.implementation} {found.version}, {found.machine}"]
     return "\n".join([*lines, *_indices(packages), *map(_requirement, packages)]) + "\n"
 
 
 def _indices(packages: list[Package]) -> list[str]:
-    """The indices of torch's builds for one CUDA version; the general index lacks them."""
+    """Options for the package indices of torch's CUDA builds, which the general index does not have."""
     builds = sorted({match[1] for one in packages if (match := _TORCH_BUILD.search(one.version))})
     return [f"--extra-index-url {_INDEX}{build}" for build in builds]
 
 
 def environment_text(found: PythonFacts, name: str) -> str:
-    """conda's packages with their channels; the others below pip."""
+    """environment.yml: conda's packages and their channels; all other packages are listed below pip."""
     channels = []
     for one in found.conda_packages:
         channel = one.channel.rsplit("/", 1)[-1] if "conda.anaconda.org" in one.channel else one.channel
@@ -56,7 +56,10 @@ def environment_text(found: PythonFacts, name: str) -> str:
 
 
 def _requirement(one: Package) -> str:
-    """One line; a comment for a package that no index has, so that the file installs elsewhere."""
+    """The line of a package.
+
+    A package that no index has becomes a comment, so that the rest can be installed elsewhere.
+    """
     if not (_PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)):
         return f"# {canonical(one.name)}: its metadata is not valid"
     url = _url(one.url)
@@ -66,7 +69,7 @@ def _requirement(one: Package) -> str:
 
 
 def _url(url: str) -> str:
-    """The URL without secrets; a commit in it stays, although it looks like one."""
+    """The URL without secrets. A commit hash in the URL is kept, although it looks like a secret."""
     commit = _COMMIT.search(url) if "+" in url.partition(":")[0] else None
     end = commit.start() if commit else len(url)
     return _SSH.join(map(without_secrets, url[:end].split(_SSH))) + url[end:]

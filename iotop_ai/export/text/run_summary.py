@@ -1,4 +1,4 @@
-"""Summary of a recorded run in a few lines: verdicts by share of time, the data stall, bytes, peaks."""
+"""A summary of a recorded run in a few lines: the verdicts by share of time, the data stall, bytes and peaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.present.verdict.class_names import CLASS_NAMES
 
 
 class RunSummary:
-    """Sums and peaks over the Frames of a run."""
+    """Collects sums and peaks over the Frames of a run."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -56,7 +56,7 @@ class RunSummary:
             self._peaks[what] = (value, where)
 
     def lines(self) -> list[str]:
-        """The summary; without a complete interval one line that says so."""
+        """The lines of the summary; without a complete interval, one line that says so."""
         if not self._seconds:
             return ["recorded less than one interval: no summary"]
         by_time = sorted(self._states.items(), key=lambda item: -item[1])
@@ -93,7 +93,7 @@ _PEAKS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("read", lambda v: " ".join(rate(v))),
     ("write", lambda v: " ".join(rate(v))),
     ("await", lambda v: f"{v:.1f} ms"),
-    # The kernel counts busy time in jiffies: a short interval may hold less than it.
+    # The kernel counts busy time in jiffies, so that a short interval may appear more than 100 % busy.
     ("util", lambda v: _percent(min(1.0, v))),
     ("gpu", _percent),
     ("gpu memory", size),

@@ -1,4 +1,4 @@
-"""A storage check as text: a table of its figures, the curve over depth, the problems."""
+"""A storage check as text: a table of its figures, the curve over the queue depth, and the problems."""
 
 from __future__ import annotations
 

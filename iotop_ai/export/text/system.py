@@ -14,7 +14,7 @@ _MIB = 1 << 20
 
 
 def system_lines(frame: Frame) -> list[str]:
-    """``word key=value ...`` lines: cpu, memory, pressure, one per link with traffic, and our own cost."""
+    """``word key=value ...`` lines: cpu, memory, pressure, each link with traffic, and the monitor's own cost."""
     return [*_cpu(frame), *_memory(frame), *_pressure(frame), *_links(frame), _own(frame)]
 
 
@@ -86,7 +86,7 @@ def _own(frame: Frame) -> str:
 
 
 def filesystem_lines(frame: Frame) -> list[str]:
-    """One row per relevant mount; [] when none is known."""
+    """A row per relevant mount; [] if none is known."""
     mounts = frame.snapshot.filesystems.value
     if not mounts:
         return []
@@ -103,7 +103,7 @@ def filesystem_lines(frame: Frame) -> list[str]:
 
 
 def smart_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
-    """One row per disk: its health and key figures, or the reason and remedy."""
+    """A row per disk: its health and key figures, or the reason and remedy why they are missing."""
     rows = []
     for disk in smart_objects(frame, devices):
         if disk["status"] != Status.OK.value or "severity" not in disk:
@@ -120,7 +120,7 @@ def smart_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
 
 
 def footnote_lines(frame: Frame) -> list[str]:
-    """One ``note`` line for each missing part of the block, with its remedy."""
+    """A ``note`` line for each missing part of the block, with its remedy."""
     notes = []
     snapshot = frame.snapshot
     table_ = snapshot.processes.value

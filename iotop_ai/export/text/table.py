@@ -1,4 +1,4 @@
-"""Aligned plain-text tables that awk can split: only the last cell may contain spaces."""
+"""Aligned plain-text tables that awk can split, because only the last cell may contain spaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ UNDEFINED = "-"
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A figure with ``digits`` decimals; "?" when unknown; a tiny one with one significant digit instead of 0."""
+    """A figure with ``digits`` decimals; "?" when unknown.
+
+    A figure too small for these decimals gets one significant digit.
+    """
     if value is None:
         return UNKNOWN
     text = f"{value:.{digits}f}"
@@ -17,14 +20,14 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def field(text: str) -> str:
-    """Text as one field: a space as \\040 (as in /proc/mounts), empty text as "-"."""
+    """Text as one field: a space becomes \\040 (as in /proc/mounts), empty text becomes "-"."""
     return text.replace(" ", "\\040") or UNDEFINED
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], least: Sequence[int] = ()) -> list[str]:
-    """Titles and rows as lines. The first and last columns are left-aligned, the others right-aligned.
+    """The titles and rows as lines. The first and last columns are left-aligned, the others right-aligned.
 
-    least: minimum widths, so that the blocks of an ordinary machine line up with each other.
+    least: the minimum widths of the columns, so that consecutive blocks of an ordinary machine line up.
     """
     lines = [tuple(titles), *(tuple(row) for row in rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]

@@ -1,4 +1,4 @@
-"""Text charts of a watched period: a disk's rate and await, and the GPUs or the CPU."""
+"""Text charts of a watched period: the rate and await of disks, and the use of the GPUs or CPUs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from iotop_ai.model.sample import Sample
 
 _MIB = 1 << 20
 _GAPS = 2
-"""Rows between two charts and under the last."""
+"""The empty rows between two charts and after the last chart."""
 
 
 class Trend:
-    """Collects the series of one run. devices: draw these kernel names; () draws the one with the most bytes."""
+    """Collects the series of one run. devices: the kernel names to draw; () draws the device that moved most bytes."""
 
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self._devices = tuple(devices)
@@ -28,7 +28,7 @@ class Trend:
         return len(self._samples)
 
     def add(self, frame: Frame) -> None:
-        """Add a Frame's Sample; the first Frame has no rates and only sets the time."""
+        """Add a Frame's Sample. The first Frame has no rates, and only sets the start time."""
         if self._first_ns is None:
             self._first_ns = frame.snapshot.at_ns
             return
@@ -36,7 +36,7 @@ class Trend:
         self._samples.append(frame.sample)
 
     def drawn_devices(self) -> tuple[str, ...]:
-        """The kernel names to draw. Raises UnknownError without a device."""
+        """The kernel names to draw. Raises UnknownError if there is no device."""
         if self._devices:
             return self._devices
         moved: dict[str, float] = {}
@@ -45,11 +45,14 @@ class Trend:
                 moved[key.name] = moved.get(key.name, 0.0) + _bytes(rates)
         if not moved:
             raise UnknownError("no block device found")
-        # A disk and its partition may have moved the same bytes: the shorter name is the disk.
+        # A disk and its partition may have moved the same bytes; the shorter name is that of the disk.
         return (max(moved, key=lambda name: (moved[name], -len(name))),)
 
     def render(self, width: int, height: int, ascii_only: bool = False) -> str:
-        """The charts below each other, each at most ``width`` columns; text instead of one without a known value."""
+        """The charts below each other, each at most ``width`` columns wide.
+
+        A chart without a known value becomes a line of text.
+        """
         series: list[tuple[str, list[Point]]] = []
         for name in self.drawn_devices():
             series.append((f"{name} read + write, MiB/s", self._of(name, _rate_mib)))

@@ -1,4 +1,4 @@
-"""The verdict as lines of plain text, each starting with a fixed word for grep."""
+"""The verdict as lines of plain text; each line starts with a fixed word, so that grep finds it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from iotop_ai.present.verdict import headline
 
 
 def verdict_lines(frame: Frame) -> list[str]:
-    """``verdict STATE headline``, then ``because``, ``and`` (a second finding) and ``do`` where there are any."""
+    """``verdict STATE headline``, then ``because``, ``and`` (a second finding) and ``do``, if there are such lines."""
     verdict = frame.verdict
     ends = [headline.text_of(part(verdict, frame)) for part in (headline.loss, headline.confidence)]
     first = "; ".join(text for text in (headline.text_of(headline.headline(verdict, frame)), *ends) if text)
