@@ -1,6 +1,6 @@
-"""Reads alerts.toml, the rules and deliveries.
+"""Reads alerts.toml, which contains the rules and deliveries.
 
-It names programs and addresses, so others must not be able to change it.
+The file names programs and addresses, so it is refused if other users may change it.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ FIRING, RESOLVED, TEST = "firing", "resolved", "test"
 
 
 class Rule(NamedTuple):
-    """One rule. deliver: the names of its deliveries; () for all.
+    """One rule.
 
-    resolved: whether the end of an alert is delivered too.
+    deliver: the names of its deliveries; () for all. resolved: whether the end of an alert is delivered too.
     """
 
     name: str

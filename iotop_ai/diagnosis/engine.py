@@ -148,7 +148,7 @@ def _ranked(
     since: Since,
     slow: SlowDisk | None,
 ) -> tuple[Finding, ...]:
-    """The ordered findings about the leading job and the machine, followed by the losses of other jobs."""
+    """The findings about the leading job and the machine in order, followed by the losses of other jobs."""
     findings, others = split_by_job(facts, on, lead)
     # Drop OK findings while a problem is active: an OK finding may be active only because of its minimum stay.
     if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) and not is_aside(f) for f in findings):
@@ -170,7 +170,7 @@ def _ranked(
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     place = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
-        place = PRECEDENCE.index("gpu_bound")  # After the causes of lost time, because no job is seen reading from it.
+        place = PRECEDENCE.index("gpu_bound")  # after the causes of lost time, because no job is seen reading from it
     return (is_aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 
 

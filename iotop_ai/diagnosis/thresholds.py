@@ -46,12 +46,12 @@ class Thresholds(NamedTuple):
     """A window is at least this many periods of its slowest reading."""
 
     gpu_starved: float = 0.3
-    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, as for thread_* and
+    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, which also gives thread_* and
     disk_*."""
     thread_busy: float = 0.9
-    """The cores that a busy thread uses at least."""
+    """A thread is busy if it uses at least this many cores."""
     thread_most: float = 1.3
-    """The cores up to which a process counts as one busy thread."""
+    """A process that uses up to this many cores counts as one busy thread."""
     disk_busy: float = 0.8
     """The %util from which a serial disk is saturated. iostat(1): %util does not show the saturation of parallel
     devices."""
@@ -79,7 +79,7 @@ class Thresholds(NamedTuple):
     nvme_prior_bytes_per_s: float = 3000e6
     """See network_prior_ms."""
     learned_floor: float = 0.5
-    """A device's learned await counts for at least this part of the normal await of its kind."""
+    """A device's learned await is raised to at least this part of the normal await of its kind."""
     hdd_prior_ms: float = 12.0
     """The await of a random 4 KiB read on a 7,200 rpm disk. Source: Linux commit 2b8bd423614c (12.1 ms)."""
     hdd_prior_bytes_per_s: float = 150e6
@@ -143,19 +143,19 @@ class Thresholds(NamedTuple):
     """The part of the cores that DataLoader workers should get."""
 
     decider: float = 0.5
-    """The part of the busy workers that decides the cause."""
+    """A cause is named if it holds for at least this part of the busy workers."""
     decider_sure: float = 0.7
     """The cause is certain if it holds for at least this part of the busy workers."""
     phase_share: float = 0.5
-    """A job compiles, is stopped or hangs if it does so for at least this share of the time."""
+    """A job counts as compiling, stopped or hung if it is so for at least this share of the time."""
     main_share: float = 0.3
-    """A trainer without workers loads its data itself if it does so for at least this share of the time."""
+    """A trainer without workers counts as loading if it loads for at least this share of the time."""
     cores_short: float = 0.3
     """There are too few cores if workers wait for a core for at least this share of the time."""
     limit_near: float = 0.15
     """A job that reads within this relative distance of a cgroup limit is at the limit."""
     queue_share: float = 0.3
-    """If a smaller part of the blocked readers is in the device's queue, the readers wait somewhere else."""
+    """If less than this part of the blocked readers is in the device's queue, they wait somewhere else."""
     refault_ratio: float = 0.3
     """The page cache thrashes if refaulted bytes are at least this part of the bytes read."""
     thrash_window_s: float = 30.0
@@ -165,7 +165,7 @@ class Thresholds(NamedTuple):
     save_reads: float = 0.1
     """During a checkpoint the job reads less than this part of what the disk writes."""
     save_writes: float = 0.2
-    """The job makes at least this part of the disk's writes in a checkpoint."""
+    """In a checkpoint the job makes at least this part of the disk's writes."""
     save_bytes_per_s: float = 1e6
     """A checkpoint writes at least this many bytes per second."""
     memory_pressure: float = 0.1
@@ -179,7 +179,7 @@ class Thresholds(NamedTuple):
     full_ratio: float = 0.99
     """A filesystem is full if at least this part of its bytes or inodes is used."""
     full_bytes: float = 1 << 30
-    """A filesystem is full only if less than this is free."""
+    """A filesystem with many used bytes is full only if fewer than this many bytes are free."""
     settle_s: float = 15.0
     """The age below which a job is not judged."""
     starting_s: float = 1200.0
@@ -196,18 +196,19 @@ class Thresholds(NamedTuple):
     gpu_window_s: float = 30.0
     """The window of most GPU rules."""
     comm_window_s: float = 20.0
-    """The window of the rule comm_wait."""
+    """The window of the rule that claims comm_wait."""
     gpu_loaded: float = 0.2
     """The utilisation of a GPU from which its link is judged."""
     gpu_working: float = 0.5
     """The utilisation of a GPU from which its clock is judged."""
     throttled: float = 0.05
-    """The share of time, by the driver's counters, in which heat or the power brake lowers the clock of a throttled
-    GPU."""
+    """A GPU is throttled if heat or the power brake lowers its clock for at least this share of the time, by the
+    driver's counters."""
     throttled_leave: float = 0.01
     """The finding leaves below this share."""
     throttled_mask: float = 0.3
-    """The share of readings with a lowered clock, if a GPU has no counters but only the mask of reasons."""
+    """A GPU without counters is throttled if its mask of reasons shows a lowered clock in at least this share of
+    readings."""
     throttled_mask_leave: float = 0.1
     """The finding leaves below this share."""
     gpu_hot_celsius: float = 85.0
@@ -239,14 +240,14 @@ class Thresholds(NamedTuple):
     gpu_memory_leave: float = 0.92
     """The finding leaves below this used part."""
     gpu_memory_end_s: float = 600.0
-    """A GPU memory that will be full within this time is an alarm."""
+    """Nearly full GPU memory is a warning if it will be full within this time."""
     xid_program_s: float = 600.0
     """The time for which a GPU error caused by a program is shown."""
     spin_power: float = activity.SPIN_POWER
     """GPUs that are never idle but draw less than this part of their power limit only spin. An H100 draws about 14 %
     then."""
     spin_power_sure: float = activity.SPIN_POWER_SURE
-    """The same limit if the tensor cores are idle or no batch arrives."""
+    """The part that applies instead of spin_power if the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
     """The finding leaves when the power exceeds spin_power or spin_power_sure by this factor."""
     spin_fallen: float = 0.4
@@ -254,7 +255,7 @@ class Thresholds(NamedTuple):
     spin_fallen_leave: float = 0.6
     """The finding leaves when the power is above this part."""
     gpu_held_s: float = 600.0
-    """The idle time after which a GPU whose memory is held is shown."""
+    """A GPU whose memory is in use is reported after this much idle time."""
     tensor_none: float = activity.TENSOR_NONE
     """The activity below which tensor cores are idle."""
     sm_busy: float = 0.8
@@ -276,7 +277,7 @@ class Thresholds(NamedTuple):
     peer_power_leave: float = 0.75
     """The finding leaves above this part."""
     unused_window_s: float = 30.0
-    """The window of the rule no_gpu."""
+    """The window of the rule about a job that uses no GPU."""
     trains: float = 0.1
     """A job without a GPU is at work if it uses at least this many cores."""
 
@@ -302,13 +303,13 @@ class Thresholds(NamedTuple):
     crowded: float = 1.5
     """The cores are crowded if a worker waits for a core this many times as long as it has one."""
     respawn_s: float = 1.0
-    """The seconds without data after a restart of all workers from which the restart counts."""
+    """A restart of all workers counts if it costs at least this many seconds without data."""
     respawn_turns: int = 2
-    """The number of such restarts that the rule needs."""
+    """The fewest such restarts with which the rule claims anything."""
     respawn_most_s: float = 20.0
     """The time for which the wait after a restart is watched."""
     serving_window_s: float = 60.0
-    """The window of the rule serving."""
+    """The window of the rule that claims serving."""
     asleep_share: float = 0.6
     """A server without requests sleeps in at least this share of the samples."""
 

@@ -34,8 +34,8 @@ class MachineNames:
     def learn(self, instance: str, node: str) -> None:
         """Note that a node's name belongs to the machine on which its node_exporter runs.
 
-        An exporter in a pod knows only the node's name; with this note it is found although Prometheus scrapes the
-        machine by its address. If two machines have the same node name, the name is not used.
+        An exporter in a pod knows only the node's name; the note assigns it to a machine that Prometheus scrapes by
+        address. If two machines have the same node name, the name is not used.
         """
         machine = host_of(instance)
         if node and machine in self._own:

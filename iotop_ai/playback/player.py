@@ -67,7 +67,7 @@ class _ShownBlock(NamedTuple):
 class Cancelled(Exception):  # noqa: N818 - not an error: there is a newer request
     """The caller has cancelled a seek.
 
-    The position stays where the search was, as the next request names another time.
+    The position stays where the seek stopped; the next request names its own time.
     """
 
 
@@ -107,7 +107,7 @@ class FrameCursor:
         self.grown = False
         """Whether ``refresh`` found more to read; the caller resets it."""
         self.judged_anew = False
-        """Whether the verdicts are folded from WARM_UP_S earlier on, because other rules made the recording."""
+        """Whether the verdicts are decided anew, starting WARM_UP_S earlier, because other rules made the recording."""
         self._index()
         if not self._shown_blocks:
             raise InputError("only a pre-roll in this recording")

@@ -23,7 +23,10 @@ _PREFIX = "IOTOP_AI_ALERT_"
 
 
 class CommandDelivery(NamedTuple):
-    """Runs a command for each alert. argv: its words, with an absolute path; no word comes from the alert."""
+    """Runs a command for each alert.
+
+    argv: the words of the command. The first word is an absolute path, and no word comes from the alert.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -49,7 +52,7 @@ class CommandDelivery(NamedTuple):
         except OSError as error:
             raise NotDelivered(f"cannot run {clean(self.argv[0])}: {error.strerror}") from None
         writer = threading.Thread(target=_write, args=(child, data), daemon=True)
-        writer.start()  # written on a thread, since a program that does not read its input would block this one
+        writer.start()  # on a thread, because a program that does not read its input would block this one
         left_s = self.timeout_s
         while child.poll() is None and left_s > 0 and not stop.is_set():
             stop.wait(_POLL_S)
@@ -73,7 +76,7 @@ def environment(alert: Alert) -> dict[str, str]:
 def _end(child: subprocess.Popen[bytes]) -> str:
     """Kill the command with its children; return the outcome, worded as the end of a sentence."""
     try:
-        os.killpg(child.pid, signal.SIGKILL)  # without a wait for the child, the group is still its own
+        os.killpg(child.pid, signal.SIGKILL)  # the child is not reaped yet, so no other process group has its id
         child.wait(_END_S)
     except PermissionError:  # the command has become root, for example through sudo
         return "cannot be ended, as it runs as another user"

@@ -37,16 +37,17 @@ class DeviceFacts(NamedTuple):
     serves_serially: bool
     """Whether the device serves requests one after the other, so that %util shows its load."""
     some: Flags
-    """For each sample, whether the await is above inflation_some times normal; for a serial device, same as
+    """For each sample, whether the await is above inflation_some times normal; for a serial device, equal to
     ``saturated``."""
     slow: Flags
-    """For each sample, whether the await is above inflation_slow times normal; for a serial device, same as
+    """For each sample, whether the await is above inflation_slow times normal; for a serial device, equal to
     ``saturated``."""
     saturated: Flags
     """For each sample, whether the device is saturated: a serial device is busy and slow (disk_busy, disk_await_ms);
     another device is above inflation_severe times normal."""
     bad: Flags
-    """For each sample, whether the device is critically saturated (disk_busy_bad, disk_await_bad_ms)."""
+    """For each sample, whether the device is saturated and its await is above disk_await_bad_ms; a serial device must
+    also be busier than disk_busy_bad."""
     is_flat: bool
     """Whether the device is always busy while its read rate hardly varies."""
     reads_per_s: float | None = None
@@ -105,8 +106,8 @@ def normal_await_ms(
 ) -> float:
     """The normal await of a read of this size: the lower of the value for the device's kind and of the learned value.
 
-    The lower value is used because a long stall must not become normal. The learned value counts for at least half of
-    the value for the device's kind, because an idle disk is faster than a busy disk can be. base: the physical device
+    The lower value is used because a long stall must not become normal. But the learned value is raised to at least
+    half of the value for the kind, because an idle disk is faster than a busy disk can be. base: the physical device
     below the device.
     """
     prior, own = prior_ms(base, size_bytes, limits), baseline_ms(learned, info, size_bytes, limits)

@@ -67,7 +67,7 @@ class Facts(NamedTuple):
     def tasks(self) -> tuple[TaskFacts, ...]:
         """Every process that did or waited for something in the window.
 
-        Making them all is slow; most decisions avoid it.
+        Making these facts for all processes is slow; most decisions avoid it.
         """
         return self.all_tasks.all()
 
@@ -90,7 +90,7 @@ class Facts(NamedTuple):
         return recent_window(self.history, self.snapshot.at_ns, seconds, fields, self.limits, self.periods)
 
     def on(self, class_id: str, subject: str) -> bool:
-        """Whether that finding is active. Some rules compare with a lower threshold while it is."""
+        """Whether the finding of this class and subject is active. Some rules then compare with a lower threshold."""
         return (class_id, subject) in self.carry.held
 
     @property
@@ -161,9 +161,9 @@ def gather(
     carry: FoldState = NO_CARRY,
     cache: FoldCache | None = None,
 ) -> Facts:
-    """The facts of the window that ends now. carry: the state of the fold.
+    """The facts of the window that ends now.
 
-    cache: the fold's cache; None makes a new one.
+    carry: the state of the fold. cache: the fold's cache; None makes a new one.
     """
     cache = cache or FoldCache()
     periods = Periods(history, cache.intervals)
@@ -208,9 +208,10 @@ def gpu_evidence(facts: Facts, threshold: float | None) -> tuple[Evidence, ...]:
 
 
 def gpu_args(facts: Facts) -> Args:
-    """gpus: the number of GPUs in use. gpus_all: the number of all GPUs.
+    """The arguments of a sentence about the GPUs.
 
-    gpu_busy: the mean utilisation of those in use.
+    gpus: the number of GPUs in use. gpus_all: the number of all GPUs. gpu_busy: the mean utilisation of the GPUs in
+    use.
     """
     return (
         ("gpus", float(facts.gpu.used)),

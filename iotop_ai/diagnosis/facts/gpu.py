@@ -28,8 +28,8 @@ class GpuFacts(NamedTuple):
     total: int
     """The number of all GPUs."""
     used: int
-    """The number of GPUs with a compute process; a GPU whose processes are hidden counts if it is busy or holds
-    memory."""
+    """The number of GPUs in use: those with a compute process. A GPU whose processes are hidden counts if it is busy or
+    if much of its memory is in use."""
     busy: tuple[float | None, ...]
     """For each sample, the mean utilisation of the GPUs in use (of all GPUs if none is in use); None when unknown."""
     power_ratio: float | None

@@ -72,7 +72,7 @@ class GpuGroup(NamedTuple):
 
 
 def power_of(facts: Facts, job: JobFacts) -> float | None:
-    """The mean power of a job's GPUs divided by its limit; of all GPUs in use if the job's GPUs are unknown."""
+    """The mean of power divided by limit over a job's GPUs; over all GPUs in use if the job's GPUs are unknown."""
     own = next((group.gpus for group in gpu_groups(facts, facts.limits.window_s) if group.job is job), ())
     return mean(gpu.power_ratio for gpu in own) if own else facts.gpu.power_ratio
 

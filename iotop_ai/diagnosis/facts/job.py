@@ -27,13 +27,14 @@ _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
 _APART = 0.3
-"""In a job without workers, the part of the wait for data in which a thread or child must be seen making the data."""
+"""A job without workers loads apart from its main thread if threads or children make data in at least this part of its
+wait for data."""
 _ACTIVE = 0.1
 """A job without workers and GPUs is idle while its use of a core and its time in state D are below this share."""
 
 
 class JobFacts(NamedTuple):
-    """One job over a window. Ratios are means over the sweeps in the window, 0..1, and None when unknown.
+    """One job over a window. Ratios are means over the samples of its tasks, 0..1, and None when unknown.
 
     disk, running, net, other: what the workers that are not idle do while the trainer waits, as shares that add up to
     1. In a job without workers: the trainer's shares of the time; net and other are then 0.
@@ -75,7 +76,7 @@ class JobFacts(NamedTuple):
     age_s: float | None
     """The age of the job's oldest trainer."""
     apart: float | None = None
-    """The share of the looks in which the main thread slept while another part of the job made data."""
+    """The share of the samples in which the main thread slept while another part of the job made data."""
     time: TimeShares | None = None
     """The shares of the job's time over the window; None if the time was not counted. If known, stall and its parts
     follow from these shares."""
@@ -88,7 +89,8 @@ class JobFacts(NamedTuple):
     """Whether the loader processes compute or wait for a core most of the time. A small share ``host`` may then be time
     that next() takes."""
     handover: float = 0.0
-    """The part of the share ``host`` that is counted in ``stall``, because next() takes batches from busy loaders."""
+    """The part of the share ``host`` that is counted in ``stall``: time in which next() takes batches from busy
+    loaders."""
 
     @property
     def workers(self) -> int:
@@ -179,7 +181,7 @@ def _decider(rates: Sequence[JobRates], workers: int) -> _Parts:
 
 
 def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
-    """Split the wait for data into shares of it: (disk, running, net, other). Waits at network files count as disk.
+    """The shares of the wait for data: (disk, running, net, other). Waits for files on a network count as disk.
 
     files: the share of time in waits for files on the job's network mount. handed: the part of the share ``host`` that
     counts as a wait for loaders that compute.
@@ -206,7 +208,7 @@ class _Lost(NamedTuple):
 def _lost(
     rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float, least: float
 ) -> _Lost:
-    """The share of time without data and its parts, from the job's time shares or, if those were not counted, samples.
+    """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
     least: a share ``host`` of at least this is the main thread's own work; below it, ``host`` may be a wait for
     loaders. It is 0 in a job whose loader processes do not compute.
@@ -274,7 +276,8 @@ def job_facts(
     out = []
     for key, job in table.jobs.items():
         rates = _rates(window, key)
-        # While workers are being replaced, a job has none for a moment; it still does not load its data itself.
+        # While workers are being replaced, a job has no workers for a moment, but it still does not load its data
+        # itself.
         workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         place = table.places.get(key, NO_PLACE)
         time, long_time = (window_shares(one, key) for one in (window, long))

@@ -22,7 +22,10 @@ _UNREAD: Reading[GpuState] = Reading()
 def gpu_busy(
     window: Window, job: Job, gpu: GpuFacts, jobs: int, others: bool | None, time: TimeShares | None
 ) -> tuple[float | None, bool]:
-    """(How busy the job keeps its GPUs, whether other jobs work on them too). others: the result of ``others_on``."""
+    """How busy the job keeps its GPUs, and whether other jobs work on them too.
+
+    others: the result of ``others_on``.
+    """
     busy = _all_busy(window, job, gpu, jobs)
     if others is None:
         return busy, False

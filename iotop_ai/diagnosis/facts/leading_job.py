@@ -51,10 +51,10 @@ def lost_so_far(
     findings: Iterable[Finding],
     decided_ns: int | None,
 ) -> Mapping[ProcessKey, float]:
-    """The hours that each job has lost: its largest lost share times the time since the last decision is added.
+    """The hours that each job has lost, including the time since the last decision.
 
-    A job that ended is forgotten. before: the hours at the last decision. decided_ns: the time of the last decision;
-    None at the first decision.
+    That time counts with the largest lost share of the job's findings. A job that ended is forgotten. before: the hours
+    at the last decision. decided_ns: the time of the last decision; None at the first decision.
     """
     now, interval_s = facts.snapshot.at_ns, facts.snapshot.interval_s
     step = 0 if decided_ns is None else now - decided_ns
@@ -74,7 +74,7 @@ def lost_so_far(
 
 
 def _costs(finding: Finding) -> bool:
-    """Whether a job with this finding is placed before a healthy job, because it loses time or leaves a GPU idle."""
+    """Whether the finding places its job before a healthy job, because the job loses time or leaves a GPU idle."""
     return finding.state in LOSING or (CLASS_SPECS[finding.class_id].wastes and finding.severity is not Severity.INFO)
 
 

@@ -15,7 +15,7 @@ from iotop_ai.model.job.programs import is_python, script_name
 
 RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
 _BOUND = 1.3
-"""A group that moves more than this factor times the others' traffic on the device moves most of it on other
+"""A group whose traffic is more than this factor times the others' traffic on the device does most of its I/O on other
 devices."""
 _BUSY = 0.8
 _COUNTS = 0.1
@@ -148,7 +148,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
 
 
 def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
-    """The group of processes of one name and user that moves most, among groups between ``needed`` and ``most``."""
+    """The largest group of processes of one name and user that moves between ``needed`` and ``most``."""
     groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
     for task, moved in tasks:
         if moved > 0:

@@ -22,7 +22,7 @@ _FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
 _FEW = 256
 """A column with up to this many entries is summed entry by entry, because preparing the sum in C takes longer."""
 READ, WRITE, CPU, DELAY, LOOKS = range(5)
-"""Column numbers of SampleColumns: bytes read, bytes written, CPU, delay by delay accounting, and looks in state D."""
+"""The numbers of the columns: bytes read, bytes written, CPU, time blocked by delay accounting, samples in state D."""
 
 Figures = tuple[tuple[float, ...], ...]
 
@@ -61,7 +61,7 @@ class WindowTotals:
 
     @cached_property
     def _picks(self) -> list[itemgetter[tuple[float, ...]] | None]:
-        """For each sample, the getter that brings its figures into the order of ``keys``; None if they already are."""
+        """For each sample, a getter that puts its figures in the order of ``keys``; None if they are in it already."""
         return [None if part.keys == self.keys else _in_order_of(part, self.keys) for part in self._parts]
 
     def column(self, number: int) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""The steps that a job's processes report over the last seconds, beside the wait for data as measured from outside."""
+"""The steps that a job's processes report over the last seconds, beside the wait for data that the monitor measures."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from iotop_ai.model.process.records import ProcessKey
 class JobSteps(NamedTuple):
     """The steps that a job's processes report.
 
-    ranks: the reporting processes with their rates, sorted by rank. seen_ratio: the share of time without data,
-    measured from outside; None if it is not counted.
+    ranks: the reporting processes with their rates, sorted by rank. seen_ratio: the share of time without data that the
+    monitor measures from outside; None if it is not counted.
     """
 
     ranks: tuple[tuple[ProcessKey, StepRates], ...]
@@ -35,17 +35,17 @@ class JobSteps(NamedTuple):
 
     @property
     def data_wait_ratio(self) -> float | None:
-        """The share of time in which that rank waits for data, by its own measurement."""
+        """The share of time in which the slowest rank waits for data, as that rank measures it."""
         return None if self.slowest is None else self.slowest.data_wait_ratio
 
     @property
     def data_wait_ms(self) -> float | None:
-        """The mean wait for data per step of that rank."""
+        """The mean wait for data per step, as the slowest rank measures it."""
         return None if self.slowest is None else self.slowest.data_wait_ms
 
     @property
     def difference(self) -> float | None:
-        """The share of time without data as measured from outside, minus the share that the rank measures."""
+        """The share of time without data that the monitor measures, minus the share that the slowest rank measures."""
         if self.seen_ratio is None or self.data_wait_ratio is None:
             return None
         return self.seen_ratio - self.data_wait_ratio

@@ -23,7 +23,7 @@ class Window(NamedTuple):
     seconds: float
     """The length of the window in seconds."""
     needed: int
-    """The number of samples that a condition needs."""
+    """The fewest samples with which a condition can be judged."""
 
 
 _OF = {field: itemgetter(place) for place, field in enumerate(Sample._fields)}
@@ -102,7 +102,7 @@ def recent_window(
     limits: Thresholds = LIMITS,
     known: Periods | None = None,
 ) -> Window:
-    """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` if those are longer.
+    """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` if that is longer.
 
     A sample counts only if the slowest of the fields was read again in it; otherwise one reading of a slow subsystem
     would fill several samples. If the history is too short for three periods, two samples suffice, because each is then

@@ -19,8 +19,8 @@ _AT_LEAST_S = 2.0
 """The wait after a restart is watched for at least this long, because batches of the old workers may last until
 then."""
 _TURN_S = 3.0
-"""At most this long a time without workers belongs to a restart. A job without workers for longer did something else,
-such as an evaluation that loads its data itself."""
+"""The longest time without workers that belongs to a restart. A job without workers for longer did something else, such
+as an evaluation that loads its data itself."""
 NOTHING = JobMemory()
 
 Memory = Mapping[ProcessKey, JobMemory]
@@ -58,7 +58,7 @@ def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
 
 
 def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
-    """The memory; if the job has just lost its workers, the time is noted.
+    """The memory; if the job has just lost its workers, ``left_ns`` is set to ``since_ns``.
 
     since_ns: the time of the previous Sample, when the workers were last seen.
     """

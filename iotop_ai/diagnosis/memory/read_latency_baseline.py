@@ -23,7 +23,7 @@ def identity(info: BlockInfo) -> str:
 
 
 def seeded(learned: Learned, known: Learned) -> Learned:
-    """The baselines; a device without a baseline gets the baseline of an earlier session."""
+    """The baselines, completed with those of an earlier session for devices that have none yet."""
     fresh = {
         name: learned.get(name, DeviceBaseline())._replace(sizes=one.sizes)
         for name, one in known.items()

@@ -9,8 +9,8 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS
 
 ACK, UNDONE = "ack", "ack_undone"
-"""The kinds of events that acknowledge a finding or undo it. Their text is the finding's identity; the text of ACK also
-has a blank and the acknowledged value."""
+"""The kinds of events that acknowledge a finding or undo the acknowledgement. An event's text is the finding's
+identity; in ACK, a space and the acknowledged value follow."""
 _SOURCES = ("smart.", "gpus.", "kernel.")
 _GROWTH = "_growth"
 """The suffix of a figure that shows how fast a count grows. Such a figure rises and falls, but its count only grows."""
@@ -20,8 +20,8 @@ _GO_ON = ("crc_errors", "warning_temperature_minutes")
 """Counts that keep rising while a known cause (cable, cooling) lasts; a further rise alone is not worse."""
 _CABLE_IN_LOG = "is:interface-CRC"
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
-"""A count in _GO_ON, or its growth, is worse if it is CLEARLY_TIMES the acknowledged value and CLEARLY_MORE above
-it."""
+"""A count in _GO_ON, or its growth, is worse if it is at least CLEARLY_TIMES the acknowledged value, and at least
+CLEARLY_MORE above that value."""
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
@@ -54,9 +54,9 @@ def value_of(finding: Finding) -> str:
 
 
 def _figures(finding: Finding) -> dict[str, float]:
-    """The figures that only grow, by their name without the device, and 1 for each rule or kind of error.
+    """The figures that only grow, by name without the device, and a 1 for each health rule or kind of error.
 
-    A count that keeps rising also has its growth, which shows how fast it rises.
+    For a count in _GO_ON, its growth is included too, which shows how fast the count rises.
     """
     out = {
         one.metric.rpartition(".")[2]: one.value

@@ -37,7 +37,8 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
 
 
 _IDLE = 0.95
-"""From this many idle cores on, there is a core for another worker, because the figure is then printed as 1."""
+"""With at least this many idle cores there is a core for another worker, because the sentence rounds the figure to
+1."""
 
 
 class Cores(NamedTuple):
@@ -91,8 +92,7 @@ def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
 
 
 _MOST_FOR_IO = 16
-"""Up to this many loaders per rank, more loaders are proposed to get more reads in flight, since they cost little
-CPU."""
+"""To have more reads in flight, up to this many loaders per rank are proposed: blocked loaders cost little CPU."""
 
 
 def job_cores(facts: Facts, job: JobFacts) -> float | None:

@@ -50,8 +50,9 @@ def hold(
 ) -> tuple[dict[Key, ActiveFinding], dict[Key, int]]:
     """Decide which findings are active.
 
-    Returns the active findings, and for each other claim whose condition holds the time since when it holds. spare_s:
-    the seconds observed beyond the shortest window; it is negative while the rules lack data, when only events enter.
+    Returns the active findings and, for each other claim whose condition holds, the time at which it began to hold.
+    spare_s: the seconds observed beyond the shortest window. It is negative while the rules lack data; then only events
+    enter.
     """
     now, limits = facts.snapshot.at_ns, facts.limits
     held: dict[Key, ActiveFinding] = {}
@@ -80,7 +81,7 @@ def hold(
 
 
 def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pending: dict[Key, int]) -> bool:
-    """Whether a finding stays active although its condition does not hold; it keeps the figures of the last match."""
+    """Whether a finding stays active although its condition does not hold now; it then keeps its last figures."""
     now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
     if key[0] == "failing_disk":
         metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]

@@ -70,7 +70,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
         args += _without_job(facts, lead, group, since.state, slow)
         advice = _advice(facts, job, group)
     finding = Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice)
-    # An unchanged state keeps its start time. A new state starts now, and so does the state while measuring.
+    # An unchanged state keeps its start time. A new state starts now, and so does the first state.
     goes_on = finding.state.value == since.state and since.at_ns is not None
     return finding._replace(since_ns=since.at_ns if goes_on else snapshot.at_ns)
 

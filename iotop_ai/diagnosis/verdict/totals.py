@@ -86,8 +86,7 @@ class VerdictTotalsBuilder:
             return
         for key, job in table.jobs.items():
             shares = rated.value.times.get(key)
-            # Each part is rounded to whole milliseconds, because share times whole_ms is a whole number but for
-            # rounding errors.
+            # Rounding removes the error of the multiplication: the products are whole milliseconds.
             grown = [] if shares is None else [round(share * shares.whole_ms) for share in shares[:-1]]
             counts = TimeCounts(*grown)
             self._add_job(JobTime(key, job.name, counts))

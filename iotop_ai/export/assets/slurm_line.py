@@ -1,7 +1,7 @@
 """Prints in one line what a Slurm job lost, from ``iotop-ai report --json`` of its nodes: slurm_line.py JOB FILE...
 
-"job 48213 lost 212 of 900 GPU-h: 71 % disk sda on gpu07". Without GPUs, the job's loss is given in hours of its
-processes. The script needs only the standard library.
+An example: "job 48213 lost 212 of 900 GPU-h: 71 % disk sda on gpu07". Without GPUs, the job's loss is given in hours of
+its processes. The script needs only the standard library.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = {
 
 
 def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
-    """The training jobs of a Slurm job in a report, found by their cgroup; if none is, the jobs outside of Slurm."""
+    """The training jobs of a Slurm job in a report, by their cgroups; if there are none, the jobs outside Slurm."""
     jobs = report["jobs"]
     mine = [one for one in jobs if one["label"] == f"slurm {job}" or one["label"].startswith(f"slurm {job}.")]
     return mine or [one for one in jobs if not one["label"].startswith("slurm ")]

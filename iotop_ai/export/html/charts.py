@@ -127,9 +127,9 @@ def _runs(values: Sequence[float | None]) -> list[list[int]]:
 
 
 def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str, str], height: float = 120) -> Markup:
-    """A chart of shares over time, stacked to 100 %. shares: by id, in their fixed order.
+    """A chart of shares over time, stacked to 100 %.
 
-    names: the words for each id.
+    shares: by id, in their fixed order. names: the words for each id.
     """
     curves = {name: downsampled(curve, POINTS) for name, curve in shares.items()}
     if not curves:

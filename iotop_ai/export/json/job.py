@@ -75,9 +75,9 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
 
 
 def data_stall_ratio(job: Job, shares: TimeShares | None, looks: JobRates | None) -> float | None:
-    """The share of the interval without data; if the job's time was not counted, the share of looks that found a stall.
+    """The share of the interval without data; if time was not counted, the share of samples that show a stall.
 
-    It is None for a job that loads without workers, because looks do not show its stalls.
+    It is None for a job that loads without workers, because samples do not show the stalls of such a job.
     """
     if shares is not None:
         return shares.data

@@ -62,9 +62,9 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """All series of one name. name: without ``_total`` and ``_info``. kind: counter, gauge or info.
+    """All series of one name.
 
-    text: the help text.
+    name: without ``_total`` and ``_info``. kind: counter, gauge or info. text: the help text.
     """
 
     name: str

@@ -36,9 +36,9 @@ MOST_READS = 0.8
 
 
 class Wait(NamedTuple):
-    """A job that waits for blocked readers. share: the blocked part of its wait.
+    """A job that waits for blocked readers.
 
-    level: main signal over its threshold.
+    share: the blocked part of the job's wait. level: the main signal divided by its threshold.
     """
 
     job: JobFacts
