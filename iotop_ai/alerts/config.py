@@ -176,7 +176,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
     if user and tls == "no":
         raise UsageError(f"{where}: a password goes only over an encrypted connection: tls = 'starttls' or 'tls'")
     if secret:
-        if not secret.startswith("/"):  # as a service, and as a child of iotop-ai, a program runs in the folder "/"
+        if not secret.startswith("/"):  # services and children of iotop-ai run in the folder "/"
             raise UsageError(f"{where}: name the password_file by its absolute path")
         try:
             read_secret(secret, "password_file", "the password")

@@ -58,7 +58,10 @@ class RecordingPart(Protocol):
 
 
 class _ShownBlock(NamedTuple):
-    """A block that is shown, because it is not part of the pre-roll. part, block: indexes."""
+    """A block that is shown, because it is not part of the pre-roll.
+
+    part: the index of its part. block: its index in that part.
+    """
 
     part: int
     block: int

@@ -54,8 +54,9 @@ RunItem = Frame | RatedSnapshot | JudgedSpan
 class RunReader:
     """Iterates over the RunItems of a recording, in order. Use it within ``corrupt_input_as_error``.
 
-    every: whether to decode every Snapshot; None does so for at most MOST_SNAPSHOTS. most: the most keyframes to decode
-    if not every Snapshot is decoded. folded: whether to judge every Frame again, which some conditions need.
+    every: whether to decode every Snapshot; None decodes every Snapshot if there are at most MOST_SNAPSHOTS. most: the
+    most keyframes to decode if not every Snapshot is decoded. folded: whether to judge every Frame again, which some
+    conditions need.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class RunReader:
                 for frame in frames(block):
                     begins = frame.sample.seconds is None or frame.sample.gap
                     if first and last is not None and not begins and not self._every:
-                        # Yields a RatedSnapshot for the time since the last one.
+                        # This RatedSnapshot covers the time since the last one.
                         yield from _rated_snapshots(iter([frame.snapshot]), last, spaced=True)
                     first, last = False, RatedSnapshot(frame.snapshot, frame.sample)
                     yield frame

@@ -26,10 +26,10 @@ class SessionRecorder:
     The source's thread calls ``put``; the screen calls the other methods from its own thread.
 
     ring: makes the ring with the last hour; None for no ring. The ring is made when the second Frame arrives, because
-    importing its writer is slow. record: makes the recorder of a file that begins with the given lines; it may raise.
-    None if recording is not possible. cmdline: how much of the command lines a file contains. pending: the events that
-    no Snapshot up to a number contains; a file ends with them. why_elsewhere: why a file is not in the current folder;
-    "" if it is.
+    importing its writer is slow. record: makes the recorder of a file that begins with the given lines, or raises an
+    error; None if recording is not possible. cmdline: how much of the command lines a file contains. pending: returns
+    the events that no Snapshot up to a sequence number contains; a file ends with them. why_elsewhere: returns why a
+    file is not in the current folder; "" if it is there.
     """
 
     def __init__(

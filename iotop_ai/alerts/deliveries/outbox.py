@@ -26,7 +26,8 @@ MOST_TIMEOUTS = 6
 class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
     """Why a message was not delivered, in one line.
 
-    again: whether another attempt may succeed. after_s: the least seconds until then, as the server asks.
+    again: whether another attempt may succeed. after_s: the shortest wait before another attempt in seconds, as the
+    server asks.
     """
 
     def __init__(self, why: str, *, again: bool = False, after_s: float = 0.0) -> None:

@@ -95,7 +95,7 @@ def _mean_rates(parts: list[StepRates]) -> StepRates:
 
 
 class StepComparison:
-    """A job's measured wait for data beside the wait seen from outside, over all the time in which both are known."""
+    """A job's wait for data by its own measurement and by the monitor's, over all the time in which both are known."""
 
     def __init__(self) -> None:
         self._begin: dict[ProcessKey, tuple[TimeCounts, int, int]] = {}
@@ -119,8 +119,8 @@ class StepComparison:
                     self._ratios[key] = (measured, shares.data)
 
     def of(self, job: Job) -> tuple[float, float] | None:
-        """(The wait that a rank measures, the wait seen from outside), for the rank that waits longest.
+        """(wait that the rank measures, wait that the monitor measures) of the rank that waits longest.
 
-        None if no rank measures its wait.
+        The result is None if no rank measures its wait.
         """
         return max((self._ratios[key] for key in self._ratios.keys() & job.members), default=None)

@@ -1,4 +1,4 @@
-"""A device that holds requests and completes none."""
+"""The rule about a device that has requests in flight and completes none of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 SURE, WITHOUT_WAIT = 0.96, 0.8
 _FIRST = 1.5
-"""For this many intervals after the start, a count of requests in flight may have been wrong before the start."""
+"""The number of intervals after the start in which a stuck count of requests in flight is not trusted, because the
+kernel may have miscounted before the start."""
 
 
 def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:

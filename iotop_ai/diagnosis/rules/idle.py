@@ -48,7 +48,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         advice=() if facts.jobs else (Advice("start_job"),),
     )
     newest = flags[bisect_right(window.samples, snapshot.at_ns - ACTIVE_NS, key=itemgetter(0)) :]
-    # Activity ends idleness at once; the share of the window would keep the finding active for most of its length.
+    # Activity ends idleness at once. The share of idle samples alone would keep the finding for most of the window.
     level = 1.0 if not newest or any(newest) else 0.0
     return (Claim(finding, share(flags), len(flags), window.needed, level),)
 

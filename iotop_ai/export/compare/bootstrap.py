@@ -51,7 +51,7 @@ class Points(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A 95 % confidence interval of the mean after minus the mean before."""
+    """The 95 % confidence interval of a difference: the mean after minus the mean before."""
 
     low: float
     high: float
@@ -142,7 +142,7 @@ class _Resampler:
 
 
 def student_factor(degrees: float) -> float:
-    """The 97.5 % quantile of Student's t divided by that of the normal distribution (Abramowitz and Stegun 26.7.5)."""
+    """Student's t divided by the normal distribution, both at the 97.5 % quantile (Abramowitz and Stegun 26.7.5)."""
     z, v = _Z, max(1.0, degrees)
     t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v * v)
     return t / z

@@ -91,7 +91,7 @@ def interval_text(one: Change) -> str:
 
 
 def _reason(found: Comparison) -> str:
-    """The share of time that explains the outcome, with its cause if a cause is visible; "" without."""
+    """The share of time that explains the outcome, with its cause if a cause is visible; "" if no share explains it."""
     share = _explaining_share(found)
     if share is None:
         return ""

@@ -19,9 +19,9 @@ Object = dict[str, Any]
 def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> Object:
     """The verdict on the job that process ``pid`` belongs to, and the shares of the job's time so far.
 
-    Until the job is recognised, the verdict is that of the machine. verdict, job, time, time_s: null while unknown.
-    steps: the steps of the last 10 s. measured: the wait for data that the process measures and the wait as seen from
-    outside, over all the time in which both are known.
+    Until the job is recognised, the machine's verdict is given. verdict, job, time, time_s: null while unknown. steps:
+    the steps of the last 10 s. measured: the wait for data that the process measures and the wait that the monitor
+    measures from outside, over all the time in which both are known.
     """
     if frame is None:
         return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))

@@ -185,7 +185,7 @@ def _fuse(frame: Frame) -> list[Object] | None:
 
 
 def process_counts(frame: Frame) -> Object | None:
-    """The number of processes, and of those that are unreadable."""
+    """The number of processes, and the number of unreadable processes."""
     table = frame.snapshot.processes.value
     if table is None:
         return None

@@ -90,8 +90,8 @@ class JobFold:
         self._grid = grid
         self._jobs: dict[ProcessKey, _Job] = {}
         self._ends_ns: dict[ProcessKey, int] = {}
-        """For jobs that no Snapshot shows, because they began and ended between two Snapshots: when each was last
-        counted."""
+        """The jobs that no Snapshot shows, because they began and ended between two Snapshots, and the wall time at
+        which each was last counted."""
         self._with_curves = self._ranks_with_steps = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:

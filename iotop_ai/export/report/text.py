@@ -32,7 +32,7 @@ _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("second
 def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:
     """The report as text.
 
-    Charts and bars have at most ``width`` columns; so have tables, as far as columns can be dropped.
+    Charts and bars have at most ``width`` columns. So do tables, unless all columns that may be dropped are too few.
     """
     lines = [*_head(story, width, price), ""]
     for drawn in _charts(story, width, ascii_only):

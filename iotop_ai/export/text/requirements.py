@@ -58,7 +58,7 @@ def environment_text(found: PythonFacts, name: str) -> str:
 def _requirement(one: Package) -> str:
     """The line of a package.
 
-    A package that no index has becomes a comment, so that the rest can be installed elsewhere.
+    A package that no index has becomes a comment, so that the rest can be installed on another machine.
     """
     if not (_PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)):
         return f"# {canonical(one.name)}: its metadata is not valid"

@@ -45,7 +45,7 @@ class Trend:
                 moved[key.name] = moved.get(key.name, 0.0) + _bytes(rates)
         if not moved:
             raise UnknownError("no block device found")
-        # A disk and its partition may have moved the same bytes; the shorter name is that of the disk.
+        # A disk and its partition may have moved the same bytes; the disk has the shorter name.
         return (max(moved, key=lambda name: (moved[name], -len(name))),)
 
     def render(self, width: int, height: int, ascii_only: bool = False) -> str:

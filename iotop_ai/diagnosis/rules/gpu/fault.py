@@ -65,7 +65,10 @@ def _xid_cure(xid: int, recovery: int | None) -> str:
 
 
 def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
-    """Recent errors in the kernel's log of the GPU at a PCI address. NVML writes the domain with more digits."""
+    """The recent errors of the GPU at a PCI address, from the kernel's log.
+
+    NVML writes the domain of the address with more digits than the log.
+    """
     log = facts.snapshot.kernel.value
     errors = None if log is None else log.errors.get(bus_id.lower()[-len("0000:00:00.0") :])
     if errors is None or facts.snapshot.at_ns - errors.at_ns >= facts.limits.error_memory_s * 1e9:

@@ -42,7 +42,7 @@ def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | Non
 
 
 def _capped(gpu: OneGpu, limits: Thresholds) -> float:
-    """The level at which a GPU runs at a lowered power limit."""
+    """The claim's level for a GPU at a lowered power limit: 1 at the threshold, 0 if its limit is not lowered."""
     default = None if gpu.detail is None else gpu.detail.default_limit_mw
     if default is None or gpu.state.power_limit_mw is None or gpu.state.power_limit_mw > limits.limit_lowered * default:
         return 0.0
@@ -60,7 +60,7 @@ def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
 
 
 def _hot(gpu: OneGpu, limits: Thresholds) -> float:
-    """The level at which a GPU is near the temperature at which it slows down."""
+    """The claim's level for a GPU near its slowdown temperature: 1 from the temperature that counts as hot."""
     most = _hot_from(gpu, limits)
     if most is None:
         return 0.0
