@@ -1,4 +1,4 @@
-"""The contract of a collector, and the one place where its errors become a Reading."""
+"""The interface of a collector, and the one function that turns a collector's errors into a Reading."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ _OK = Status.OK
 
 
 class Unavailable(Exception):  # noqa: N818 - a normal state of the machine
-    """A value is missing for a normal reason. remedy: what the user can do about it."""
+    """Says that a value is missing for a normal reason.
+
+    status: the Status that the Reading gets. reason: why the value is missing, in words. remedy: what the user can do
+    to get the value; "" when there is nothing to do.
+    """
 
     def __init__(self, status: Status, reason: str, remedy: str = "") -> None:
         super().__init__(reason)
@@ -29,21 +33,26 @@ class Unavailable(Exception):  # noqa: N818 - a normal state of the machine
 
 
 class Collector(Protocol[T_co]):
-    """Reads one subsystem.
+    """Reads one subsystem of the machine.
 
-    field: the Snapshot's field that it fills. every_s: seconds between reads; 0: every tick. A collector that reads on
-    its own thread may have ``at_ns() -> int | None``: the time of the value that ``read`` returned last.
+    field: the name of the Snapshot's field that this collector fills. every_s: the seconds between two reads; 0 to read
+    in every tick. A collector that reads on a thread of its own may also have a method ``at_ns() -> int | None``, which
+    returns the time of the value that ``read`` returned last.
     """
 
     field: str
     every_s: float
 
     def read(self) -> T_co:
-        """The value now. Raises Unavailable for a normal reason; other exceptions make the Reading ``failed``."""
+        """Return the current value.
+
+        Raises Unavailable when the value is missing for a normal reason. Any other exception makes the Reading
+        ``failed``.
+        """
         ...
 
     def close(self) -> None:
-        """Close descriptors, end threads and processes."""
+        """Close all descriptors and end all threads and child processes."""
         ...
 
 
@@ -57,17 +66,18 @@ class ReadPart(Generic[T]):
         self._read = read
 
     def read(self) -> T:
-        """The function's result."""
+        """Return the result of the function."""
         return self._read()
 
     def close(self) -> None:
-        """Does nothing: a function keeps nothing open."""
+        """Do nothing: a function keeps nothing open."""
 
 
 def take_reading(collector: Collector[T], clock: Clock, at_step_ns: int = 1, took_step_ns: int = 1) -> Reading[T]:
-    """Read the collector; an exception becomes a Reading without a value and does not end the monitor.
+    """Read the collector once. An exception becomes a Reading without a value, so it does not end the monitor.
 
-    at_step_ns: the value's time is rounded down to a multiple of it. took_step_ns: the duration is rounded up to one.
+    at_step_ns: the time of the value is rounded down to a multiple of this step. took_step_ns: the duration of the read
+    is rounded up to a multiple of this step.
     """
     start = clock.monotonic_ns()
     try:

@@ -1,4 +1,4 @@
-"""Runs a collector when it is due and repeats its newest Reading in between."""
+"""Runs a collector only when it is due; the ticks in between get the newest Reading again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.reading import Reading
 
 EARLY_NS = 20_000_000
-"""A tick may come this early, so that a 5 s collector runs in every fifth 1 s tick."""
+"""How much too early a tick may come, in nanoseconds.
+
+Without this tolerance, a collector that runs every 5 s would miss every fifth 1 s tick that comes slightly early.
+"""
 
 
 class ScheduledCollector:
-    """``reading`` reads the collector when it is due and otherwise repeats the newest Reading.
+    """Runs one collector according to its ``every_s``.
 
-    A repeated Reading keeps its at_ns: equal times tell the rates that it is not new.
+    A repeated Reading keeps its ``at_ns``. The code that computes rates sees the equal times and knows that the Reading
+    is not new.
     """
 
     def __init__(self, collector: Collector[Any], clock: Clock) -> None:
@@ -26,7 +30,10 @@ class ScheduledCollector:
         self._newest: Reading[Any] = Reading()
 
     def reading(self, now_ns: int, at_step_ns: int = 1, took_step_ns: int = 1) -> Reading[Any]:
-        """The Reading for a tick at ``now_ns``. at_step_ns, took_step_ns: as in ``take_reading``."""
+        """Return the Reading for the tick at ``now_ns``: a new one if the collector is due, otherwise the newest one.
+
+        at_step_ns, took_step_ns: the rounding steps, as in ``take_reading``.
+        """
         if now_ns + EARLY_NS >= self._due_ns:
             self._newest = take_reading(self.collector, self._clock, at_step_ns, took_step_ns)
             self._due_ns = now_ns + int(self.collector.every_s * 1e9)

@@ -1,1 +1,1 @@
-"""The only places that open /proc and /sys, read clocks, start programs and listen for marks."""
+"""The only modules that open /proc and /sys, read clocks, start programs and listen for marks."""

@@ -1,4 +1,4 @@
-"""The only reader of clocks outside the training process."""
+"""The only module outside the training process that reads clocks."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import time
 
 
 class Clock:
-    """The machine's clocks. Tests pass their own."""
+    """The clocks of the machine. Tests replace this class by clocks of their own."""
 
     def monotonic_ns(self) -> int:
-        """CLOCK_MONOTONIC in ns, for arithmetic."""
+        """Return CLOCK_MONOTONIC in nanoseconds. Use this clock for arithmetic."""
         return time.monotonic_ns()
 
     def wall_ns(self) -> int:
-        """Unix time in ns, for people."""
+        """Return Unix time in nanoseconds. Use this clock for times that the user reads."""
         return time.time_ns()
 
     def suspended_ns(self) -> int:
-        """CLOCK_BOOTTIME less CLOCK_MONOTONIC in ns: how long the machine has slept since it was started."""
+        """Return CLOCK_BOOTTIME minus CLOCK_MONOTONIC in nanoseconds: how long the machine has slept since boot."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
 
     def process_ns(self) -> int:
-        """CPU time of this process, all threads, user and system, in ns."""
+        """Return the CPU time of this process in nanoseconds: user and system time of all threads."""
         return time.process_time_ns()
 
     def thread_ns(self) -> int:
-        """CPU time of the calling thread in ns."""
+        """Return the CPU time of the calling thread in nanoseconds."""
         return time.thread_time_ns()

@@ -1,4 +1,4 @@
-"""Limits the whole time of a connection: a socket's own timeout begins again with each byte."""
+"""Limits the total time of a connection. A socket's timeout is not enough: it starts again with each byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Self
 
 
 class Deadline:
-    """Shuts a connection down after ``seconds``: its reader gets the end of the stream at once. Used with ``with``."""
+    """A context manager that shuts a connection down after ``seconds``.
+
+    A pending read then gets the end of the stream.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.late = False
@@ -29,8 +32,8 @@ class Deadline:
             self._watched.close()
 
     def watch(self, connection: socket.socket) -> None:
-        """Shut this connection down when the time is over; call once. Raises TimeoutError when it is over already."""
-        # A descriptor of its own: TLS takes over the caller's, and the number of a closed one may be reused.
+        """Start to guard this connection. Call this method once. Raises TimeoutError when the time is already over."""
+        # Duplicate the descriptor: TLS takes over the caller's, and the number of a closed descriptor may be reused.
         self._watched = socket.socket(fileno=os.dup(connection.fileno()))
         if self.late:
             raise TimeoutError

@@ -1,4 +1,4 @@
-"""Opens files past the page cache (O_DIRECT), where the filesystem can."""
+"""Opens files with O_DIRECT, which bypasses the page cache, on filesystems that support it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import errno
 import os
 
 ALIGN = 4096
-"""Buffers, offsets and sizes of direct I/O are multiples of the device's block size, which is not larger."""
+"""The alignment, in bytes, of buffers, offsets and sizes of direct I/O.
+
+Direct I/O needs multiples of the device's block size, which is at most 4096 bytes.
+"""
 
 
 def open_direct(name: str, flags: int, folder: int | None = None) -> tuple[int, bool]:
-    """(descriptor, whether it bypasses the page cache). Raises OSError."""
+    """Open a file; return (descriptor, whether it bypasses the page cache). Raises OSError."""
     flags |= os.O_CLOEXEC
     try:
         return os.open(name, flags | os.O_DIRECT, 0o600, dir_fd=folder), True

@@ -1,15 +1,16 @@
-"""Marks and steps from other programs: a Unix datagram socket for each monitor.
+"""Receives marks and steps from other programs, on a Unix datagram socket for each monitor.
 
-The socket is PID.sock in ``marks.d`` of a folder that only its owner may enter, or the path in IOTOP_AI_SOCKET. It has
-mode 0600, the kernel reports the sending user (SO_PASSCRED, unix(7)), and only root and our own user are accepted. A
-message is one JSON object of at most 4 KiB: ``{"kind": "mark", "text": "epoch 3"}``, or the totals of a training
-process: ``{"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns": 1200000000, "rank": 0}``
-(``model.job.steps.StepCounts``).
+The socket is the file PID.sock in ``marks.d``, in a folder that only its owner may enter; IOTOP_AI_SOCKET may name
+another path. The socket has mode 0600, the kernel reports which user sent a message (SO_PASSCRED, unix(7)), and the
+monitor accepts messages only from root and from its own user. A message is one JSON object of at most 4 KiB. It is
+either a mark, ``{"kind": "mark", "text": "epoch 3"}``, or the totals of a training process
+(``model.job.steps.StepCounts``): ``{"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns":
+1200000000, "rank": 0}``.
 """
 
 from __future__ import annotations
 
-import _socket as socket  # the rest of socket (selectors, enumerations) would cost each start 2 ms
+import _socket as socket  # importing socket itself (selectors, enumerations) would add 2 ms to each start
 import contextlib
 import logging
 import os
@@ -31,18 +32,21 @@ log = logging.getLogger(__name__)
 
 LARGEST_BYTES = 4096
 PER_SECOND = 10
-"""Accepted marks of one process in a second."""
+"""The most marks that the monitor accepts from one process in a second."""
 _MESSAGES_PER_SECOND = 20
-"""Accepted messages of any kind; more are not even parsed."""
+"""The most messages of any kind that the monitor accepts from one process in a second; further ones are not parsed."""
 OLDEST_NS = 60_000_000_000
-"""A message's time that is older than this comes from another clock; the time of arrival replaces it."""
+"""The greatest plausible age of a message, in nanoseconds.
+
+An older time comes from another clock, so the time of arrival replaces it.
+"""
 _CREDENTIALS = struct.Struct("iII")
 _MOST_SENDERS = 1000
 _UNLINK_S = 0.3
 
 
 def parse_message(raw: bytes, now_ns: int) -> str | StepCounts | None:
-    """A mark's text, or the totals of a training process; None for an invalid message."""
+    """Return the text of a mark, or the totals of a training process; None for an invalid message."""
     import json
 
     try:
@@ -65,7 +69,7 @@ class RateLimit:
         self._seen: dict[int, tuple[int, int]] = {}
 
     def allows(self, pid: int) -> bool:
-        """Count a message of this process; returns whether it is within the limit."""
+        """Count a message of this process; return whether the process is still within the limit."""
         second = self._clock.monotonic_ns() // 10**9
         began, count = self._seen.get(pid, (second, 0))
         if began != second:
@@ -79,9 +83,9 @@ class RateLimit:
 
 
 class MarksSocket:
-    """Listens on a thread. Raises OSError or IotopError when it cannot.
+    """Listens for messages on a thread of its own. Raises OSError or IotopError when it cannot listen.
 
-    take: gets each mark's text. take_steps: gets the pid of a training process and its totals.
+    take: called with the text of each mark. take_steps: called with the PID of a training process and its totals.
     """
 
     def __init__(
@@ -110,7 +114,7 @@ class MarksSocket:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening and unlink the socket; marks sent before that are still passed on."""
+        """Stop listening and remove the socket. Marks that were sent before are still passed on."""
         if self._closing:
             return
         self._closing = True
@@ -130,14 +134,17 @@ class MarksSocket:
                 if not self._closing:
                     log.warning("listening for marks ended: %s", error)
                 return
-            if not raw and self._closing:  # the shutdown, after all marks that were sent
+            if not raw and self._closing:  # this is the shutdown, which arrives after all marks that were sent
                 return
             pid = None if flags & socket.MSG_TRUNC else self._sender(sent)
             if pid is not None and self._messages.allows(pid):
                 self._pass_on(pid, parse_message(raw, self._clock.monotonic_ns()))
 
     def _sender(self, sent: list[tuple[int, int, bytes]]) -> int | None:
-        """The pid of an accepted sender; None for another user's process, or one that we cannot see (pid 0)."""
+        """Return the PID of an accepted sender.
+
+        None for a process of another user. The PID is 0 for a process that our PID namespace does not show.
+        """
         for level, kind, data in sent:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 pid, uid, _ = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])
@@ -158,7 +165,7 @@ def listen(
     environment: Mapping[str, str],
     take_steps: Callable[[int, StepCounts], None] | None = None,
 ) -> MarksSocket | None:
-    """The socket of this monitor; None without a folder for it. Raises OSError or IotopError."""
+    """Open the socket of this monitor; None when there is no folder for the socket. Raises OSError or IotopError."""
     path = environment.get(SOCKET_VARIABLE)
     return call_with_timeout(
         HOME_TIMEOUT_S,
@@ -168,7 +175,7 @@ def listen(
 
 
 def check_socket_variable(environment: Mapping[str, str]) -> None:
-    """Raise UsageError with the reason if IOTOP_AI_SOCKET holds a path that cannot become a socket."""
+    """Raise UsageError, with the reason, if IOTOP_AI_SOCKET holds a path at which no socket can be created."""
     path = environment.get(SOCKET_VARIABLE)
     if not path:
         return
@@ -185,7 +192,7 @@ def check_socket_variable(environment: Mapping[str, str]) -> None:
 
 
 def _own_path(environment: Mapping[str, str]) -> str | None:
-    """The path of this monitor's socket in its user's folder; None without one."""
+    """Return the path of this monitor's socket in the user's folder; None when the user has no such folder."""
     folder = marks_folder(environment, os.geteuid())
     if folder is None:
         return None

@@ -1,11 +1,11 @@
-"""Sends marks and steps to the sockets of this user's monitors; never waits for one.
+"""Sends marks and steps to the sockets of this user's monitors, and never waits for a monitor.
 
-Runs in training processes too: standard library only, Python 3.8.
+Training processes import this module too, so it uses only the standard library and runs on Python 3.8.
 """
 
 from __future__ import annotations
 
-import _socket as socket  # the rest of socket (selectors, enumerations) would cost each start 2 ms
+import _socket as socket  # importing socket itself (selectors, enumerations) would add 2 ms to each start
 import os
 import stat
 import threading
@@ -19,7 +19,7 @@ LONGEST_TEXT = 200
 
 
 def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
-    """The folder of this user's sockets; None for a user without a runtime folder."""
+    """Return the folder with the sockets of this user's monitors; None for a user without a runtime folder."""
     if euid == 0:
         return "/run/iotop-ai/marks.d"
     runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{euid}"
@@ -27,10 +27,10 @@ def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
 
 
 def send_mark(text: str, environment: Mapping[str, str]) -> int:
-    """Send a mark to every monitor of this user; returns how many it reached.
+    """Send a mark to every monitor of this user; return how many monitors received it.
 
-    Cuts the text to LONGEST_TEXT characters. Raises UsageError for an empty one. A monitor whose queue is full does
-    not count.
+    A text longer than LONGEST_TEXT characters is cut. A monitor whose queue is full does not receive the mark and is
+    not counted. Raises UsageError for an empty text.
     """
     cleaned = clean(text.strip(), LONGEST_TEXT)
     if not cleaned:
@@ -39,9 +39,10 @@ def send_mark(text: str, environment: Mapping[str, str]) -> int:
 
 
 def send(message: Mapping[str, object], environment: Mapping[str, str], skip: Collection[str] = ()) -> int:
-    """Send a message to every monitor of this user, or to the one of IOTOP_AI_SOCKET; returns how many it reached.
+    """Send a message to every monitor of this user, or only to the one that IOTOP_AI_SOCKET names.
 
-    skip: names of sockets to leave out. Raises UsageError where IOTOP_AI_SOCKET names a file of another kind.
+    Returns how many monitors received the message. skip: the names of sockets that get no message. Raises UsageError
+    if IOTOP_AI_SOCKET names a file that is not such a socket.
     """
     import json
 
@@ -59,7 +60,10 @@ def send(message: Mapping[str, object], environment: Mapping[str, str], skip: Co
 
 
 def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
-    """Send to the socket of IOTOP_AI_SOCKET; returns whether it was sent. UsageError for another kind of file."""
+    """Send to the socket that IOTOP_AI_SOCKET names; return whether the message was sent.
+
+    Raises UsageError if the path is a file of another kind.
+    """
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             raise UsageError(f"{SOCKET_VARIABLE} is {clean(path)}, which is not a socket; use a monitor's socket")
@@ -70,9 +74,9 @@ def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
 
 
 def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collection[str] = ()) -> int:
-    """Send to every socket of our own folder but ``skip``; returns how many it reached.
+    """Send to every socket in our user's folder except those in ``skip``; return how many received the message.
 
-    Removes the sockets of killed monitors.
+    Also removes sockets that killed monitors left in the folder.
     """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -88,7 +92,7 @@ def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collecti
                 count += 1
             except ConnectionRefusedError:
                 remove_dead_socket(folder, name)
-            except OSError:  # its queue is full
+            except OSError:  # the monitor's queue is full
                 continue
     finally:
         os.close(folder)
@@ -96,7 +100,10 @@ def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collecti
 
 
 def why_not_dead(folder: int, name: str, found: os.stat_result, kind: int = socket.SOCK_DGRAM) -> str:
-    """Why a file may not be replaced; "" for a socket of our own and of this kind without a listener."""
+    """Return why a file may not be replaced, in words.
+
+    Returns "" for a socket of our own user and of this kind on which no program listens.
+    """
     if not stat.S_ISSOCK(found.st_mode):
         return "it is not a socket"
     if found.st_uid != os.geteuid():
@@ -106,7 +113,7 @@ def why_not_dead(folder: int, name: str, found: os.stat_result, kind: int = sock
         probe.connect(fd_path(folder, name))
     except ConnectionRefusedError:
         return ""
-    except OSError as error:  # a socket of another kind (EPROTOTYPE), or no permission
+    except OSError as error:  # a socket of another kind (EPROTOTYPE), or we lack permission
         return f"a program may listen there ({error.strerror})"
     finally:
         probe.close()
@@ -114,9 +121,10 @@ def why_not_dead(folder: int, name: str, found: os.stat_result, kind: int = sock
 
 
 def remove_dead_socket(folder: int, name: str, kind: int = socket.SOCK_DGRAM) -> None:
-    """Remove a socket of our own user and of this kind without a listener; keep anything else.
+    """Remove a socket of our own user and of this kind on which no program listens; keep any other file.
 
-    It is renamed before it is checked again, so that a file that another process puts there meanwhile stays.
+    The socket is first renamed and then checked again, so that a new file that another process creates under this name
+    in the meantime is not removed.
     """
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -132,10 +140,13 @@ def remove_dead_socket(folder: int, name: str, kind: int = socket.SOCK_DGRAM) ->
 
 
 def inode(found: os.stat_result) -> tuple[int, int]:
-    """The identity of a file."""
+    """Return the identity of a file: its device and inode numbers."""
     return found.st_dev, found.st_ino
 
 
 def fd_path(folder: int, name: str) -> str:
-    """A file of an open folder as a path, for calls that take no descriptor; short enough for any socket's address."""
+    """Return a path to a file in an open folder, for calls that take a path and not a descriptor.
+
+    The path is short enough for the address of a Unix socket, however long the folder's real path is.
+    """
     return f"/proc/self/fd/{folder}/{name}"

@@ -1,9 +1,10 @@
-"""Opens files to create or append to, and recordings for root: never another user's file.
+"""Opens files to create them or to append to them, and recordings for root, but never a file of another user.
 
-On a shared machine another user may put a symbolic link, a fifo, a hard link or a file of its own in our file's place.
-A new file is created with O_EXCL and O_NOFOLLOW, an existing one is checked on its open descriptor, and the path to
-either is opened folder by folder: a symbolic link that another user put into a folder that all may write to is not
-followed (the kernel's fs.protected_symlinks does the same, but may be off), and root follows no other user's link.
+On a shared machine, another user may put a symbolic link, a fifo, a hard link or a file in the place of our file.
+Therefore a new file is created with O_EXCL and O_NOFOLLOW, an existing file is checked on its open descriptor, and the
+path to the file is opened folder by folder. A symbolic link that another user put into a folder that every user may
+write is not followed (the kernel's fs.protected_symlinks does the same, but may be off), and root follows no link of
+another user at all.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ _SHARED = stat.S_IWOTH | stat.S_ISVTX
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""Errors of a filesystem without hard links."""
+"""The errors by which a filesystem says that it does not support hard links."""
 
 
 def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
-    """(descriptor, opened with O_PATH, of the folder that holds a file, the file's name in it); the caller closes it.
+    """Open the folder that holds a file; return (its descriptor, the file's name in it).
 
-    Raises InputError for another user's link in the path and, if ``writing``, for a folder in which every user may
-    replace every file; OSError where the path ends early.
+    The folder is opened with O_PATH. The caller closes the descriptor. Raises InputError for another user's link in the
+    path and, if ``writing``, for a folder in which every user may replace every file. Raises OSError when a folder of
+    the path does not exist.
     """
     folder, name = os.path.split(path)
     if not name or name in (".", ".."):
@@ -47,7 +49,7 @@ def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
 
 
 def _folder(folder: str, path: str) -> int:
-    """The folder of this path. path: as the user typed it, for messages."""
+    """Open a folder step by step and return its descriptor. path: the path as the user typed it, for error messages."""
     here = os.open("/" if folder.startswith("/") else ".", _PATH_FLAGS | os.O_DIRECTORY)
     parts, links = folder.split("/")[::-1], 0
     try:
@@ -71,7 +73,7 @@ def _folder(folder: str, path: str) -> int:
             if target.startswith("/"):
                 here = _replace_fd(here, os.open("/", _PATH_FLAGS | os.O_DIRECTORY))
             parts += target.split("/")[::-1]
-        # A component that is not a folder fails at the next one; the last component has no next one.
+        # A component that is not a folder makes the next step fail; the last component has no next step.
         if not stat.S_ISDIR(os.fstat(here).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     except BaseException:
@@ -81,8 +83,10 @@ def _folder(folder: str, path: str) -> int:
 
 
 def _is_anothers(owner: int, around: os.stat_result) -> bool:
-    """Whether a link of this owner may be a trap. Root follows no other user's link, not even in that user's own
-    folder: it would write where only root may.
+    """Whether a link that ``owner`` created in a folder may be a trap. around: the status of that folder.
+
+    Root does not follow another user's link even in that user's own folder, because such a link could make root write
+    where only root may.
     """
     if os.geteuid() == 0:
         return owner not in (0, invoking_user(os.environ))
@@ -95,7 +99,10 @@ def _replace_fd(before: int, after: int) -> int:
 
 
 def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
-    """The descriptor of a new file. Raises FileExistsError, other OSError, and InputError as ``parent_of``."""
+    """Create a file and return its descriptor.
+
+    Raises FileExistsError when the file exists, other OSErrors, and InputError in the cases that ``parent_of`` names.
+    """
     folder, name = parent_of(path)
     try:
         return os.open(name, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
@@ -104,13 +111,13 @@ def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
 
 
 def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
-    """A file of our own, opened with O_APPEND; created if missing.
+    """Open a file of our own with O_APPEND, create it if it is missing, and return its descriptor.
 
-    Raises OSError, and InputError for one that another user owns, may write, or has given a second name.
+    Raises OSError, and InputError for a file that another user owns or may write, or that has a second hard link.
     """
     folder, name = parent_of(path)
     try:
-        # Not blocking: a fifo without a reader would never open.
+        # Open without blocking: the open of a fifo without a reader would never return.
         flags |= os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         for _ in range(_TRIES):
             with contextlib.suppress(FileExistsError):
@@ -121,7 +128,7 @@ def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> in
         else:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # a fifo without a reader, or a socket
+        if error.errno == errno.ENXIO:  # the file is a fifo without a reader, or a socket
             raise InputError(f"{clean(path)} is not a regular file") from None
         raise
     finally:
@@ -136,7 +143,7 @@ def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> in
 
 
 def why_not_own_file(found: os.stat_result) -> str:
-    """Why an existing file must not be appended to; "" when it may be."""
+    """Return why we must not append to an existing file, in words; "" when we may."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if found.st_uid != os.geteuid():
@@ -149,10 +156,11 @@ def why_not_own_file(found: os.stat_result) -> str:
 
 
 def create_part(name: str, folder: int, shown: str = "") -> int:
-    """A new temporary file, open and locked (flock) while it is open. folder: a descriptor; shown: its name in errors.
+    """Create a temporary file and return its descriptor; the file stays locked (flock) while it is open.
 
-    Replaces a file of this name that a process of ours left behind when it died: its lock is gone.
-    Raises FileExistsError where it is another user's or is being written, and other OSError.
+    folder: the descriptor of the folder. shown: the name of the file in error messages. A file of this name that a
+    dead process of ours left behind is replaced: the kernel released its lock when the process ended. Raises
+    FileExistsError when the existing file belongs to another user or is still being written, and other OSErrors.
     """
     for _ in range(_TRIES):
         try:
@@ -161,7 +169,7 @@ def create_part(name: str, folder: int, shown: str = "") -> int:
             if not remove_left_over(name, folder):
                 raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name) from None
             continue
-        # Before it is locked, another process of ours may take it for a left-over.
+        # Until we lock the file, another process of ours may take it for left over and remove it.
         if _locked(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)
@@ -169,7 +177,7 @@ def create_part(name: str, folder: int, shown: str = "") -> int:
 
 
 def _locked(fd: int) -> bool:
-    """Lock a file; False where another process holds the lock. True on a filesystem without locks."""
+    """Lock a file; return False when another process holds the lock, and True if the filesystem has no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -180,7 +188,7 @@ def _locked(fd: int) -> bool:
 
 
 def remove_left_over(name: str, folder: int) -> bool:
-    """Remove a file that ``create_part`` would replace; returns whether the name is free now."""
+    """Remove a file that ``create_part`` may replace; return whether the name is free now."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
@@ -204,15 +212,15 @@ def remove_left_over(name: str, folder: int) -> bool:
 
 
 def give_name(fd: int, part: str, name: str, folder: int, *, replace: bool) -> None:
-    """Rename a complete temporary file. fd: that file, still open.
+    """Rename a complete temporary file from ``part`` to ``name``. fd: the descriptor of that file, which is still open.
 
-    Raises FileExistsError where the name is taken, without ``replace``; other OSError.
+    Raises FileExistsError if the name is taken and ``replace`` is False, and other OSErrors.
     """
     if not is_named(fd, part, folder):
         raise FileNotFoundError(errno.ENOENT, "another process has replaced it while it was being written", part)
     if not replace:
         try:
-            # Unlike a rename, a link does not replace a file that appeared meanwhile.
+            # Unlike a rename, a link does not replace a file that appeared in the meantime.
             os.link(part, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             raise
@@ -226,7 +234,7 @@ def give_name(fd: int, part: str, name: str, folder: int, *, replace: bool) -> N
 
 
 def is_named(fd: int, name: str, folder: int | None = None) -> bool:
-    """Whether the name still belongs to this open file."""
+    """Whether the name still refers to this open file."""
     try:
         named = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -236,15 +244,16 @@ def is_named(fd: int, name: str, folder: int | None = None) -> bool:
 
 
 def open_as_root(path: str) -> int:
-    """A recording for root: only a file that root itself put there, because another user's link could lead anywhere.
+    """Open a recording when we are root, and return its descriptor.
 
-    A file of the user who became root by sudo counts as root's: that user could read it before. Raises OSError, and
-    InputError that names --allow-root.
+    Only a file that root itself created is accepted, because a link of another user could lead to any file. A file of
+    the user who became root through sudo is accepted too, because that user could read it before. Raises OSError, and
+    InputError with a message that names --allow-root.
     """
     flag = "--allow-root opens it"
     folder, name = parent_of(path, writing=False)
     try:
-        # Not blocking: a fifo without a writer would never open.
+        # Open without blocking: the open of a fifo without a writer would never return.
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:

@@ -1,6 +1,6 @@
 """Finds the programs that we start, in system folders.
 
-sudo keeps part of the caller's PATH on some systems and all of it on others, so root does not search PATH.
+Root does not search PATH, because sudo keeps part of the caller's PATH on some systems and all of it on others.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ TRUSTED_FOLDERS = (
     "/run/wrappers/bin",
     "/run/current-system/sw/bin",
 )
-"""The last two are NixOS's, with its setuid wrappers first."""
+"""The folders that are searched for a program. The last two are NixOS's; its setuid wrappers come first."""
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-"""The PATH of system programs that we start."""
+"""The value of PATH for the system programs that we start."""
 
 
 def find_program(name: str) -> str:
-    """The absolute path in a trusted folder; "" when not found."""
+    """Return the absolute path of a program in a trusted folder; "" when it is not found."""
     return _first(name, TRUSTED_FOLDERS)
 
 
 def find_user_program(name: str) -> str:
-    """The absolute path in the user's PATH (absolute folders only), for root in a trusted folder; "" when not found."""
+    """Return the absolute path of a program in the user's PATH, or for root in a trusted folder; "" when not found.
+
+    Relative folders in PATH are ignored.
+    """
     if os.geteuid() == 0:
         return find_program(name)
     path = os.environ.get("PATH", SYSTEM_PATH)

@@ -1,4 +1,4 @@
-"""The calls of psutil. They are made only on a user's request; each tick uses our own readers."""
+"""The calls of psutil, made only when the user asks for details. The ticks use our own readers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROTOCOLS = {("AF_INET", "SOCK_STREAM"): "tcp", ("AF_INET6", "SOCK_STREAM"): "t
 
 
 def physical_cores() -> int | None:
-    """Number of physical cores; None when unknown."""
+    """Return the number of physical cores; None when it is unknown."""
     import psutil
 
     found: int | None = psutil.cpu_count(logical=False)
@@ -35,10 +35,11 @@ def physical_cores() -> int | None:
 
 
 class PsutilProcess:
-    """One process through psutil. Every call raises OSError where the kernel refuses or the process has ended.
+    """Reads one process through psutil.
 
-    root: its /proc is read. Calls that use only the pid (priorities, limits, CPUs) are left out where /proc is not our
-    own, because there the pid may belong to another process.
+    Every call raises OSError when the kernel refuses access or when the process has ended. root: the tree whose /proc
+    is read. Calls to the kernel that take only the PID (priorities, limits, CPUs) are left out when this /proc is not
+    our own, because the PID may belong to another process on this machine.
     """
 
     def __init__(self, root: Root, pid: int) -> None:
@@ -51,13 +52,16 @@ class PsutilProcess:
             self._process = psutil.Process(pid)
 
     def environ(self) -> dict[str, str]:
-        """The environment that the program was started with, unfiltered, so that it may contain secrets."""
+        """Return the environment with which the program was started; it is not filtered and may contain secrets."""
         with self._os_errors():
             found: dict[str, str] = self._process.environ()
         return found
 
     def identity(self) -> ProcessIdentity:
-        """Program, working folder, start, priorities, CPUs and limits of a process; "" or None where not permitted."""
+        """Return the program, working folder, start time, priorities, CPUs and limits of the process.
+
+        A value that we may not read is "" or None.
+        """
         nice: int | None = None
         io_class, io_level = "", None
         cpus: list[int] = []
@@ -82,14 +86,17 @@ class PsutilProcess:
         )
 
     def sockets(self) -> tuple[Socket, ...]:
-        """The process's sockets that our network namespace's tables list; equal ones are merged into one entry."""
+        """Return the process's sockets that the tables of our network namespace list.
+
+        Equal sockets become one entry.
+        """
         with self._os_errors():
             every = self._process.net_connections(kind="all")
         found = Counter(_socket(one) for one in every)
         return tuple(one._replace(alike=alike) for one, alike in sorted(found.items()))
 
     def _part(self, call: Any) -> Any:
-        """The result of a call; None where the call is not permitted."""
+        """Return the result of a call; None when we are not permitted to make it."""
         try:
             with self._os_errors():
                 return call()
@@ -109,12 +116,12 @@ class PsutilProcess:
 
     @contextlib.contextmanager
     def _os_errors(self) -> Iterator[None]:
-        """Raise psutil's exceptions as the OSErrors that they stand for."""
+        """Raise the OSError that each exception of psutil stands for."""
         try:
             yield
         except self._psutil.AccessDenied:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
-        except self._psutil.NoSuchProcess:  # also a zombie, which has no data left
+        except self._psutil.NoSuchProcess:  # also raised for a zombie, which has no data any more
             raise ProcessLookupError(errno.ESRCH, "it has ended") from None
 
 
@@ -127,7 +134,7 @@ def _socket(one: Any) -> Socket:
 
 
 def _address(pair: Any) -> str:
-    """ "10.0.0.7:443", "[fe80::1]:22"; "" without one."""
+    """Return an address as text, such as "10.0.0.7:443" or "[fe80::1]:22"; "" when there is no address."""
     if not pair:
         return ""
     host = f"[{pair.ip}]" if ":" in pair.ip else pair.ip

@@ -1,4 +1,4 @@
-"""The only reader of /proc and /sys: this machine's, the host's mounted into a container, or a captured tree."""
+"""The only reader of /proc and /sys: those of this machine, of the host of a container, or of a captured tree."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from iotop_ai.model.clean import clean, clean_bytes
 from iotop_ai.model.errors import UsageError
 
 READ_LIMIT = 1 << 22
-"""No kernel file that we read is larger; a longer one is cut."""
+"""The most bytes that are read from a file; no kernel file that we read is larger. A longer file is cut."""
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-"""O_NONBLOCK has no effect on a kernel file, and opening a pipe in a captured tree would block without it."""
+"""O_NONBLOCK has no effect on a kernel file. A pipe in a captured tree would block the open without this flag."""
 _BOOT = "proc/sys/kernel/random/boot_id"
-"""Equal boot IDs: two trees belong to the same running kernel."""
+"""The path of the boot ID. Two trees with the same boot ID belong to the same running kernel."""
 
 
 class KeptFile:
-    """An open descriptor of a kernel file, read again from its start at each ``read``.
+    """Keeps a kernel file open; each ``read`` reads the file again from its start.
 
-    Raises OSError (ENODEV for a removed device, ESRCH for an exited process).
+    Raises OSError: ENODEV when the device was removed, ESRCH when the process has exited.
     """
 
     __slots__ = ("_size", "fd")
@@ -33,17 +33,18 @@ class KeptFile:
         self._size = size
 
     def read(self) -> bytes:
-        """The whole file as it is now.
+        """Return the whole file as it is now.
 
-        The kernel returns less than fits, even from a short file, where the next record (a mount of mountstats) is
-        larger than the rest of its own buffer of one page: only an empty read is the end.
+        The kernel may return fewer bytes than we ask for although more follow: it does so when the next record, such as
+        a mount in mountstats, does not fit into the rest of its one-page buffer. Only an empty read marks the end.
         """
         return self._rest(os.pread(self.fd, self._size, 0))
 
     def read_record(self) -> bytes:
-        """The whole of a file that the kernel writes as one record (/proc/PID/stat, meminfo, an attribute in /sys).
+        """Return the whole content of a file that the kernel writes as one record.
 
-        A read that does not fill the buffer is all of it, which saves the empty read.
+        Such files are /proc/PID/stat, /proc/meminfo and the attributes in /sys. A read that does not fill the buffer
+        has returned the whole record, so the empty read at the end is saved.
         """
         raw = os.pread(self.fd, self._size, 0)
         return raw if len(raw) < self._size else self._rest(raw)
@@ -58,7 +59,7 @@ class KeptFile:
         return raw
 
     def close(self) -> None:
-        """Close the descriptor; safe to call twice."""
+        """Close the descriptor; a second call does nothing."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -73,17 +74,18 @@ class KeptFile:
 
 
 class Root:
-    """A directory that holds ``proc``, ``sys`` and ``dev``. Paths are relative: "proc/diskstats".
+    """A directory that holds ``proc``, ``sys`` and ``dev``. Its methods take relative paths such as "proc/diskstats".
 
-    proc, sys: other folders for these two (--procfs, --sysfs); "" for those in the directory. has_given_trees: at least
-    one of them is given. foreign: they belong to another machine. join: makes a relative path absolute.
+    proc, sys: folders to use for these two (--procfs, --sysfs); "" to use those in the directory. has_given_trees:
+    whether at least one of the two is given. foreign: whether the given folders belong to another machine. join: a
+    function that makes a relative path absolute.
     """
 
     def __init__(self, path: str = "/", *, proc: str = "", sys: str = "") -> None:
         self.path = path if path.endswith("/") else path + "/"
         self.has_given_trees = bool(proc or sys)
         self._tops = {"proc": proc or f"{self.path}proc", "sys": sys or f"{self.path}sys"}
-        # A tick opens thousands of files: the usual root joins paths without a Python step.
+        # A tick opens thousands of files, so the usual root joins paths with a C function and without Python code.
         self.join: Callable[[str], str] = self._join if self.has_given_trees else self.path.__add__
         self.foreign = self.has_given_trees and self.text_or(_BOOT) != Root().text_or(_BOOT)
 
@@ -93,28 +95,34 @@ class Root:
 
     @property
     def live(self) -> bool:
-        """Whether these are this process's own /proc and /sys."""
+        """Whether the trees are this process's own /proc and /sys."""
         return self.path == "/" and not self.has_given_trees
 
     @property
     def view(self) -> str:
-        """The process whose mounts and namespaces are the machine's: "self", or "1" with --procfs or --sysfs."""
+        """The entry in /proc of the process that has the machine's mounts and namespaces.
+
+        "self", or "1" with --procfs or --sysfs.
+        """
         return "1" if self.has_given_trees and self.exists("proc/1/mountinfo") else "self"
 
     @property
     def own_pid(self) -> int:
-        """This process's PID in ``proc``; -1 where it has none."""
+        """The PID of this process in ``proc``; -1 when ``proc`` does not list this process."""
         if self.live:
             return os.getpid()
         pid = self.link("proc/self")
         return int(pid) if pid.isdecimal() else -1
 
     def place(self, path: str) -> str:
-        """Where an absolute path of the machine can be opened; with --procfs or --sysfs, under PID 1's root."""
+        """Return where we can open an absolute path of the machine.
+
+        With --procfs or --sysfs, it is opened under the root of PID 1.
+        """
         return self.join(f"proc/1/root{path}" if self.has_given_trees else path.lstrip("/"))
 
     def read(self, relative: str, limit: int = READ_LIMIT) -> bytes:
-        """The bytes of a file. Raises OSError."""
+        """Return the bytes of a file. Raises OSError."""
         with KeptFile(self.join(relative)) as file:
             return file.read()[:limit]
 
@@ -123,7 +131,7 @@ class Root:
             return file.read_record()[:limit]
 
     def once(self, relative: str, size: int, offset: int = 0) -> bytes:
-        """The bytes of one read at this offset, at most ``size``. Raises OSError."""
+        """Return at most ``size`` bytes at this offset, from one read. Raises OSError."""
         fd = os.open(self.join(relative), _FLAGS)
         try:
             return os.pread(fd, size, offset)
@@ -131,55 +139,58 @@ class Root:
             os.close(fd)
 
     def text(self, relative: str) -> str:
-        """One clean, stripped line. Raises OSError."""
+        """Return a file of one line, without control characters and outer blanks. Raises OSError."""
         return clean_bytes(self._record(relative, 4096).strip(b" \t\r\n\0"))
 
     def text_or(self, relative: str, default: str = "") -> str:
-        """Like ``text``; ``default`` for an unreadable or missing file."""
+        """Return the same as ``text``, or ``default`` for a file that is missing or cannot be read."""
         try:
             return self.text(relative)
         except OSError:
             return default
 
     def lines(self, relative: str) -> list[str]:
-        """The clean lines of a file, tabs as blanks; [] when it cannot be read."""
+        """Return the lines of a file without control characters; tabs become blanks.
+
+        [] when the file cannot be read.
+        """
         try:
             return [clean_bytes(line.replace(b"\t", b" ")) for line in self.read(relative).splitlines()]
         except OSError:
             return []
 
     def number_or_none(self, relative: str) -> int | None:
-        """The integer in a file; None when it is missing, unreadable or not a number."""
+        """Return the integer in a file; None when the file is missing, cannot be read or does not hold a number."""
         try:
             return int(self._record(relative, 64))
         except (OSError, ValueError):
             return None
 
     def names(self, relative: str) -> list[str]:
-        """The entries of a directory, sorted; [] when it is missing."""
+        """Return the sorted names of the entries of a directory; [] when the directory is missing."""
         try:
             return sorted(os.listdir(self.join(relative)))
         except OSError:
             return []
 
     def link(self, relative: str) -> str:
-        """The target of a symbolic link as stored; "" for anything else."""
+        """Return the target of a symbolic link as it is stored; "" when the path is not a link."""
         try:
             return os.readlink(self.join(relative))
         except OSError:
             return ""
 
     def attribute(self, relative: str, name: str) -> bytes:
-        """An extended attribute of the file that a path leads to; b"" when it cannot be read."""
+        """Return an extended attribute of the file at the path, following links; b"" when it cannot be read."""
         try:
             return os.getxattr(self.join(relative), name)
         except OSError:
             return b""
 
     def links(self, relative: str, most: int) -> dict[str, str] | None:
-        """Targets of the symbolic links in a directory by name, of its first ``most`` entries; None if not permitted.
+        """Return the targets of the symbolic links among the first ``most`` entries of a directory, by the link's name.
 
-        None also for a missing directory. A link that is removed meanwhile is left out.
+        None when the directory is missing or when we may not list it. A link that is removed meanwhile is left out.
         """
         out = {}
         try:
@@ -198,11 +209,11 @@ class Root:
         return out
 
     def real(self, relative: str) -> str:
-        """The canonical absolute path, links resolved."""
+        """Return the canonical absolute path, with all links resolved."""
         return os.path.realpath(self.join(relative))
 
     def write(self, relative: str, text: str) -> None:
-        """Write an existing kernel file in one call; used by actions/ only. Raises OSError."""
+        """Write to an existing kernel file in one call. Only actions/ uses this method. Raises OSError."""
         handle = os.open(self.join(relative), os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.write(handle, text.encode())
@@ -214,7 +225,7 @@ class Root:
         return os.path.exists(self.join(relative))
 
     def follow(self, relative: str) -> int:
-        """A non-blocking descriptor at the end of a log. Raises OSError."""
+        """Return a non-blocking descriptor that is positioned at the end of a log. Raises OSError."""
         fd = os.open(self.join(relative), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             os.lseek(fd, 0, os.SEEK_END)
@@ -225,14 +236,15 @@ class Root:
         return fd
 
     def keep(self, relative: str, size: int = 1 << 16) -> KeptFile:
-        """A kept descriptor of a file. Raises OSError."""
+        """Open a file and keep it open. Raises OSError."""
         return KeptFile(self.join(relative), size)
 
 
 def root_from_options(procfs: str, sysfs: str) -> Root:
-    """The Root for the user's --procfs and --sysfs, "" for our own. Raises UsageError for another kind of directory.
+    """Return the Root for the values of --procfs and --sysfs; "" stands for our own /proc or /sys.
 
-    A tree of this kernel uses our own /dev, another machine's the ``dev`` next to it.
+    Trees of the running kernel are used with our own /dev; trees of another machine are used with the ``dev`` that lies
+    next to them. Raises UsageError for a directory that does not hold such a tree.
     """
     proc = _tree(procfs, "proc", "procfs", ("stat", "diskstats"))
     sys = _tree(sysfs, "sys", "sysfs", ("block", "class"))
@@ -243,7 +255,7 @@ def root_from_options(procfs: str, sysfs: str) -> Root:
 
 
 def _tree(path: str, own: str, flag: str, marks: tuple[str, ...]) -> str:
-    """The absolute path of a tree; "" for our own."""
+    """Return the absolute path of a given tree; "" when it is our own."""
     if not path:
         return ""
     if not os.path.isdir(path):

@@ -1,4 +1,7 @@
-"""Secrets from files: a token, or a name with its password; never from a command line, which every user can read."""
+"""Reads secrets from files: a token, or a name with its password.
+
+Secrets are never taken from the command line, because every user can read the command lines of all processes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ _LONGEST = 4096
 
 
 def read_secret(path: str, flag: str, what: str = "a token") -> str:
-    """The single word in a file that only its owner can write and only owner and group can read. Raises InputError."""
+    """Return the single word that a file holds.
+
+    Raises InputError unless only the file's owner can write it and only its owner and group can read it.
+    """
     named = f"{flag} {clean(path)}"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

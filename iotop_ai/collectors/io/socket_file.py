@@ -1,11 +1,11 @@
-"""The path of a Unix socket of our own: bound without replacing any other file, and removed only while it is ours.
+"""Creates the file of a Unix socket without replacing any other file, and removes it only while it is still ours.
 
-A path is used only if it is free, or if it is a socket of our own user without a listener.
+A path is used only if no file is there, or if the file is a socket of our own user on which no program listens.
 """
 
 from __future__ import annotations
 
-import _socket as socket  # the rest of socket (selectors, enumerations) would cost each start 2 ms
+import _socket as socket  # importing socket itself (selectors, enumerations) would add 2 ms to each start
 import contextlib
 import os
 import threading
@@ -16,12 +16,12 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
 _LONGEST_NAME = 80
-"""A socket's address has 107 bytes, which include the folder's descriptor."""
+"""The longest file name. A socket's address has room for 107 bytes, which include the path of the folder."""
 _TRIES = 3
 
 
 class SocketFile:
-    """Binds ``bound`` to a path, with this mode. Raises OSError, UsageError and InputError."""
+    """Binds the socket ``bound`` to a path, with the given mode. Raises OSError, UsageError and InputError."""
 
     def __init__(self, bound: socket.socket, path: str, mode: int = 0o600) -> None:
         self._kind = bound.type & ~(socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
@@ -34,7 +34,7 @@ class SocketFile:
             raise
 
     def _bind(self, bound: socket.socket, mode: int) -> tuple[int, int]:
-        """Bind under a temporary name and link it to the real one; returns the inode."""
+        """Bind the socket under a temporary name, then link that file to the final name; return the file's identity."""
         check_free(self._folder, self._name, self._path, self._kind)
         new = f".{self._name[:60]}.{os.getpid()}.{threading.get_ident():x}"
         remove_dead_socket(self._folder, new, self._kind)
@@ -54,7 +54,10 @@ class SocketFile:
             os.unlink(new, dir_fd=self._folder)
 
     def unlink(self) -> None:
-        """Remove the path if it is still our socket; call it once. Raises OSError, but not if it is already gone."""
+        """Remove the file if it is still our socket. Call this method once.
+
+        Raises OSError, but not when the file is already gone.
+        """
         try:
             if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
                 os.unlink(self._name, dir_fd=self._folder)
@@ -65,7 +68,11 @@ class SocketFile:
 
 
 def check_free(folder: int, name: str, path: str, kind: int = socket.SOCK_DGRAM) -> None:
-    """Raise UsageError unless the name is free or a socket of our own and of this kind without a listener."""
+    """Raise UsageError unless the path can be used.
+
+    It can be used if no file is there, or if the file is a socket of our own user and of this kind on which no program
+    listens.
+    """
     if len(name) > _LONGEST_NAME:
         raise UsageError(f"{clean(path)}: a socket's name may have at most {_LONGEST_NAME} characters")
     try:

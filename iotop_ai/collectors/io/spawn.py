@@ -1,6 +1,6 @@
 """Starts child processes: with no signal blocked, in the folder "/", and Python children with our own modules.
 
-``python -m`` searches the current folder first; ``-P`` prevents that, since another user may own the folder.
+``python -m`` searches the current folder first, which another user may own; the option ``-P`` prevents that search.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MODULE_FOLDERS = ("site-packages", "dist-packages")
 
 @contextlib.contextmanager
 def signals_unblocked() -> Iterator[None]:
-    """Unblock all signals in this thread; a child started meanwhile inherits that."""
+    """Unblock all signals in this thread. A child that is started meanwhile starts with no signal blocked."""
     before = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         yield
@@ -34,44 +34,50 @@ def signals_unblocked() -> Iterator[None]:
 
 
 def own_python(module: str, *arguments: str) -> list[str]:
-    """The command that runs one of our modules. Raises FileNotFoundError where Python does not know its own path."""
+    """Return the command that runs one of our modules.
+
+    Raises FileNotFoundError when Python does not know its own path.
+    """
     if not sys.executable:
         raise FileNotFoundError("this Python does not know its own path")
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def own_program() -> list[str]:
-    """The command that runs this program: its script, else its module. Raises FileNotFoundError."""
+    """Return the command that runs this program: its script, or its module if there is no script.
+
+    Raises FileNotFoundError when Python does not know its own path.
+    """
     words = own_python("iotop_ai")
     script = os.path.join(os.path.dirname(sys.executable), "iotop-ai")
     return [script] if os.access(script, os.X_OK) else words
 
 
 def own_environment(environ: Mapping[str, str] = os.environ, *, libraries: bool = False) -> dict[str, str]:
-    """The environment of a Python child, without variables that would make it load other code.
+    """Return the environment for a Python child, without the variables that would make it load other code.
 
-    libraries: keep the caller's LD_ variables, which some containers need to find NVML.
+    libraries: keep the caller's LD_ variables, because NVML is found only through them in some containers.
     """
     without = ("PYTHON",) if libraries else ("LD_", "PYTHON")
     environment = {name: value for name, value in environ.items() if not name.startswith(without)}
-    # A relative path would name another folder in the child.
+    # A relative path would name a different folder in the child, which runs in "/".
     folders = [folder for folder in environ.get("PYTHONPATH", "").split(":") if folder.startswith("/")]
     home = os.path.dirname(os.path.dirname(os.path.abspath(iotop_ai.__file__)))
     if os.path.basename(home) not in MODULE_FOLDERS:
-        folders.insert(0, home)  # in a checkout, the child finds the package only by its path
+        folders.insert(0, home)  # in a checkout, the child finds the package only through PYTHONPATH
     if folders:
         environment["PYTHONPATH"] = ":".join(folders)
     return environment
 
 
 def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a program by its absolute path, as ``subprocess.Popen`` does. Raises OSError."""
+    """Start a program by its absolute path, like ``subprocess.Popen``. Raises OSError."""
     _must_be_absolute(argv[0])
     return start_user_command(argv, **options)
 
 
 def start_own_child(module: str) -> subprocess.Popen[bytes]:
-    """Start one of our modules in a session of its own, with pipes to its input and output. Raises OSError."""
+    """Start one of our modules in a new session, with pipes to its input and output. Raises OSError."""
     import subprocess
 
     return start(
@@ -85,7 +91,7 @@ def start_own_child(module: str) -> subprocess.Popen[bytes]:
 
 
 def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """Run a program by its absolute path to its end, as ``subprocess.run`` does. Raises OSError, TimeoutExpired."""
+    """Run a program by its absolute path until it ends, like ``subprocess.run``. Raises OSError and TimeoutExpired."""
     import subprocess
 
     _must_be_absolute(argv[0])
@@ -94,7 +100,7 @@ def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[byte
 
 
 async def start_async(argv: Sequence[str], **options: Any) -> Process:
-    """``start`` for asyncio, which blocks no signal. Raises OSError."""
+    """Start a program like ``start``, but for asyncio, which does not block signals. Raises OSError."""
     import asyncio
 
     _must_be_absolute(argv[0])
@@ -102,8 +108,8 @@ async def start_async(argv: Sequence[str], **options: Any) -> Process:
 
 
 def start_user_command(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a command that the user gave, found in the user's PATH. Raises OSError."""
-    import subprocess  # slow import; not needed at start-up
+    """Start a command that the user gave; the program is searched in the user's PATH. Raises OSError."""
+    import subprocess  # this import is slow, and the start does not need it
 
     with signals_unblocked():
         return subprocess.Popen(list(argv), **{"stdin": subprocess.DEVNULL, "cwd": SAFE_FOLDER, **options})

@@ -1,4 +1,4 @@
-"""What root may trust: files that only root can change, and an environment that root has set."""
+"""Decides what root may trust: files that only root can change, and environment variables that root has set."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from iotop_ai.model.clean import clean
 
 MOST_LINKS = 40
-"""Symbolic links followed in one path; as many as the kernel follows."""
+"""The most symbolic links that are followed in one path; the kernel has the same limit."""
 _LOGIN = "/proc/self/loginuid"
 _UNSET = 2**32 - 1
-"""loginuid of a process that no login started, such as a service."""
+"""The loginuid of a process that does not belong to a login, such as a service."""
 UNTRUSTED_VARIABLES: Mapping[str, str] = {
     "IOTOP_AI_SMARTCTL": "--smartctl",
     "IOTOP_AI_CONFIG": "--config",
@@ -31,13 +31,16 @@ UNTRUSTED_VARIABLES: Mapping[str, str] = {
     "TEXTUAL_SCREENSHOT_LOCATION": "",
     "TEXTUAL_SCREENSHOT_FILENAME": "",
 }
-"""Variables that name a program, a file or keys, with the flag that replaces each."""
+"""Variables that name a program, a file or keys, each with the flag that the user can give in its place."""
 _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
-"""The driver that ``iotop-ai web`` sets for its own sessions."""
+"""The driver that ``iotop-ai web`` sets in its own sessions."""
 
 
 def why_untrusted(path: str, owner: int = 0) -> str:
-    """Why a file must not be trusted: another user than root and ``owner`` may change it or a folder above; else ""."""
+    """Return why a file must not be trusted, in words; "" when it may be.
+
+    It must not be trusted if a user other than root and ``owner`` may change the file or a folder above it.
+    """
     try:
         for one in _on_the_way(path):
             found = os.lstat(one)
@@ -51,9 +54,9 @@ def why_untrusted(path: str, owner: int = 0) -> str:
 
 
 def others_may_rename(path: str) -> bool:
-    """Whether a user other than root and us may put something else in the place of this file or of a folder above it.
+    """Whether a user other than root and us may put another file in the place of this file or of a folder above it.
 
-    In a folder with the sticky bit, only the owners of the file and of the folder may.
+    In a folder with the sticky bit, only the owner of a file and the owner of the folder may replace that file.
     """
     ours = (0, os.geteuid())
     try:
@@ -68,13 +71,13 @@ def others_may_rename(path: str) -> bool:
 
 
 def _on_the_way(path: str) -> Iterator[str]:
-    """Every folder and link that the kernel passes on its way to a path, and the file. Raises OSError."""
+    """Yield every folder and link that the kernel passes on the way to a path, and the file itself. Raises OSError."""
     here, parts, links = "/", os.path.join(os.getcwd(), path).split("/")[::-1], 0
     yield here
     while parts:
         part = parts.pop()
         if part == "..":
-            here = os.path.dirname(here)  # a folder, not a link
+            here = os.path.dirname(here)  # ``here`` is a folder and not a link, so its parent is correct
         elif part not in ("", "."):
             one = os.path.join(here, part)
             yield one
@@ -91,7 +94,7 @@ def _on_the_way(path: str) -> Iterator[str]:
 
 
 def invoking_user(environ: Mapping[str, str]) -> int | None:
-    """UID of the user that became root; None for a root login, or when we are not root."""
+    """Return the UID of the user who became root; None after a login as root, and when we are not root."""
     if os.geteuid() != 0:
         return None
     for name in ("SUDO_UID", "PKEXEC_UID"):
@@ -106,7 +109,7 @@ def invoking_user(environ: Mapping[str, str]) -> int | None:
 
 
 def drop_untrusted_variables(environ: MutableMapping[str, str]) -> str:
-    """Remove variables that another user may have set for root; returns a warning line, or ""."""
+    """Remove the variables that another user may have set for root; return a warning line, "" if none was removed."""
     named = [
         name
         for name in UNTRUSTED_VARIABLES

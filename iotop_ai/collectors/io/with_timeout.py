@@ -1,7 +1,7 @@
-"""Calls that may hang run on daemon threads, so that a dead server blocks only its own thread.
+"""Runs calls that may hang on daemon threads, so that a dead server blocks only the thread of its own call.
 
-Access outside /proc, /sys and /dev (the user's home, a name service, statvfs of a mount) may hang while a server is
-down. The sampling thread, the screen and the exit must not wait for it.
+Any access outside /proc, /sys and /dev may hang while a server is down: to the user's home, a name service, or a
+mount (statvfs). The sampling thread, the screen and the exit must not wait for such an access.
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ from iotop_ai.model.job.task_states import REMOTE
 
 T = TypeVar("T")
 HOME_TIMEOUT_S = 1.0
-"""How long the start, a key or the exit waits for the user's home."""
+"""How long the start, a key press or the exit waits for the user's home, in seconds."""
 
 _stuck: dict[str, threading.Thread] = {}
-"""Thread of each call that exceeded its timeout, by place. While it hangs, new calls for that place fail at once."""
+"""The thread of each call that exceeded its timeout, by place.
+
+While such a thread hangs, new calls for the same place fail at once.
+"""
 
 
 def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Callable[[], T]) -> T:
-    """The result of ``call``, which accesses ``place``. Raises its exceptions, and TimeoutError after ``seconds``.
+    """Return the result of ``call``, which accesses ``place``.
 
-    After a timeout its thread stays; until it ends, further calls for the same place fail at once.
+    Raises the exceptions of ``call``, and TimeoutError after ``seconds``. The thread of a late call goes on; until it
+    ends, further calls for the same place fail at once.
     """
-    if sys.is_finalizing():  # no thread can start any more, so waiting for one would never end
+    if sys.is_finalizing():  # no thread can start any more, and we would wait for the result forever
         return call()
     place = os.fspath(place)
     before = _stuck.get(place)
@@ -44,7 +48,7 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
     def run() -> None:
         try:
             results.append(call())
-        except BaseException as error:  # raised in the caller below
+        except BaseException as error:  # it is raised again in the thread of the caller
             errors.append(error)
 
     thread = threading.Thread(target=run, name="with-timeout", daemon=True)
@@ -59,9 +63,9 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
 
 
 def blocked_threads() -> int:
-    """Number of our own threads that no signal can stop: in state D, or asleep until a FUSE server answers.
+    """Return how many of our own threads cannot be stopped by a signal.
 
-    Source: /proc/self/task/TID/stat and wchan.
+    These threads are in state D, or sleep until a FUSE server answers. Source: /proc/self/task/TID/stat and wchan.
     """
     root, blocked = Root(), 0
     for tid in root.names("proc/self/task"):
@@ -71,29 +75,32 @@ def blocked_threads() -> int:
 
 
 class BackgroundWorker:
-    """A daemon thread that runs one job at a time for a thread that may not wait. The first job starts it.
+    """A daemon thread that runs one job at a time for a thread that must not wait. The first job starts the thread.
 
-    A job stores its result itself and raises nothing. Used by one thread.
+    A job must store its result itself and must not raise an exception. Only one thread may use a BackgroundWorker.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._job: Callable[[], None] | None = None
-        # Plain locks: a semaphore and an event would cost each tick 0.1 ms more.
+        # These are plain locks, because a semaphore and an event would add 0.1 ms to each tick.
         self._submitted, self._running = threading.Lock(), threading.Lock()
         self._submitted.acquire()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def submit(self, job: Callable[[], None]) -> bool:
-        """Start a job; False while the previous job runs, while no thread can start, and after ``close``."""
+        """Start a job; return whether it was started.
+
+        It is not started while the previous job runs, when no thread can be started, and after ``close``.
+        """
         if self._closed or not self._running.acquire(blocking=False):
             return False
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # this user has too many threads; the next job may start one
+            except RuntimeError:  # this user has too many threads; a later job may be able to start one
                 self._running.release()
                 return False
             self._thread = thread
@@ -102,7 +109,7 @@ class BackgroundWorker:
         return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the job to end, at most ``seconds``; returns whether it has. True without a job."""
+        """Wait at most ``seconds`` for the job to end; return whether it has ended. True when there is no job."""
         if not self._running.acquire(timeout=seconds):
             return False
         self._running.release()
@@ -114,7 +121,7 @@ class BackgroundWorker:
         return self._running.locked()
 
     def close(self) -> None:
-        """End the thread, now or after its job. Safe to call twice."""
+        """End the thread, after its job if one is running. A second call does nothing."""
         if not self._closed:
             self._closed = True
             if self._submitted.locked():

@@ -1,1 +1,1 @@
-"""Files in the state folder."""
+"""Reads and writes the files of the state folder."""

@@ -1,8 +1,8 @@
-"""Acknowledged findings, kept across restarts: ``acknowledged.json`` in the state folder, mode 0600.
+"""Acknowledged findings, kept across restarts in ``acknowledged.json`` in the state folder, with mode 0600.
 
-Each entry has the finding's identity and its value, that is severity and figures, at the time of acknowledgement:
-``{"format": 1, "acknowledged": {"failing_disk:S1": {"value": "critical reallocated=312", "wall_s": 1794884000}}}``. A
-write creates a new file and renames it over the old one.
+Each entry has the identity of the finding and its value (severity and figures) at the time of acknowledgement:
+``{"format": 1, "acknowledged": {"failing_disk:S1": {"value": "critical reallocated=312", "wall_s": 1794884000}}}``.
+To write the file, a new file is created and renamed over the old one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ FILE = "acknowledged.json"
 FORMAT = 1
 LONGEST = 200
 _LONGEST_VALUE = 2000
-"""Longer values are cut; a finding whose value was cut counts as worse than the acknowledged one."""
+"""The longest value that is kept, in characters.
+
+A longer value is cut. A finding whose value was cut counts as worse than the acknowledged finding.
+"""
 MOST = 256
-"""Entries of a file at most."""
+"""The most entries that the file holds."""
 _LARGEST = 1 << 20
 
 
@@ -38,13 +41,16 @@ class Acknowledged:
 
     @property
     def path(self) -> Path:
-        """The path of the file."""
+        """Return the path of the file."""
         from pathlib import Path
 
         return Path(self._file)
 
     def read(self) -> dict[str, str]:
-        """The values by identity. Raises OSError, and ValueError for another user's file or another kind of file."""
+        """Return the acknowledged values by identity.
+
+        Raises OSError, and ValueError for a file of another user or a file with other content.
+        """
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)
 
@@ -59,12 +65,15 @@ class Acknowledged:
             return file.read(_LARGEST + 1)
 
     def add(self, identity: str, value: str, wall_s: int) -> None:
-        """Acknowledge; beyond ``MOST`` the oldest entry is removed. Raises OSError and ValueError."""
+        """Acknowledge a finding. When there are more than ``MOST`` entries, the oldest entry is removed.
+
+        Raises OSError and ValueError.
+        """
         others = [(name, entry) for name, entry in self._entries().items() if name != identity]
         self._write({**dict(others[1 - MOST :]), identity: {"value": value, "wall_s": wall_s}})
 
     def remove(self, identity: str) -> bool:
-        """Remove an acknowledgement; returns whether it existed. Raises OSError and ValueError."""
+        """Remove an acknowledgement; return whether it existed. Raises OSError and ValueError."""
         entries = self._entries()
         if identity not in entries:
             return False
@@ -73,9 +82,11 @@ class Acknowledged:
         return True
 
     def changes(self) -> list[tuple[str, str | None]]:
-        """(identity, value) of entries added or changed since the last call; value None: removed. Takes one stat call.
+        """Return (identity, value) of each entry that was added, changed or removed since the last call.
 
-        An unreadable file gives no changes.
+        The value of a removed entry is None.
+
+        A file that cannot be read counts as unchanged. Without a change, the call costs one stat() of the file.
         """
         try:
             found = os.stat(self._file, follow_symlinks=False)
@@ -110,7 +121,7 @@ class Acknowledged:
 
 
 def parse_acknowledged(raw: bytes) -> dict[str, str]:
-    """The values by identity in a file's content. Raises ValueError."""
+    """Return the acknowledged values by identity from the content of a file. Raises ValueError."""
     if len(raw) > _LARGEST:
         raise ValueError("too large")
     import json

@@ -1,4 +1,4 @@
-"""The state folder, ``$XDG_STATE_HOME/iotop-ai``, mode 0700, and the path of the settings file.
+"""The state folder, ``$XDG_STATE_HOME/iotop-ai``, which has mode 0700, and the path of the settings file.
 
 Source: XDG Base Directory Specification, https://specifications.freedesktop.org/basedir-spec/latest/
 """
@@ -23,10 +23,10 @@ CONFIG_VARIABLE = "IOTOP_AI_CONFIG"
 
 
 def home_path(environ: Mapping[str, str] = os.environ) -> str:
-    """The user's home; for root, root's own home even if sudo kept HOME."""
+    """Return the user's home. For root, return root's own home even if sudo kept the caller's HOME."""
     home = environ.get("HOME", "")
     if os.geteuid() == 0 or not home.startswith("/"):
-        # The name service (LDAP, sssd) may not answer.
+        # The lookup may hang: the name service (LDAP, sssd) may not answer.
         try:
             home = call_with_timeout(HOME_TIMEOUT_S, "passwd", lambda: pwd.getpwuid(os.geteuid()).pw_dir)
         except (KeyError, TimeoutError):
@@ -35,23 +35,24 @@ def home_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def state_path(environ: Mapping[str, str] = os.environ) -> str:
-    """Path of the state folder, existing or not; a str, since the start does not import pathlib."""
+    """Return the path of the state folder, which may not exist yet. It is a str, because the start avoids pathlib."""
     given = environ.get("XDG_STATE_HOME", "")
     # The specification says to ignore a relative path.
     return os.path.join(given if given.startswith("/") else os.path.join(home_path(environ), ".local/state"), FOLDER)
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """``state_path`` as a Path."""
+    """Return ``state_path`` as a Path."""
     from pathlib import Path
 
     return Path(state_path(environ))
 
 
 def settings_file(environ: Mapping[str, str], given: str | None = None) -> str:
-    """Where the settings file is or would be: as given, by $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config.
+    """Return the path of the settings file, which may not exist.
 
-    For root it is below root's own home even if sudo kept HOME.
+    The path is ``given``, or $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config. For root, ~ is root's own home
+    even if sudo kept the caller's HOME.
     """
     if given or environ.get(CONFIG_VARIABLE):
         return os.path.expanduser(given or environ[CONFIG_VARIABLE])
@@ -61,16 +62,16 @@ def settings_file(environ: Mapping[str, str], given: str | None = None) -> str:
 
 
 def config_path(environ: Mapping[str, str], given: str | None = None) -> Path:
-    """``settings_file`` as a Path."""
+    """Return ``settings_file`` as a Path."""
     from pathlib import Path
 
     return Path(settings_file(environ, given))
 
 
 def open_folder(folder: Path | str) -> int:
-    """A descriptor of the folder, made if needed, private to its owner. Raises OSError.
+    """Return a descriptor of the folder, which is created if needed and is private to its owner. Raises OSError.
 
-    PermissionError when it belongs to another user, whose content must not be trusted.
+    Raises PermissionError when the folder belongs to another user, because its content must not be trusted.
     """
     from pathlib import Path
 
@@ -91,9 +92,9 @@ def open_folder(folder: Path | str) -> int:
 
 
 def put_file(folder: int, name: str, raw: bytes, *, lasting: bool = False) -> None:
-    """Write or replace a file of an open folder atomically, mode 0600. Raises OSError.
+    """Write or replace a file of an open folder atomically, with mode 0600. Raises OSError.
 
-    lasting: flush the folder as well, so that the name survives a power cut.
+    lasting: also flush the folder to disk, so that the file's name survives a power cut.
     """
     from iotop_ai.collectors.io.own_file import create_part
 
@@ -114,7 +115,10 @@ def put_file(folder: int, name: str, raw: bytes, *, lasting: bool = False) -> No
 
 
 def keep_file(folder: Path | str, name: str, raw: bytes, *, lasting: bool = False) -> None:
-    """``put_file`` in a folder that is created if needed, private to its owner. Raises OSError."""
+    """Write a file like ``put_file``, in a folder that is created if needed and is private to its owner.
+
+    Raises OSError.
+    """
     handle = open_folder(folder)
     try:
         put_file(handle, name, raw, lasting=lasting)
@@ -123,7 +127,7 @@ def keep_file(folder: Path | str, name: str, raw: bytes, *, lasting: bool = Fals
 
 
 def read_file(folder: Path | str, name: str, limit: int) -> bytes:
-    """A regular file of the folder, at most ``limit`` bytes of it, without waiting. Raises OSError."""
+    """Return at most ``limit`` bytes of a regular file of the folder, without waiting for a writer. Raises OSError."""
     handle = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
