@@ -1,1 +1,1 @@
-"""Processes: I/O, state, exits, users."""
+"""Collects processes: their I/O, state, exits and users."""

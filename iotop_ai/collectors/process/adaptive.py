@@ -1,15 +1,17 @@
-"""Selects the processes whose io a tick reads, where there are thousands: recently active ones and a part of the rest.
+"""Selects the processes whose /proc/PID/io a tick reads, on machines with thousands of processes.
 
-The sum is checked. The kernel counts each byte twice: for the process (task_io_account_read and _write) and for the
-machine, in /proc/vmstat: pgpgin with reads (block/blk-core.c, submit_bio), nr_dirtied with writes into the page cache
-(mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout and not in nr_written. When the selected
-processes account for fewer bytes than the machine, the same tick reads all processes.
+A tick reads the recently active processes and a part of the inactive ones. Their sum is then checked, because the
+kernel counts each byte twice: for the process (task_io_account_read and _write) and for the machine, in /proc/vmstat.
+There, pgpgin has the reads (block/blk-core.c, submit_bio) and nr_dirtied has the writes into the page cache
+(mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout but not in nr_written. When the selected
+processes account for fewer bytes than the machine counted, the same tick reads all processes.
 
-The check is weak for direct writes: the file system's journal looks like them, so their check pauses after a full read
-that found nothing. Direct writes of an inactive process are then seen in its turn, within IO_COHORTS ticks.
+The check is weak for direct writes, because the writes of the file system's journal look like direct writes. After a
+full read that found no other active process, the check of direct writes therefore pauses. A direct write of an
+inactive process is then seen when that process is read next, within IO_COHORTS ticks.
 
-The check needs every byte in these counters, so it is off with NFS, ZFS and FUSE, in a container (its /proc/vmstat
-counts the whole machine) and for a user that may not read every process's io.
+The check needs counters that see every byte, so it is off with NFS, ZFS and FUSE, in a container (its /proc/vmstat
+counts the whole machine), and for a user who may not read every process's io.
 """
 
 from __future__ import annotations
@@ -26,33 +28,45 @@ from iotop_ai.model.machine.filesystem import NETWORK
 from iotop_ai.model.process.records import ProcessIo, ProcessKey
 
 LEAST = 4_000
-"""With fewer processes, each tick reads all, which is cheap."""
+"""The fewest processes for which a tick reads only a part. Reading all of fewer processes is cheap enough."""
 IO_COHORTS = 20
-"""Ticks in which the io of every inactive process is read once."""
+"""The number of ticks in which the io of every inactive process is read once."""
 LATELY = 10
-"""An active process is read in each of this many next ticks."""
+"""The number of further ticks in which a process is read after it was active."""
 SLACK_BYTES_PER_S = 256 << 10
 SLACK_SHARE = 0.03
-"""Allowed difference: the two sides are not read at the same instant."""
+"""The part of the allowed difference between processes and machine that grows with the machine's bytes.
+
+SLACK_BYTES_PER_S is the other part. Small differences are normal, since the two are not read at the same instant.
+"""
 LONGEST_PAUSE = 8
-"""Longest pause, in ticks, of the check of direct writes after a full read found no other active process: the kernel's
-own journal and pages under writeback look like direct writes."""
+"""The longest pause of the check of direct writes, in ticks.
+
+The check pauses when a full read found no other active process: the kernel's own journal writes and pages under
+writeback look like direct writes.
+"""
 REFUSED = (*NETWORK, "zfs", "fuse")
-"""Prefixes of file system types whose bytes these counters miss."""
+"""Prefixes of the file system types whose bytes the kernel's counters miss."""
 _ALLOWED = ("fusectl", "fuseblk")
-"""fuseblk (NTFS) goes through a block device."""
+"""File system types that are accepted although they begin with "fuse".
+
+fusectl holds no data, and fuseblk (NTFS) uses a block device, whose bytes are counted.
+"""
 _MOUNTS = 1 << 20
 
 
 class IoBytes(NamedTuple):
-    """Bytes read and dirtied or written."""
+    """The bytes that were read, and the bytes that were written or became dirty in the page cache."""
 
     read: int = 0
     written: int = 0
 
 
 class EndedIo(NamedTuple):
-    """The last counters of an exited process and its parent. seq: the tick that saw the exit."""
+    """The last counters of a process that has exited.
+
+    seq: the tick in which we saw the exit. ppid: the PID of its parent. io: its last counters.
+    """
 
     seq: int
     ppid: int
@@ -62,11 +76,11 @@ class EndedIo(NamedTuple):
 def match_inherited(
     ended: Iterable[EndedIo], grown: Mapping[int, IoBytes], alive: Container[int]
 ) -> tuple[IoBytes, list[EndedIo]]:
-    """(bytes inherited from children that exited before this tick, exited processes not yet matched).
+    """Return (bytes that parents inherited from children that exited earlier, exited processes not yet matched).
 
-    The kernel adds a child's bytes to the parent that waits for it. A child matches its parent only where its bytes fit
-    into the parent's growth; if the parent has exited too, any process may match. grown: this tick's growth by PID.
-    alive: all PIDs.
+    When a parent waits for an exited child, the kernel adds the child's bytes to the parent's counters. A child is
+    matched to its parent only if the child's bytes fit into the parent's growth. If the parent has exited too, the
+    child may match any process. grown: the growth in this tick by PID. alive: the PIDs of all processes.
     """
     room = dict(grown)
     total, rest = IoBytes(), []
@@ -84,7 +98,7 @@ def match_inherited(
 
 
 class _Machine(NamedTuple):
-    """Counters of /proc/vmstat in bytes; direct: written past the page cache."""
+    """Counters of /proc/vmstat in bytes. direct: the bytes that were written without the page cache."""
 
     read: int
     dirtied: int
@@ -92,7 +106,10 @@ class _Machine(NamedTuple):
 
 
 def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
-    """``pgpgin 3164\\npgpgout 1022`` (KiB), ``nr_dirtied 254\\nnr_written 246`` (pages); None when one is missing."""
+    """Parse ``pgpgin 3164\\npgpgout 1022`` (KiB) and ``nr_dirtied 254\\nnr_written 246`` (pages).
+
+    None when one of the four lines is missing.
+    """
     found = []
     for name in (b"pgpgin ", b"pgpgout ", b"nr_dirtied ", b"nr_written "):
         at = raw.find(b"\n" + name)
@@ -105,9 +122,10 @@ def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
 
 
 class AdaptiveSelection:
-    """``select`` picks the processes to read, ``balanced`` checks their sum, ``note`` records the result.
+    """Selects the processes that a tick reads, checks their sum against the machine's, and records the result.
 
-    least: fewest processes for an adaptive sweep. refused: prefixes of file system types that forbid one.
+    The methods for these three steps are ``select``, ``balanced`` and ``note``. least: the fewest processes for which a
+    tick reads only a part. refused: prefixes of the file system types with which every tick reads all processes.
     """
 
     def __init__(self, root: Root, *, least: int = LEAST, refused: tuple[str, ...] = REFUSED) -> None:
@@ -126,7 +144,7 @@ class AdaptiveSelection:
         self.io_out: dict[ProcessKey, int] = {}
 
     def update_allowed(self, count: int) -> None:
-        """Decide whether the sweep may be adaptive with ``count`` processes; called now and then."""
+        """Decide whether ticks may read only a part of ``count`` processes. Call this method from time to time."""
         self._allowed = count >= self._least and self._root.live and os.geteuid() == 0 and self._counters_complete()
 
     def _counters_complete(self) -> bool:
@@ -142,7 +160,10 @@ class AdaptiveSelection:
     def select(
         self, seq: int, entries: Sequence[ProcessEntry], others: Iterable[ProcessEntry]
     ) -> list[ProcessEntry] | None:
-        """Processes to read, oldest first; None for all. others: processes to read in any case."""
+        """Return the processes that this tick reads, oldest first; None to read all.
+
+        entries: the inactive processes that are due. others: processes that are read in any case.
+        """
         if not self._allowed:
             self._machine, self._before, self.io_at, self.io_out, self._moved = None, None, (), {}, {}
             return None
@@ -167,13 +188,14 @@ class AdaptiveSelection:
             return None
 
     def grew_this_tick(self, entry: ProcessEntry) -> bool:
-        """Whether all of its growth happened in this tick: it is new, or the previous tick read it."""
+        """Whether the process's growth happened entirely in this tick: it is new, or the previous tick read it too."""
         return self._before is None or entry in self._before or not entry.published
 
     def balanced(self, moved: IoBytes, inherited: IoBytes, seconds: float) -> bool:
-        """Whether the growth of the processes that were read accounts for the machine's.
+        """Whether the growth of the processes that were read accounts for the machine's growth.
 
-        inherited: part of their growth that exited children did earlier.
+        moved: the growth of these processes. inherited: the part of it that came from exited children. seconds: the
+        time since the previous tick.
         """
         if self._machine is None or self._newest is None:
             return False
@@ -187,17 +209,20 @@ class AdaptiveSelection:
         )
 
     def note_full_read(self, found_more: bool) -> None:
-        """Record a full read after an imbalance. found_more: it found further active processes."""
+        """Record a full read that followed a failed check. found_more: whether it found further active processes."""
         self._pause = 0 if found_more else min(LONGEST_PAUSE, 2 * self._pause or 2)
         self._paused = self._pause
 
     def note(
         self, seq: int, at_ns: int, selected: Sequence[ProcessEntry] | None, moved: Iterable[ProcessEntry]
     ) -> None:
-        """Record the processes read at this time, None for all, and the active ones among them."""
+        """Record which processes were read at ``at_ns``, and which of them were active.
+
+        selected: the processes that were read; None for all. moved: the active ones.
+        """
         if not self._allowed:
             return
-        if seq > 0:  # in the first tick each process is new
+        if seq > 0:  # in the first tick, every process is new and would count as active
             self._moved.update((entry, seq) for entry in moved if not entry.ended)
         if selected is None:
             self._before, self.io_at, self.io_out = None, (at_ns,) * IO_COHORTS, {}
@@ -213,7 +238,7 @@ class AdaptiveSelection:
         self.io_at = tuple(at_ns if i == turn else at for i, at in enumerate(self.io_at))
 
     def close(self) -> None:
-        """Close the kept file."""
+        """Close /proc/vmstat."""
         if isinstance(self._file, KeptFile):
             self._file.close()
         self._file = None
@@ -224,10 +249,11 @@ def _slack(done: int, seconds: float) -> float:
 
 
 def moved_since(was: int | None, before: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
-    """Start time of a skipped process's growth if it is later than its last read, else None.
+    """Return the time at which the growth of a process began, if this time is later than the last read of the process.
 
-    was, before: times of its last read and of the previous tick. Until the previous tick the check let only the slack
-    go unseen, so larger growth happened in this tick.
+    The process was not read in every tick. Until the previous tick, the check of the sum would have noticed any growth
+    above the allowed difference, so larger growth began after the previous tick: return its time, ``before``. Otherwise
+    return None. was: the time of the last read of the process. old, new: the counters of the last and of this read.
     """
     if was is None or old is None or was >= before:
         return None

@@ -1,7 +1,7 @@
-"""All processes in each tick: an exact sweep of /proc/PID/io over kept descriptors.
+"""Collects all processes in each tick: reads every /proc/PID/io through descriptors that stay open.
 
-A kept descriptor of a reaped process gives ESRCH even when its PID is in use again (a zombie still reads), so the hot
-path need not check identities. The bytes of an idle process do not change: only changed files are parsed.
+After a process was reaped, its descriptor gives ESRCH even when a new process has the same PID (a zombie can still be
+read). The hot path therefore need not check which process a PID belongs to. Only files that changed are parsed.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, P
 from iotop_ai.model.reading import Status
 
 COHORTS = 5
-"""Ticks in which the stat of every idle process is read once."""
+"""The number of ticks in which the stat of every idle process is read once."""
 FINE = IO_COHORTS
-"""Number of ticks in which an adaptive sweep reads the stat of every idle process once; a multiple of COHORTS."""
+"""The number that replaces COHORTS when a tick reads only a part of the io files; a multiple of COHORTS."""
 FULL_TICKS = 2
-"""First ticks that read every stat, so that the first interval knows the CPU time of each process."""
+"""The number of first ticks that read every stat: the first interval then knows each process's CPU time."""
 CAPTURED_ROOM = 256
-"""Descriptors kept for a captured tree, where cost does not matter."""
+"""The most descriptors that are kept for a captured tree; their number matters only on a live machine."""
 
 
 class ProcessCollector:
     """Reads every process.
 
-    fd_cap: descriptors to keep; None keeps as many as the limits allow.
-    adaptive: selects the processes to read in a tick; None reads all.
+    fd_cap: the most descriptors to keep open; None to keep as many as the system's limits allow.
+    adaptive: selects the processes whose io a tick reads; None to read all of them.
     """
 
     field = "processes"
@@ -116,10 +116,10 @@ class ProcessCollector:
         self._known_exits = KnownExits()
 
     def read(self) -> ProcessTable:
-        """One sweep. Raises Unavailable when no process is listed."""
+        """Read the processes once. Raises Unavailable when /proc lists no process."""
         self._seq += 1
         self._exited = []
-        # The previous table holds these dicts: change copies.
+        # The previous table holds these dicts, so only copies of them may be changed.
         for builder in (self._io, self._stat, self._info):
             builder.mark_published()
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
@@ -157,7 +157,7 @@ class ProcessCollector:
         )
 
     def _adaptive_fields(self) -> dict[str, Any]:
-        """The table's fields of an adaptive sweep; {} when every io is read."""
+        """Return the table's fields for a tick that read only a part of the io files; {} when every tick reads all."""
         if not self._partial or self._adaptive is None:
             return {}
         out = {key: at for key, at in self._adaptive.io_out.items() if key in self._io.now}
@@ -182,7 +182,7 @@ class ProcessCollector:
         self._delay.close()
 
     def _exits(self) -> dict[ProcessKey, int]:
-        """Known exit codes of exited processes and zombies."""
+        """Return the known exit codes of processes that have exited and of zombies."""
         known, entries = self._known_exits, self._entries
         if self._root.live and self._seq == 0:
             known.listen(self._root)
@@ -196,11 +196,11 @@ class ProcessCollector:
         return exits
 
     def _admit_new(self) -> list[ProcessEntry]:
-        """Admit new processes; returns them oldest first."""
+        """Start to follow the new processes; return them, oldest first."""
         pids = self._discovery.find(self._entries, always=self._mostly_denied())
         listed = self._discovery.listed
         if self._adaptive is not None and (listed is not None or self._seq == FULL_TICKS):
-            # Only the kernel's exit messages reveal that a skipped process has exited.
+            # A skipped process has no other sign of its exit than the kernel's message.
             self._adaptive.update_allowed(len(self._entries) if self._known_exits.listening else 0)
         if listed is not None:
             vanished = [entry for pid, entry in self._entries.items() if pid not in listed]
@@ -212,7 +212,7 @@ class ProcessCollector:
         missing: list[int] = []
         hidden = False
         for still, pid in zip(range(len(pids), 0, -1), pids, strict=True):
-            # io is read in every tick and stat in every fifth: io gets descriptors first.
+            # io is read in every tick but stat only in every fifth, so io gets descriptors first.
             outcome = self._admit(pid, self._budget.in_use + len(admitted) + still < self._budget.most)
             if isinstance(outcome, ProcessEntry):
                 admitted.append(outcome)
@@ -222,20 +222,20 @@ class ProcessCollector:
                 missing.append(pid)
         self._discovery.retry_missing(missing)
         if listed is not None:
-            # Where other users' processes are hidden (hidepid=2), PID 1 is missing.
+            # If PID 1 is missing, other users' processes are hidden (hidepid=2).
             self._complete = not hidden and (not self._root.live or 1 in listed)
             if self._seq - self._retried_seq >= RECONCILE:
                 self._retried_seq = self._seq
                 for key in self._denied:
                     self._retry_denied(self._entries[key.pid])
-            self._discovery.listed = None  # frees a large set
+            self._discovery.listed = None  # frees the memory of a large set
         admitted.sort(key=lambda entry: entry.key.start_ticks)
         self._make_room(len(admitted))
         self._deny(self._sweep.add(admitted))
         return admitted
 
     def _make_room(self, count: int) -> None:
-        """Close stat descriptors when fewer than ``count`` are free for io."""
+        """Close descriptors of stat files when fewer than ``count`` are free for io files."""
         lacking = self._budget.in_use + count - self._budget.most
         if not count or lacking <= 0 or not self._stats_kept:
             return
@@ -246,11 +246,11 @@ class ProcessCollector:
         self._stats.descriptors_changed()
 
     def _mostly_denied(self) -> bool:
-        """Whether more than a tenth is unreadable: then listing /proc in each tick is the cheapest way to see exits."""
+        """Whether over a tenth is unreadable; listing /proc in each tick is then the cheapest way to see exits."""
         return len(self._denied) * 10 > len(self._entries)
 
     def _admit(self, pid: int, keep_stat: bool) -> ProcessEntry | int:
-        """A ProcessEntry; 0 for a thread; the errno when it cannot be read. keep_stat: keep its descriptor."""
+        """Return a new process's entry, 0 for a thread, or the errno of a failure. keep_stat: keep its stat open."""
         path = f"proc/{pid}/stat"
         file = self._budget.keep(self._root, path, STAT_SIZE) if keep_stat else None
         if isinstance(file, OSError):
@@ -266,18 +266,18 @@ class ProcessCollector:
         return outcome
 
     def _admit_stat(self, pid: int, raw: bytes | OSError) -> ProcessEntry | int:
-        """Like ``_admit``, from the content of the process's stat file."""
+        """Do the same as ``_admit`` with the content of the process's stat file."""
         if isinstance(raw, OSError):
             return raw.errno or errno.EIO
         try:
             stat = parse_stat(raw)
             tgid, uid = pid, 0
-            if not stat.flags & PF_KTHREAD:  # a kernel thread belongs to root and has no threads
+            if not stat.flags & PF_KTHREAD:  # a kernel thread belongs to root and has no further threads
                 status = read_once(self._root, f"proc/{pid}/status", 4096)
                 if isinstance(status, OSError):
                     return status.errno or errno.EIO
                 tgid, uid = parse_status(status)
-        except ValueError:  # a captured tree may hold half a process
+        except ValueError:  # a captured tree may have only a part of a process's files
             return errno.ENOENT
         if tgid != pid:
             return 0
@@ -289,7 +289,7 @@ class ProcessCollector:
         return entry
 
     def _read_info(self, entry: ProcessEntry, flags: int) -> ProcessInfo:
-        """Name, command line, user and cgroup."""
+        """Read the process's name, command line, user and cgroup."""
         here = f"proc/{entry.key.pid}/"
         kernel = bool(flags & PF_KTHREAD)
         cmdline = b"" if kernel else read_once(self._root, here + "cmdline", 1 << 15)
@@ -306,7 +306,7 @@ class ProcessCollector:
         )
 
     def _refresh_info(self, entry: ProcessEntry, flags: int) -> None:
-        """Read the info again after exec: name, arguments and user may differ."""
+        """Read the info again after an exec, because the name, arguments and user may have changed."""
         entry.young = False
         status = read_once(self._root, f"proc/{entry.key.pid}/status", 4096)
         if isinstance(status, bytes) and status:
@@ -317,7 +317,7 @@ class ProcessCollector:
             self._retry_denied(entry)
 
     def _retry_denied(self, entry: ProcessEntry) -> None:
-        """Try io again: a process that changed its user may have become readable."""
+        """Try again to read the io of a process: after a change of its user, we may be permitted to."""
         if entry.denied and isinstance(read_once(self._root, f"proc/{entry.key.pid}/io", IO_SIZE), bytes):
             entry.denied = False
             self._denied -= {entry.key}
@@ -341,7 +341,7 @@ class ProcessCollector:
         self._budget.give_back(entry.stat)
         entry.io = entry.stat = None
         key, pid = entry.key, entry.key.pid
-        if self._entries.get(pid) is entry:  # else a new process has its pid
+        if self._entries.get(pid) is entry:  # otherwise a new process already has this PID
             del self._entries[pid]
             self._stats.drop(entry)
         io, stat = self._io.drop(key), self._stat.drop(key)
@@ -357,14 +357,14 @@ class ProcessCollector:
         self._discovery.probe_exited(pid)
 
     def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
-        """Read io of all or of the selected processes; returns the growth in ``io_weight`` by process."""
+        """Read the io of the selected processes, or of all; return the growth of each process as ``io_weight``."""
         before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
         self._io_stale, self._io_since, self._grown = {}, {}, {}
         selected = None
-        # A parent may have been read before it reaped its child: keep a child's last counters for one more tick.
+        # A parent may be read before it reaps its child, so a child's last counters are kept for one more tick.
         self._ended_io = [ended for ended in self._ended_io if ended.seq >= self._seq - 1]
         if adaptive is not None:
-            # Read processes reported as exited, so they get removed, and parents, whose counters have their children's.
+            # Read reported exits, so that they are removed, and their parents, which now have the children's counters.
             pids = (*self._known_exits.codes, *(ended.ppid for ended in self._ended_io))
             others = [self._entries[pid] for pid in pids if pid in self._entries]
             turn = self._stats.due(self._seq % FINE, FINE) if self._partial else []
@@ -372,7 +372,7 @@ class ProcessCollector:
         moved: dict[ProcessEntry, int] = {}
         done = self._store_io(self._sweep.run(selected), before, stale, moved)
         if adaptive is not None and selected is not None:
-            # A parent read in its turn may hold the bytes of a child that exited before: treat the child as ended too.
+            # A parent read now may have inherited bytes of a child that just exited, so count that child as exited too.
             self._known_exits.take()
             reported = {entry for pid in self._known_exits.codes if (entry := self._entries.get(pid)) is not None}
             if late := [entry for entry in reported.difference(selected) if not entry.denied]:
@@ -399,7 +399,7 @@ class ProcessCollector:
         stale: dict[ProcessKey, int],
         moved: dict[ProcessEntry, int],
     ) -> IoBytes:
-        """Store changed io and add its growth to ``moved``; returns the bytes that grew in this tick."""
+        """Store the io that changed and add its growth to ``moved``; return the bytes that grew in this tick."""
         denied: list[ProcessEntry] = []
         read = written = 0
         unreadable = False
@@ -431,7 +431,7 @@ class ProcessCollector:
                 self._end(entry)
             elif raw.errno in FORBIDDEN:
                 denied.append(entry)
-            elif key in self._io.now:  # out of memory or descriptors: keep the older record and its time
+            elif key in self._io.now:  # we ran out of memory or descriptors: keep the older record and its time
                 self._io_stale[key] = stale.get(key, before)
         self._deny(denied)
         if unreadable or denied:
@@ -439,26 +439,26 @@ class ProcessCollector:
         return IoBytes(read, written)
 
     def _last_io_ns(self, key: ProcessKey) -> int | None:
-        """When the process's io was last read; None where it is read in every tick."""
+        """Return when the process's io was last read; None when every tick reads it."""
         if self._adaptive is None or not self._adaptive.io_at:
             return None
         return self._adaptive.io_out.get(key, self._adaptive.io_at[key.pid % IO_COHORTS])
 
     def _read_stat(self, wanted: list[ProcessEntry]) -> int:
-        """Read the stat of this tick's cohort and of ``wanted``; returns the time of the sweep."""
+        """Read the stat of the processes due in this tick and of ``wanted``; return the time of these reads."""
         cohorts = FINE if self._partial else COHORTS
         if len(self._stat_at) < cohorts:
             self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
         turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
         news = self._stats.changed(0, 1) if full else self._stats.changed(turn, cohorts)
         others = [entry for entry in wanted if not entry.ended]
-        if not self._mostly_denied():  # they have no io descriptor that would show their exit
+        if not self._mostly_denied():  # denied processes have no io descriptor that would reveal their exit
             others += [self._entries[key.pid] for key in self._denied]
         apart = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != turn)
         answers = self._stats.read(apart)
         at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
         self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
-        # The cohort's time applies again to all its members, also to unchanged ones.
+        # The time of this tick's read applies to all processes that were due, including those that did not change.
         again = [key for key in self._stat_out if full or key.pid % cohorts == turn]
         older = {key: self._stat_out.pop(key) for key in again}
         for entry, raw in news:
@@ -476,11 +476,11 @@ class ProcessCollector:
         return at
 
     def _store_answer(self, entry: ProcessEntry, raw: bytes | OSError) -> bool:
-        """Store a stat line; False for an error and for another process with the same PID."""
+        """Store a stat line; return False for an error and when another process has the PID now."""
         return isinstance(raw, bytes) and self._store_stat(entry, raw)
 
     def _store_stat(self, entry: ProcessEntry, raw: bytes) -> bool:
-        """Store a stat line; False when another process has the PID now."""
+        """Store a stat line; return False when another process has the PID now."""
         if (seen := hash(raw)) == entry.stat_seen:
             return True
         parsed = parse_stat(raw)

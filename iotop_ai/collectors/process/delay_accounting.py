@@ -1,6 +1,6 @@
-"""Finds out whether the kernel counts how long tasks wait for block I/O, and for which tasks.
+"""Finds out whether the kernel counts how long tasks wait for block I/O, and for which tasks it does so.
 
-Sources: kernel/delayacct.c (delayacct_setup_enable, delayacct_tsk_init), fs/proc/array.c (field 42 of stat),
+Sources: kernel/delayacct.c (delayacct_setup_enable, delayacct_tsk_init), fs/proc/array.c (field 42 of stat), and
 https://docs.kernel.org/accounting/delay-accounting.html.
 """
 
@@ -16,7 +16,11 @@ SWITCH = "proc/sys/kernel/task_delayacct"
 
 
 class DelayAccounting:
-    """Follows kernel.task_delayacct. Linux before 5.14 has no switch: accounting is on without ``nodelayacct``."""
+    """Follows the sysctl kernel.task_delayacct.
+
+    Linux before 5.14 does not have this sysctl: there, accounting is on unless the kernel was booted with
+    ``nodelayacct``.
+    """
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -26,11 +30,12 @@ class DelayAccounting:
         self._since: int | None = None
 
     def read(self, keys: Iterable[ProcessKey]) -> tuple[bool | None, int | None]:
-        """(whether it is on, None unknown; start time in ticks from which on tasks are counted, None: all tasks).
+        """Return (whether accounting is on, the start time from which on tasks are counted).
 
-        A task that starts while accounting is off is never counted (delayacct_tsk_init): its ticks stay 0. Accounting
-        that was on at our start may have been off earlier, so only tasks that start from now on are certainly counted.
-        keys: those of the current processes.
+        The first is None when it is unknown. The second is in clock ticks since boot; None when all tasks are counted.
+        The kernel never counts a task that starts while accounting is off (delayacct_tsk_init): its counter stays 0.
+        Accounting that was on when the monitor started may have been off earlier, so only tasks that start later are
+        certainly counted. keys: the current processes.
         """
         on = self._on()
         if not on:
@@ -46,14 +51,14 @@ class DelayAccounting:
             words = self._root.text_or("proc/cmdline").split()
             old = has_delay_switch(self._root.text_or("proc/sys/kernel/osrelease")) is False
             self._from_boot = old or "delayacct" in words
-            # A newer kernel without the switch was built without accounting.
+            # A newer kernel without the sysctl was built without delay accounting.
             self._without_switch = "nodelayacct" not in words if old else None
         if isinstance(self._switch, OSError):
             return self._without_switch
         return self._switch.read().strip() not in (b"", b"0")
 
     def close(self) -> None:
-        """Close the switch; ``read`` opens it again."""
+        """Close the file of the sysctl; ``read`` opens it again."""
         if isinstance(self._switch, KeptFile):
             self._switch.close()
         self._switch = None

@@ -1,4 +1,4 @@
-"""Kept descriptors of /proc/PID files, read without a Python step per file."""
+"""Keeps descriptors of /proc/PID files open and reads them without running Python code for each file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.process.records import ProcessKey
 
 IO_SIZE = 400
-"""Seven numbers of 20 digits fit. Python's allocator can shrink bytes objects of at most 512 bytes, header included;
-larger ones would waste as much memory again at 10,000 processes."""
+"""The size of the buffer for /proc/PID/io, in bytes.
+
+Seven numbers of 20 digits fit. Python can shrink a bytes object in place only up to 512 bytes, including its header;
+a larger buffer would waste as much memory again with 10,000 processes.
+"""
 STAT_SIZE = 1024
 STAT_USUAL = 472
-"""A stat line is longer only with huge numbers."""
+"""The size of the buffer for a stat line, in bytes. A line is longer only if its numbers are huge."""
 MOST_KEPT = 16_384
-"""Descriptors kept at most: each holds 4.3 kB of kernel memory after its first read."""
+"""The most descriptors that are kept open. Each occupies 4.3 kB of kernel memory after its first read."""
 FREE = 500
-"""Descriptors left to the rest of the program."""
+"""The number of descriptors that are left for the rest of the program."""
 UNSEEN = -1
-"""hash() never returns -1."""
+"""A value of ``stat_seen`` that no stat line has, because hash() never returns -1."""
 ENDED = frozenset({errno.ESRCH, errno.ENOENT})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
@@ -29,14 +32,12 @@ FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 class ProcessEntry:
     """A process that /proc lists.
 
-    io, stat: kept files; None when none is held.
-    io_raw: content of io at the last read, or the error.
-    stat_seen: hash of stat at the last read; ``UNSEEN``: parse the next line in any case. Keeping the line itself would
-    take most of an entry's memory; two different lines of a process share a 64-bit hash less often than memory fails.
-    comm: raw bytes of the name.
-    denied: its io may not be read.
-    young: found while running, so its info may be from before its exec and is read once more.
-    published: a published table holds it.
+    io, stat: the files of the process that are kept open; None when the file is not kept open. io_raw: the content of
+    io at the last read, or the error. stat_seen: the hash of stat at the last read; ``UNSEEN`` to parse the next line
+    in any case. The line itself would take most of an entry's memory, and two different lines have the same 64-bit hash
+    less often than memory fails. comm: the raw bytes of the process's name. denied: whether we may not read its io.
+    young: whether the process started while the monitor was running. Its info may be from before its exec, so the info
+    is read once more. published: whether a table that was already returned contains the process.
     """
 
     __slots__ = ("comm", "denied", "ended", "io", "io_raw", "key", "published", "stat", "stat_seen", "uid", "young")
@@ -56,10 +57,10 @@ class ProcessEntry:
 
 
 def read_kept(fds: list[int], size: int) -> list[bytes | OSError]:
-    """The content of each descriptor, or the error in its place.
+    """Return the content of each descriptor, or the error in its place.
 
-    ``list.extend`` over ``map`` runs without a Python step per file and resumes after an error. Errors are stored
-    without their traceback, which would keep the tick's stack frames and tables alive.
+    ``list.extend`` over ``map`` reads all files without running Python code for each one, and can go on after an error.
+    Errors are stored without their traceback, which would keep the stack frames and tables of the tick in memory.
     """
     out: list[bytes | OSError] = []
     reads = map(os.pread, fds, repeat(size), repeat(0))
@@ -73,19 +74,19 @@ def read_kept(fds: list[int], size: int) -> list[bytes | OSError]:
 
 
 def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
-    """Open, read, close: the content or the error."""
+    """Open a file, read it and close it; return the content or the error."""
     try:
         if size <= IO_SIZE:
             return root.once(relative, size)
         with root.keep(relative, size) as file:
-            # Copy a larger buffer, so that keeping its content does not keep unused memory.
+            # The buffer of the read is larger: copy its content, so that keeping the copy does not keep unused memory.
             return bytes(memoryview(file.read_record()))
     except OSError as error:
         return error.with_traceback(None)
 
 
 def read_kept_file(file: KeptFile) -> bytes | OSError:
-    """The content of a kept file or the error."""
+    """Return the content of a file that is kept open, or the error."""
     try:
         return file.read_record()
     except OSError as error:
@@ -93,7 +94,7 @@ def read_kept_file(file: KeptFile) -> bytes | OSError:
 
 
 def read_stat_once(root: Root, pid: int) -> bytes | OSError:
-    """The stat line of a process without a kept descriptor, or the error."""
+    """Return the stat line of a process whose stat file is not kept open, or the error."""
     try:
         raw = root.once(f"proc/{pid}/stat", STAT_USUAL)
     except OSError as error:
@@ -102,7 +103,7 @@ def read_stat_once(root: Root, pid: int) -> bytes | OSError:
 
 
 def open_kept(root: Root, relative: str, size: int) -> KeptFile | OSError:
-    """Open a file to be kept; returns it, or the error."""
+    """Open a file that is to be kept open; return the file or the error."""
     try:
         return root.keep(relative, size)
     except OSError as error:
@@ -110,7 +111,10 @@ def open_kept(root: Root, relative: str, size: int) -> KeptFile | OSError:
 
 
 def descriptor_room() -> int:
-    """How many descriptors may be kept. Raises the soft limit to the hard limit, which any user may do."""
+    """Return how many descriptors may be kept open.
+
+    Also raises the soft limit of open files to the hard limit, which any user may do.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -1,8 +1,8 @@
-"""Reads one process in full, on a thread of its own, while its page is open.
+"""Reads all details of one process, on a thread of its own, while the page of that process is open.
 
-Sources: /proc/PID/task/TID/stat, comm, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo,
-https://docs.kernel.org/filesystems/proc.html; psutil for the rest. No open file is queried, since its file server may
-be dead: psutil's open_files() would call stat() on each.
+Sources: /proc/PID/task/TID/stat, comm, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo, as
+described in https://docs.kernel.org/filesystems/proc.html; psutil for the rest. psutil's open_files() is not used: it
+calls stat() on each open file, and that call would hang if the file's server is dead.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MODES = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "rw"}
 
 
 class DetailReader:
-    """Reads a process. own_uids: the users whose environment may be shown."""
+    """Reads the details of a process. own_uids: the UIDs of the users whose environment may be shown."""
 
     def __init__(self, root: Root, clock: Clock, own_uids: frozenset[int]) -> None:
         self._root = root
@@ -55,7 +55,7 @@ class DetailReader:
         self._clk_tck = os.sysconf("SC_CLK_TCK")
 
     def read(self, key: ProcessKey, uid: int | None) -> ProcessDetail:
-        """Read every part of a process. uid: its user."""
+        """Read every part of the details. uid: the UID of the process's user; None when it is unknown."""
         now = self.read_moving(key)
         return now._replace(
             identity=self._reading("identity", key, lambda: PsutilProcess(self._root, key.pid).identity()),
@@ -63,7 +63,7 @@ class DetailReader:
         )
 
     def read_moving(self, key: ProcessKey) -> ProcessDetail:
-        """Read only the parts that change from second to second; the rest is pending."""
+        """Read only the parts that change from second to second; the other parts are marked as pending."""
         files = self._reading("files", key, lambda: self._files(key.pid))
         return ProcessDetail(
             key,
@@ -87,7 +87,7 @@ class DetailReader:
         return take_reading(ReadPart(field, checked), self._clock)
 
     def _is_alive(self, key: ProcessKey) -> bool:
-        """Whether the pid still belongs to this process."""
+        """Whether the PID still belongs to this process."""
         try:
             return parse_stat(self._root.once(f"proc/{key.pid}/stat", _STAT_SIZE)).start_ticks == key.start_ticks
         except (OSError, ValueError):
@@ -134,7 +134,7 @@ class DetailReader:
         for name in looked:
             link = self._root.link(f"proc/{pid}/fd/{name}")
             if not link:
-                continue  # closed meanwhile
+                continue  # the file was closed in the meantime
             if not link.startswith("/"):
                 kind = _kind(link)
                 others[kind] = others.get(kind, 0) + 1
@@ -160,7 +160,7 @@ class DetailReader:
         return parse_fdinfo(raw)
 
     def _mounts(self, pid: int) -> Mapping[int, Mount]:
-        """The mounts of the process's own namespace by mnt_id."""
+        """Return the mounts of the process's own mount namespace, by mnt_id."""
         out = {}
         for line in self._root.read(f"proc/{pid}/mountinfo").split(b"\n"):
             number = line.split(b" ", 1)[0]
@@ -181,7 +181,7 @@ class DetailReader:
 
 
 class _FdInfo(NamedTuple):
-    """The content of /proc/PID/fdinfo/N. mode: r, w, rw, "" unknown. mount: its mnt_id."""
+    """The content of /proc/PID/fdinfo/N. mode: "r", "w", "rw", or "" when it is unknown. mount: the file's mnt_id."""
 
     mode: str
     position: int | None
@@ -189,7 +189,7 @@ class _FdInfo(NamedTuple):
 
 
 def parse_fdinfo(raw: bytes) -> _FdInfo:
-    """Parse lines such as ``pos:\\t131072``, ``flags:\\t0100000`` (octal), ``mnt_id:\\t27``."""
+    """Parse lines such as ``pos:\\t131072``, ``flags:\\t0100000`` (octal) and ``mnt_id:\\t27``."""
     facts = dict(line.split(b":", 1) for line in raw.splitlines() if b":" in line)
     flags, position, mount = (facts.get(name, b"").strip() for name in (b"flags", b"pos", b"mnt_id"))
     mode = _MODES.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() and not set(flags) & set(b"89") else ""
@@ -197,6 +197,6 @@ def parse_fdinfo(raw: bytes) -> _FdInfo:
 
 
 def _kind(link: str) -> str:
-    """ "socket:[81]" is a socket, "anon_inode:[eventfd]" an eventfd."""
+    """Return the kind of an open file: "socket" for the link "socket:[81]", "eventfd" for "anon_inode:[eventfd]"."""
     name, _, rest = link.partition(":")
     return clean(rest.strip("[]") if name == "anon_inode" else name, 32)

@@ -1,7 +1,8 @@
 """Finds new processes without listing /proc in each tick.
 
-The last field of /proc/loadavg is the newest PID in the reader's PID namespace (fs/proc/loadavg.c): an unchanged field
-means that no process started. A listing every ``RECONCILE`` ticks checks that /proc shows the same namespace.
+The last field of /proc/loadavg is the newest PID in the reader's PID namespace (fs/proc/loadavg.c), so an unchanged
+field means that no process has started. Every ``RECONCILE`` ticks, a listing checks that /proc shows the same PID
+namespace.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ from collections.abc import Container
 from iotop_ai.collectors.io.root import KeptFile, Root
 
 MOST_PROBED = 300
-"""Above this many new PIDs, one listing is cheaper than probing each."""
+"""The most new PIDs that are tried one by one. With more new PIDs, listing /proc is cheaper."""
 RECONCILE = 30
-"""Ticks between two listings."""
+"""The number of ticks between two listings of /proc."""
 MID_FORK = 16
-"""Missing PIDs among this many newest ones are probed once more: the kernel assigns a PID before /proc shows it."""
+"""How many of the newest PIDs are tried once more if they are missing.
+
+The kernel assigns a PID before the new process appears in /proc.
+"""
 
 
 class PidDiscovery:
-    """PIDs that may have appeared since the last call of ``find``.
+    """Finds the PIDs of processes that may have started since the last call of ``find``.
 
-    listed: all PIDs when that call listed /proc, else None.
+    listed: all PIDs, if the last call of ``find`` listed /proc; otherwise None.
     """
 
     def __init__(self, root: Root) -> None:
@@ -36,7 +40,11 @@ class PidDiscovery:
         self.listed: set[int] | None = None
 
     def find(self, known: Container[int], *, always: bool = False) -> list[int]:
-        """Unknown PIDs, ascending; without ``listed``, some may be threads or have exited. always: list /proc."""
+        """Return the PIDs that are not in ``known``, in ascending order.
+
+        Unless /proc was listed, some of them may belong to threads or to processes that have exited. always: list
+        /proc.
+        """
         before, now = self._last, self._last_pid()
         self._due -= 1
         if always or self._mismatch_ticks > 0 or self._due <= 0 or before is None or now is None:
@@ -50,23 +58,23 @@ class PidDiscovery:
         return [pid for pid in (*again, *range(before + 1, now + 1)) if pid not in known]
 
     def retry_missing(self, pids: list[int]) -> None:
-        """Probe missing PIDs again if they are among the newest: they may be in the middle of fork."""
+        """Try missing PIDs again in the next tick if they are among the newest. Their fork may not be complete yet."""
         if self.listed is None and self._last is not None:
             self._probe_again += [pid for pid in pids if pid > self._last - MID_FORK and pid not in self._probed_twice]
 
     def probe_exited(self, pid: int) -> None:
-        """Probe the PID of an exited process: a new process may already have it."""
+        """Try the PID of an exited process in the next tick: a new process may already have the same PID."""
         self._probe_again.append(pid)
 
     def close(self) -> None:
-        """Close the kept file."""
+        """Close /proc/loadavg."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def _list(self, known: Container[int], before: int | None, now: int | None) -> list[int]:
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
-        if not pids:  # the listing failed (no free descriptor)
+        if not pids:  # the listing failed, for lack of a free descriptor
             self.listed = None
             return []
         new = sorted(pid for pid in pids if pid not in known)
@@ -87,7 +95,7 @@ class PidDiscovery:
         return before < pid <= after if after >= before else pid > before or pid <= after
 
     def _last_pid(self) -> int | None:
-        """The newest PID; None when it cannot be read, and in a captured tree, where it never changes."""
+        """Return the newest PID; None when it cannot be read, and in a captured tree, where it never changes."""
         if not self._live:
             return None
         try:

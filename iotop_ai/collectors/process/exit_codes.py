@@ -1,13 +1,13 @@
-"""Exit codes of processes, sent by the kernel as they exit: the taskstats interface of generic netlink.
+"""Receives the exit codes of processes from the kernel, through the taskstats interface of generic netlink.
 
-Documentation: https://docs.kernel.org/accounting/taskstats.html; kernel: kernel/taskstats.c,
-include/uapi/linux/taskstats.h, include/uapi/linux/genetlink.h. It needs CAP_NET_ADMIN in the initial user namespace
-and a reader in the initial PID namespace.
+Documentation: https://docs.kernel.org/accounting/taskstats.html. Kernel sources: kernel/taskstats.c,
+include/uapi/linux/taskstats.h, include/uapi/linux/genetlink.h. The interface needs CAP_NET_ADMIN in the initial user
+namespace, and the reader must be in the initial PID namespace.
 """
 
 from __future__ import annotations
 
-import _socket as socket  # importing socket itself (selectors, enums) takes 2 ms of each start
+import _socket as socket  # importing socket itself (selectors, enums) would add 2 ms to each start
 import contextlib
 import errno
 import os
@@ -25,26 +25,29 @@ GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 1
 TASKSTATS_CMD_GET, REGISTER_CPUMASK, DEREGISTER_CPUMASK = 1, 3, 4
 TYPE_PID, TYPE_STATS, TYPE_AGGR_PID, TYPE_AGGR_TGID = 1, 3, 4, 5
 ATTRIBUTE_TYPE = 0x3FFF
-"""Bits of an attribute's type; the two above are flags."""
+"""A mask of the bits that hold an attribute's type. The two higher bits are flags."""
 
 HEADER = struct.Struct("=IHHIIBBH")
-"""nlmsghdr (length, type, flags, sequence, port) and genlmsghdr (command, version, reserved)."""
+"""The fields of nlmsghdr (length, type, flags, sequence, port) and of genlmsghdr (command, version, reserved)."""
 ATTRIBUTE = struct.Struct("=HH")
 VERSION_AND_CODE = struct.Struct("=HxxI")
 TGID_OFFSET = 368
 TGID_SINCE = 12
-"""ac_tgid is at this offset of struct taskstats since this version (Linux 5.19)."""
+"""The first version of struct taskstats that has ac_tgid, at the offset above (Linux 5.19)."""
 MOVED_OFFSET = 464
 MOVED_VERSION = 15
-"""Except in this version (Linux 6.14), which has the longest and the shortest of six delays before it; 16 moves them to
-the end ("taskstats: fix struct taskstats breaks backward compatibility since version 15")."""
+"""The one version (Linux 6.14) in which ac_tgid has another offset.
+
+This version inserted the longest and the shortest time of six delays before ac_tgid; version 16 moved them to the end
+("taskstats: fix struct taskstats breaks backward compatibility since version 15").
+"""
 BUFFER_BYTES = 1 << 20
 MOST = 2000
-"""Messages per call: bounds the cost of a storm of exits, which then loses exit codes."""
+"""The most messages that one call reads. When very many processes exit at once, some exit codes are lost."""
 
 
 class ExitWatch:
-    """Listens to exits. Raises Unavailable where the kernel does not permit it."""
+    """Listens to the exits of processes. Raises Unavailable when the kernel does not permit it."""
 
     def __init__(self, root: Root) -> None:
         self._buffer = bytearray(8192)
@@ -66,7 +69,7 @@ class ExitWatch:
             raise self._lack(error) from error
 
     def read(self) -> dict[int, int]:
-        """The processes that exited since the last call: PID to exit code (0 to 255) or minus the signal."""
+        """Return the exit code (0 to 255), or minus the signal, of each process that has exited since the last call."""
         ended: dict[int, int] = {}
         view = memoryview(self._buffer)
         for _ in range(MOST):
@@ -75,7 +78,7 @@ class ExitWatch:
             except BlockingIOError:
                 break
             except OSError as error:
-                if error.errno == errno.ENOBUFS:  # some messages were lost; the queued messages are intact
+                if error.errno == errno.ENOBUFS:  # the kernel dropped some messages, but those in the queue are intact
                     continue
                 raise
             found = parse_exit(bytes(view[:size]))
@@ -87,7 +90,7 @@ class ExitWatch:
     def close(self) -> None:
         """Stop listening; safe to call twice."""
         if self._socket.fileno() >= 0:
-            # Without this, the kernel drops a closed listener only at the next exit on each CPU.
+            # Otherwise the kernel removes a closed listener only at the next exit on each CPU.
             with contextlib.suppress(OSError):
                 self._send(self._family, TASKSTATS_CMD_GET, 0, attribute(DEREGISTER_CPUMASK, self._cpus))
             self._socket.close()
@@ -123,13 +126,13 @@ class ExitWatch:
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """One netlink attribute, padded to four bytes."""
+    """Return one netlink attribute, padded to a multiple of four bytes."""
     size = ATTRIBUTE.size + len(data)
     return ATTRIBUTE.pack(size, kind) + data + b"\0" * (-size % 4)
 
 
 def attributes(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """(type, data) of each netlink attribute, up to the first damaged one."""
+    """Yield (type, data) of each netlink attribute, up to the first damaged one."""
     at = 0
     while at + ATTRIBUTE.size <= len(raw):
         size, kind = ATTRIBUTE.unpack_from(raw, at)
@@ -140,15 +143,16 @@ def attributes(raw: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def exit_code(status: int) -> int:
-    """A wait status in subprocess's form: the exit code 0 to 255, or minus the signal."""
+    """Convert a wait status into the form that subprocess uses: the exit code (0 to 255), or minus the signal."""
     return -(status & 0x7F) if status & 0x7F else (status >> 8) & 0xFF
 
 
 def parse_exit(message: bytes) -> tuple[int, int] | None:
-    """(pid, exit code) of a process from the message of an exiting thread; None for other messages.
+    """Return (PID, exit code) of a process from the message of an exiting thread; None for other messages.
 
-    The code is that of the thread group leader and again that of the last thread, whose message also holds the group's
-    totals: the leader may exit before another thread calls exit_group.
+    A process gives a result when its thread group leader exits, and again when its last thread exits; the message of
+    the last thread also holds the totals of the group. The later result is the right one, because the leader may exit
+    before another thread calls exit_group.
     """
     if len(message) < HEADER.size or HEADER.unpack_from(message)[1] <= GENL_ID_CTRL:
         return None

@@ -1,4 +1,4 @@
-"""The processes that have exited and are still listed, with their exit codes."""
+"""Keeps the exit codes of processes that have exited but are still listed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from iotop_ai.collectors.process.exit_codes import ExitWatch
 
 
 class KnownExits:
-    """Exit codes of processes that have exited and are still listed.
+    """The exit codes of processes that have exited but are still listed.
 
-    codes: exit code, or minus the signal, by pid: of zombies, and of all that exit where the kernel reports it.
+    codes: the exit code, or minus the signal, by PID. It has all zombies, and if the kernel reports exits, also all
+    other processes that exit.
     """
 
     def __init__(self) -> None:
@@ -25,7 +26,7 @@ class KnownExits:
         return self._watch is not None
 
     def listen(self, root: Root) -> None:
-        """Ask the kernel to report exits; without CAP_NET_ADMIN it does not."""
+        """Ask the kernel to report exits; it refuses without CAP_NET_ADMIN."""
         with contextlib.suppress(Unavailable):
             self._watch = ExitWatch(root)
 
@@ -38,7 +39,7 @@ class KnownExits:
                 self.close()
 
     def close(self) -> None:
-        """Stop listening; may be called twice."""
+        """Stop listening; a second call does nothing."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None

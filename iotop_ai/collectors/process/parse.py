@@ -1,7 +1,7 @@
-"""Parses /proc/PID files. Pure: bytes in, records out.
+"""Parses /proc/PID files. The functions are pure: they take bytes and return records.
 
-Formats: proc_pid_stat(5), proc_pid_io(5), proc_pid_status(5), https://docs.kernel.org/filesystems/proc.html;
-kernel: fs/proc/array.c, fs/proc/base.c.
+Formats: proc_pid_stat(5), proc_pid_io(5), proc_pid_status(5), https://docs.kernel.org/filesystems/proc.html. Kernel
+sources: fs/proc/array.c, fs/proc/base.c.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from iotop_ai.model.process.records import ProcessIo, ProcessStat
 T = TypeVar("T", bound=Hashable)
 
 PF_KTHREAD = 0x00200000
-"""Bit of the flags field of /proc/PID/stat: a kernel thread (include/linux/sched.h)."""
+"""The bit in the flags field of /proc/PID/stat that marks a kernel thread (include/linux/sched.h)."""
 ARGUMENTS = 64
-"""Number of arguments kept of a command line; more would only enlarge recordings."""
+"""The most arguments that are kept of a command line. More arguments would only enlarge recordings."""
 
 
 class ParsedStat(NamedTuple):
-    """One line of /proc/PID/stat: the record and the identity of the process.
+    """One line of /proc/PID/stat.
 
-    comm: raw bytes between the outermost parentheses, not clean yet. exit_status: field 52, the wait status of a
-    zombie; 0 also where we may not read it.
+    comm: the raw bytes between the outermost parentheses, with any control characters. exit_status: field 52, the wait
+    status of a zombie; also 0 when we may not read it.
     """
 
     comm: bytes
@@ -37,10 +37,10 @@ class ParsedStat(NamedTuple):
 
 
 def parse_stat(raw: bytes) -> ParsedStat:
-    """``9663 (cat) R 9657 9657 4140 0 -1 4194304 100 0 0 ...``: fields 1 to 52 of /proc/PID/stat.
+    """Parse fields 1 to 52 of /proc/PID/stat: ``9663 (cat) R 9657 9657 4140 0 -1 4194304 100 0 0 ...``.
 
-    comm is the text between the first "(" and the last ")": it may hold spaces, parentheses and line ends.
-    Raises ValueError when the line has fewer fields than Linux 2.6.18 printed.
+    comm is the text between the first "(" and the last ")", and may contain spaces, parentheses and line ends. Raises
+    ValueError when the line has fewer fields than in Linux 2.6.18.
     """
     opening, closing = raw.find(b"("), raw.rfind(b")")
     fields = raw[closing + 1 :].split()
@@ -67,7 +67,10 @@ def parse_stat(raw: bytes) -> ParsedStat:
 
 
 def parse_state(raw: bytes) -> tuple[str, int]:
-    """State letter and delayacct_blkio_ticks of /proc/PID/task/TID/stat. Raises ValueError like ``parse_stat``."""
+    """Return the state letter and delayacct_blkio_ticks from /proc/PID/task/TID/stat.
+
+    Raises ValueError like ``parse_stat``.
+    """
     fields = raw[raw.rfind(b")") + 1 :].split()
     if len(fields) < 40:
         raise ValueError("a stat line has 42 fields")
@@ -75,7 +78,10 @@ def parse_state(raw: bytes) -> tuple[str, int]:
 
 
 def parse_io(raw: bytes) -> ProcessIo:
-    """``rchar: 6976`` to ``cancelled_write_bytes: 0``, seven lines. Raises ValueError when one is missing."""
+    """Parse the seven lines from ``rchar: 6976`` to ``cancelled_write_bytes: 0``.
+
+    Raises ValueError if one is missing.
+    """
     fields = raw.split()
     if len(fields) < 14:
         raise ValueError("an io file has seven lines")
@@ -91,10 +97,10 @@ def parse_io(raw: bytes) -> ProcessIo:
 
 
 def parse_status(raw: bytes) -> tuple[int, int]:
-    """(Tgid, effective uid) of /proc/PID/status: ``Tgid:\\t9663`` and ``Uid:\\t0\\t0\\t0\\t0`` (real, effective, ...).
+    """Return (Tgid, effective UID) from /proc/PID/status.
 
-    The Name line comes first and escapes line ends, so a name cannot forge the others. Raises ValueError when one
-    is missing.
+    The lines are ``Tgid:\\t9663`` and ``Uid:\\t0\\t0\\t0\\t0`` (real, effective, ...). The Name line comes first and
+    escapes line ends, so a process's name cannot imitate these lines. Raises ValueError when one of them is missing.
     """
     group = raw.find(b"\nTgid:")
     user = raw.find(b"\nUid:")
@@ -105,7 +111,7 @@ def parse_status(raw: bytes) -> tuple[int, int]:
 
 
 def interned(value: T) -> T:
-    """An equal earlier value: thousands of workers of a program share a record."""
+    """Return an earlier value that equals this one, so that thousands of workers of a program share one record."""
     found: T = _cached(value)
     return found
 
@@ -117,19 +123,21 @@ def _cached(value: Hashable) -> Any:
 
 @lru_cache(64)  # many processes often run the same few programs
 def parse_cmdline(raw: bytes) -> tuple[str, ...]:
-    """Arguments separated by NUL bytes, clean; at most ``ARGUMENTS``. () for a kernel thread or a zombie.
+    """Return the arguments of a command line, without control characters; at most ``ARGUMENTS``.
 
-    A program may overwrite its title (setproctitle): then there is one argument with spaces, or trailing NULs.
+    The arguments are separated by NUL bytes. A kernel thread or a zombie has none: (). A program may overwrite its
+    title (setproctitle); the result is then one argument with spaces, or an argument followed by NUL bytes.
     """
     trimmed = raw.rstrip(b"\0")
     return tuple(clean_bytes(part) for part in trimmed.split(b"\0")[:ARGUMENTS]) if trimmed else ()
 
 
-@lru_cache(256)  # most processes share a cgroup
+@lru_cache(256)  # most processes share a cgroup with others
 def parse_cgroup(raw: bytes) -> str:
-    """The cgroup that bounds a process's I/O: ``0::/user.slice`` (v2), else the v1 path of blkio, memory or any.
+    """Return the path of the cgroup that limits a process's I/O; "" when there is no cgroup.
 
-    On a hybrid machine the v2 line is often "/" while the v1 controllers have the real path. "" without a line.
+    This is the path in ``0::/user.slice`` (v2), or the v1 path of the controller blkio, memory or any other. On a
+    machine that uses both versions, the v2 line is often "/" while the v1 controllers have the real path.
     """
     paths: dict[str, str] = {}
     for line in raw.splitlines():

@@ -1,6 +1,7 @@
-"""Which lines of Python a process is in, by py-spy, which reads its memory from outside and does not stop it.
+"""Finds the lines of Python that a process executes, with py-spy.
 
-Source: https://github.com/benfred/py-spy (record, --nonblocking, --format raw). It runs only when a user asks.
+py-spy reads the process's memory from outside and does not stop the process. It runs only when the user asks for it.
+Source: https://github.com/benfred/py-spy (record, --nonblocking, --format raw).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from iotop_ai.model.reading import Status
 
 LOOKS, SECONDS = 100, 5
 _SPARE_S = 10.0
-"""Time in which py-spy prepares: it reads the symbols of all libraries of the process."""
+"""The additional time that py-spy gets, in seconds: it first reads the symbols of all libraries of the process."""
 _OUTPUT = 4 << 20
 _LONGEST_SOURCE = 4 << 20
 _SOURCE_TIMEOUT_S = 1.0
@@ -31,13 +32,13 @@ _SCOPE = "proc/sys/kernel/yama/ptrace_scope"
 
 
 def py_spy_path() -> str:
-    """The path of py-spy: beside our own Python, else in PATH; "" without any."""
+    """Return the path of py-spy: next to our own Python, or else in PATH; "" when it is not installed."""
     beside = os.path.join(os.path.dirname(sys.executable), "py-spy") if sys.executable else ""
     return beside if beside.startswith("/") and os.access(beside, os.X_OK) else find_user_program("py-spy")
 
 
 def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
-    """Sample the process LOOKS times in SECONDS seconds. uid: its user.
+    """Sample the process LOOKS times in SECONDS seconds. uid: the UID of the process's user.
 
     Raises Unavailable with the reason and the remedy.
     """
@@ -81,7 +82,7 @@ def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
 
 
 def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:
-    """The reason behind py-spy's error, and the remedy."""
+    """Return the exception with the reason for py-spy's error and the remedy."""
     if not root.exists(f"proc/{pid}"):
         return Unavailable(Status.ABSENT, "it has ended")
     if "ermission" in text or os.strerror(errno.EPERM) in text:
@@ -98,9 +99,10 @@ def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:
 
 
 def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
-    """The text of a line as the process's own files have it; "" where it cannot be read.
+    """Return the text of a source line, from the file as the process sees it; "" when it cannot be read.
 
-    The path comes from the process's memory, so only a regular file is opened that its user owns or everybody may read.
+    The path comes from the memory of the process and cannot be trusted, so only a regular file is opened that the user
+    of the process owns or that everybody may read.
     """
     if not frame.file.startswith("/") or frame.line < 1:
         return ""

@@ -1,4 +1,4 @@
-"""The two sweeps over processes: io of all processes, stat of a part of them."""
+"""Reads the io files of all processes and the stat files of a part of them."""
 
 from __future__ import annotations
 
@@ -22,28 +22,31 @@ from iotop_ai.collectors.process.descriptors import (
 from iotop_ai.model.process.records import ProcessIo
 
 PIECE = 128
-"""Files read before their contents are compared. Unchanged contents are freed while still in the CPU cache; those of
-all processes at once would take megabytes."""
+"""The number of files that are read before their contents are compared.
+
+Unchanged contents are freed while they are still in the CPU cache. The contents of all processes at once would need
+megabytes.
+"""
 SPAN = 16
-"""Contents compared at once; only a group with a difference is compared one by one."""
+"""The number of contents that are compared at once. Only a group with a difference is compared one by one."""
 _RAW = attrgetter("io_raw")
 _SEEN = attrgetter("stat_seen")
 
 
 def io_weight(io: ProcessIo) -> int:
-    """Sort key: bytes of storage first, bytes of the page cache among equals."""
+    """Return a sort key: first the bytes of storage, and for equal values the bytes of all reads and writes."""
     return (io.read_bytes + io.write_bytes) * 1024 + io.rchar + io.wchar
 
 
 class DescriptorBudget:
-    """Counts kept descriptors against a limit."""
+    """Counts the descriptors that are kept open, up to a limit."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.in_use = 0
 
     def keep(self, root: Root, relative: str, size: int) -> KeptFile | OSError | None:
-        """A kept file, the error, or None at the limit."""
+        """Open a file and keep it open; return the file or the error, or None when the limit is reached."""
         if self.in_use >= self.most:
             return None
         file = open_kept(root, relative, size)
@@ -52,16 +55,16 @@ class DescriptorBudget:
         return file
 
     def give_back(self, file: KeptFile | None) -> None:
-        """Close a kept file."""
+        """Close a file that was kept open."""
         if file is not None:
             file.close()
             self.in_use -= 1
 
 
 class IoSweep:
-    """Reads /proc/PID/io of every entry, in order of start time, so parents come before children.
+    """Reads /proc/PID/io of every entry, ordered by start time, so that parents are read before their children.
 
-    Otherwise a child reaped between the two reads would count twice: as itself and in its parent.
+    In another order, a child that is reaped between the two reads would count twice: as itself and in its parent.
     """
 
     def __init__(self, root: Root, budget: DescriptorBudget) -> None:
@@ -70,13 +73,13 @@ class IoSweep:
         self._kept: list[ProcessEntry] = []
         self._fds: list[int] = []
         self._raws: list[bytes | OSError] | None = []
-        """io_raw of the kept entries in order; None: collect it again."""
+        """The io_raw of the entries whose file is kept open, in their order; None when the list must be built again."""
         self._loose: list[ProcessEntry] = []
 
     def add(self, entries: Sequence[ProcessEntry]) -> list[ProcessEntry]:
-        """Add entries in order of start time; returns the unreadable ones.
+        """Add entries in the order of their start times; return the entries that cannot be read.
 
-        Entries without a descriptor are opened at each sweep and get the next free descriptors.
+        An entry for which no descriptor is free is opened at each read, and gets a descriptor as soon as one is free.
         """
         if not entries and (not self._loose or self._budget.in_use >= self._budget.most):
             return []
@@ -92,7 +95,7 @@ class IoSweep:
                 if self._raws is not None:
                     self._raws.append(entry.io_raw)
             elif isinstance(file, OSError) and file.errno in FORBIDDEN | ENDED:
-                # ENOENT of a living process: a kernel without task I/O accounting, or a captured tree without it.
+                # A living process gives ENOENT if the kernel, or the captured tree, has no task I/O accounting.
                 denied.append(entry)
             else:
                 loose.append(entry)
@@ -102,7 +105,10 @@ class IoSweep:
         return denied
 
     def run(self, only: Sequence[ProcessEntry] | None = None) -> list[tuple[ProcessEntry, bytes | OSError]]:
-        """(entry, new content or error) where it differs from the last read. only: entries in order; None for all."""
+        """Return (entry, new content or error) of each entry that differs from its last read.
+
+        only: the entries to read, in the order of their start times; None to read all.
+        """
         changed: list[tuple[ProcessEntry, bytes | OSError]]
         loose = self._loose
         if only is None:
@@ -123,7 +129,7 @@ class IoSweep:
         return changed
 
     def _read_all_kept(self) -> list[tuple[ProcessEntry, bytes | OSError]]:
-        """Changes of all entries with a kept descriptor."""
+        """Return the changes of all entries whose file is kept open."""
         if self._raws is None:
             self._raws = list(map(_RAW, self._kept))
         fds, seen = self._fds, self._raws
@@ -139,7 +145,7 @@ class IoSweep:
         return changed
 
     def drop(self) -> None:
-        """Remove the entries that ended or are denied."""
+        """Remove the entries whose process has ended or may not be read."""
         stays = [not (entry.ended or entry.denied) for entry in self._kept]
         self._kept = list(compress(self._kept, stays))
         self._fds = list(compress(self._fds, stays))
@@ -155,7 +161,10 @@ class IoSweep:
 
 
 class StatSweep:
-    """Reads /proc/PID/stat of one part of the entries at a time. parts: number of parts, by PID."""
+    """Reads /proc/PID/stat of one part of the entries at a time.
+
+    parts: the number of parts; the PID selects the part.
+    """
 
     def __init__(self, root: Root, parts: int) -> None:
         self._root = root
@@ -182,11 +191,14 @@ class StatSweep:
         self._turns.clear()
 
     def due(self, turn: int, turns: int) -> list[ProcessEntry]:
-        """Entries to read in this turn, where all are read in ``turns`` turns; turns divides the number of parts."""
+        """Return the entries to read in turn number ``turn``, if ``turns`` turns read all entries.
+
+        ``turns`` must divide the number of parts.
+        """
         return [entry for part in self._parts[turn::turns] for entry in part.values()]
 
     def changed(self, turn: int, turns: int) -> list[tuple[ProcessEntry, bytes | OSError]]:
-        """(entry, new stat or error) of the due entries whose stat changed."""
+        """Return (entry, new stat or error) of the entries that are due in this turn and whose stat has changed."""
         lists = self._turns.get((turn, turns))
         if lists is None:
             due = self.due(turn, turns)
@@ -206,7 +218,7 @@ class StatSweep:
         return out
 
     def read(self, entries: Iterable[ProcessEntry]) -> list[tuple[ProcessEntry, bytes | OSError]]:
-        """(entry, stat or error) of each entry."""
+        """Return (entry, stat or error) of each of these entries."""
         out: list[tuple[ProcessEntry, bytes | OSError]] = []
         for entry in entries:
             if entry.stat is None:
@@ -218,5 +230,5 @@ class StatSweep:
 
 
 def _whole(raw: bytes | OSError, fd: int) -> bytes | OSError:
-    """A line, read again with a larger buffer if it filled ``STAT_USUAL`` bytes."""
+    """Return the whole stat line: if it filled ``STAT_USUAL`` bytes, read it again with a larger buffer."""
     return read_kept([fd], STAT_SIZE)[0] if isinstance(raw, bytes) and len(raw) >= STAT_USUAL else raw

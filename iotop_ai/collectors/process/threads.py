@@ -1,4 +1,4 @@
-"""Threads and wait channels of the few active processes."""
+"""Reads the threads and wait channels of the few most active processes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_WCHANS = 64
 def sample_threads(
     root: Root, busy: Sequence[ProcessKey], stat: Mapping[ProcessKey, ProcessStat]
 ) -> dict[ProcessKey, ThreadLook]:
-    """Thread states of the multi-threaded processes in ``busy`` (most bytes first), at most ``MOST_PROCESSES``.
+    """Return the thread states of the processes in ``busy`` that have several threads, at most ``MOST_PROCESSES``.
 
-    Samples the ``MOST_THREADS`` lowest thread IDs of each process, so that two samples see the same threads. Leaves out
-    the monitor itself.
+    busy: the active processes, those with the most bytes first. Of each process, the ``MOST_THREADS`` lowest thread IDs
+    are read, so that two samples read the same threads. The monitor itself is left out.
     """
     own = root.own_pid
     several = [key for key in busy if key.pid != own and (record := stat.get(key)) and record.threads > 1]
@@ -49,9 +49,10 @@ def sample_threads(
 def read_wchans(
     root: Root, busy: Sequence[ProcessKey], stat: Mapping[ProcessKey, ProcessStat]
 ) -> dict[ProcessKey, str]:
-    """Kernel function in which the main thread sleeps: of processes in state D, then of those in ``busy``.
+    """Return the kernel function in which the main thread of each process sleeps.
 
-    Reads at most ``MOST_WCHANS``. Leaves out "0": running, or not permitted.
+    The processes in state D are read first, then those in ``busy``; at most ``MOST_WCHANS`` in all. A process is left
+    out if the kernel reports "0": it is running, or we may not read its wait channel.
     """
     out: dict[ProcessKey, str] = {}
     for key in list(dict.fromkeys((*blocked(stat), *busy)))[:MOST_WCHANS]:

@@ -1,4 +1,7 @@
-"""User names by UID, each read once on a thread: the name service (NIS, LDAP, sssd) may be slow or never answer."""
+"""Finds user names by UID, each once and on a thread.
+
+The name service (NIS, LDAP, sssd) may be slow or may never answer.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,21 @@ from iotop_ai.model.process.change_tracking import TrackedDictBuilder
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 
 TIMEOUT_S = 0.05
-"""How long a tick waits for names. A name in /etc/passwd takes 0.1 ms; until a slower one arrives, the UID is shown."""
+"""How long a tick waits for names, in seconds.
+
+A name in /etc/passwd takes 0.1 ms. Until a slower name arrives, the UID is shown.
+"""
 
 Lookup = Callable[[int], str]
 
 
 def look_up_name(uid: int) -> str:
-    """The name of a UID from the machine's name service. Raises KeyError without one."""
+    """Return the name of a UID from the machine's name service. Raises KeyError when the UID has no name."""
     return pwd.getpwuid(uid).pw_name
 
 
 class Users:
-    """Names by UID; a captured tree has none. look_up: as ``look_up_name``."""
+    """User names by UID. In a captured tree the UIDs have no names. look_up: a function like ``look_up_name``."""
 
     def __init__(self, root: Root, look_up: Lookup = look_up_name, timeout_s: float = TIMEOUT_S) -> None:
         self._live = root.live
@@ -34,10 +40,10 @@ class Users:
         self._worker = BackgroundWorker("users")
         self._arrived: list[tuple[int, str]] = []
         self._late: dict[int, str] = {}
-        """Names that arrived since ``late_names`` was called."""
+        """The names by UID that have arrived since the last call of ``late_names``."""
 
     def name(self, uid: int) -> str:
-        """The clean user name; the UID as text while the name is unknown."""
+        """Return the user's name without control characters; the UID as text while the name is unknown."""
         known = self._names.get(uid)
         if known is not None:
             return known
@@ -49,13 +55,13 @@ class Users:
         return self._names[uid]
 
     def late_names(self) -> dict[int, str]:
-        """Names that arrived since the last call, by UID. Starts the pending lookups."""
+        """Return the names by UID that have arrived since the last call, and start the pending lookups."""
         self._collect(0.0)
         names, self._late = self._late, {}
         return names
 
     def _collect(self, timeout_s: float) -> None:
-        """Start the pending lookups, wait for them at most ``timeout_s``, and take the names that arrived."""
+        """Start the pending lookups, wait at most ``timeout_s`` for them, and store the names that have arrived."""
         if not self._worker.busy and self._pending:
             uids, self._pending = self._pending, []
             self._worker.submit(lambda: self._learn(uids))
@@ -65,7 +71,7 @@ class Users:
             self._names[uid] = self._late[uid] = name
 
     def apply_late_names(self, info: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> None:
-        """Put newly arrived names into the infos of their users' processes."""
+        """Put the names that have just arrived into the info of their users' processes."""
         if names := self.late_names():
             for key, old in [(key, old) for key, old in info.now.items() if old.uid in names]:
                 info.put(key, old._replace(user=names[old.uid]))
