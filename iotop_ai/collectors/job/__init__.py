@@ -1,1 +1,1 @@
-"""Training jobs and what their tasks wait for."""
+"""Collects training jobs, and what their tasks wait for."""

@@ -1,4 +1,4 @@
-"""The activity of candidates for jobs: which of them work, how much they compute and move, and which have grown."""
+"""Measures the activity of processes that may belong to a job: whether they work, how much, and whether they grew."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ from iotop_ai.model.job.order import BYTES_OF_A_CORE
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 EVERY_S = 5.0
-"""Seconds between two measurements."""
+"""The seconds between two measurements."""
 WORKS = 0.1
-"""A process works at this many cores (100 MB/s count as one) in two measurements in a row: an import ends sooner."""
+"""The least activity, in cores, of a process that works. 100 MB/s of I/O count as one core.
+
+A process must reach this activity in two measurements in a row, because an import alone ends sooner.
+"""
 _WANTS = ("R", "D")
-"""States of a process that works, or waits only for a CPU or a disk."""
+"""The states of a process that works, or that only waits for a CPU or a disk."""
 BUSY_TICKS = 100
 BUSY_BYTES = 8 << 20
 GROWN, GROWN_PAGES = 1.5, 16384
-"""Growth in memory after which a process is inspected again, as it may have loaded a library: by half and 64 MiB."""
+"""A process is inspected again when its memory has grown by half plus 16384 pages (64 MiB).
+
+It may have loaded a library in the meantime.
+"""
 
 
 class _Mark(NamedTuple):
-    """A process at the last measurement. moved: bytes, None when not permitted. worked: in the interval before."""
+    """The figures of a process at a measurement.
+
+    moved: the bytes that it has read and written; None when we may not read them. worked: whether it worked in the
+    interval that ended with this measurement.
+    """
 
     at_ns: int
     ticks: int
@@ -31,7 +41,11 @@ class _Mark(NamedTuple):
 
 
 class ActivityTracker:
-    """Call ``update`` in each tick. work: found by the newest measurement. grown: processes to inspect again."""
+    """Measures the processes that may belong to a job. Call ``update`` in each tick.
+
+    work: the result of the newest measurement. grown: the processes whose memory has grown, which must be inspected
+    again.
+    """
 
     def __init__(self) -> None:
         self._marks: dict[ProcessKey, _Mark] = {}
@@ -42,7 +56,7 @@ class ActivityTracker:
         self.grown: set[ProcessKey] = set()
 
     def update(self, table: ProcessTable, candidates: Set[ProcessKey], now_ns: int) -> None:
-        """Add one tick's processes."""
+        """Take in the processes of one tick. candidates: the processes to measure."""
         busy = frozenset(key for key in candidates if _busy(table, key))
         if busy != self.work.busy:
             self.work = self.work._replace(busy=busy)
@@ -87,7 +101,7 @@ class ActivityTracker:
 
 
 def _busy(table: ProcessTable, key: ProcessKey) -> bool:
-    """Whether it has computed for a second or read 8 MiB from storage since it started."""
+    """Whether the process has computed for a second or read 8 MiB from storage since it started."""
     stat, io = table.stat.get(key), table.io.get(key)
     if stat is not None and stat.utime_ticks + stat.stime_ticks >= BUSY_TICKS:
         return True

@@ -1,6 +1,6 @@
-"""The cgroups that recognised jobs run in; without a job nothing is read.
+"""Reads the cgroups in which the recognised jobs run. Without a job, nothing is read.
 
-Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html; for v1
+Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html; for v1,
 https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html and cpuacct.html.
 """
 
@@ -21,7 +21,10 @@ from iotop_ai.model.process.records import ProcessKey
 
 TOP = "sys/fs/cgroup"
 _SIZE = 16_384
-"""memory.stat of v1 has 2 kB; the files with a line or more for each disk are read whole."""
+"""The most bytes that are read from a file.
+
+memory.stat of v1 has 2 kB. Files with one or more lines for each disk are not limited by this size.
+"""
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
 _STACKED = ("loop", "ram", "zram", "dm-", "md")
@@ -29,7 +32,7 @@ _NOT_COUNTED = CgroupIo(None, None, None, None)
 
 
 class Jobs(Protocol):
-    """The part of JobCollector that is used here."""
+    """The part of JobCollector that this module uses."""
 
     @property
     def jobs(self) -> Mapping[ProcessKey, Job]:
@@ -38,7 +41,7 @@ class Jobs(Protocol):
 
 
 class CgroupCollector:
-    """Reads each job's own cgroup; jobs in one cgroup share a reading."""
+    """Reads the cgroup of each job. Jobs in the same cgroup share one record."""
 
     field = "cgroups"
     every_s = 2.0
@@ -52,11 +55,11 @@ class CgroupCollector:
         self._at_ns: int | None = None
 
     def at_ns(self) -> int | None:
-        """Time of the newest table; without a job, of the first table without one."""
+        """Return the time of the newest table. While there is no job, this is the time of the first empty table."""
         return self._at_ns
 
     def read(self) -> CgroupTable:
-        """The cgroups now."""
+        """Read the cgroups of the jobs."""
         groups: dict[str, Cgroup] = {}
         jobs: dict[ProcessKey, str] = {}
         for key, job in list(self._jobs.jobs.items())[:MOST_JOBS]:
@@ -73,18 +76,18 @@ class CgroupCollector:
         return self._newest or table
 
     def close(self) -> None:
-        """Nothing is kept open, since a cgroup ends with its job."""
+        """Do nothing: no file is kept open, since a cgroup ends with its job."""
 
 
 class CgroupReader:
-    """Reads cgroups of v2, of v1, and of both where both are mounted."""
+    """Reads cgroups of v2, of v1, and of both on machines that use both."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self._unified = unified_folder(root)
 
     def paths(self, pid: int) -> dict[str, str]:
-        """The cgroups of a process by controller, "" for v2; {} when unknown."""
+        """Return the paths of a process's cgroups by controller, with "" for v2; {} when they are unknown."""
         return parse_cgroups(self._raw(f"proc/{pid}/cgroup"))
 
     def _raw(self, relative: str) -> bytes:
@@ -103,15 +106,15 @@ class CgroupReader:
         return number(self._raw(relative))
 
     def group(self, paths: Mapping[str, str]) -> Cgroup:
-        """The cgroup with these paths by controller; for the root cgroup nothing is known.
+        """Read the cgroup with these paths by controller. For the root cgroup, every value is unknown.
 
-        Since Linux 6.10 (commit a3166c51702b) v1 counts a disk's bytes only once a limit was set on that disk. The top
-        lists the disks that are counted; the bytes of the others are unknown.
+        Since Linux 6.10 (commit a3166c51702b), v1 counts the bytes of a disk only after a limit was set on that disk.
+        The root blkio cgroup lists the disks that are counted; the bytes of all other disks are unknown.
         """
         found = self._v2(f"{self._unified}{_below(paths.get(''))}") if _below(paths.get("")) else Cgroup()
         if self._unified == TOP:
             return found
-        # Where both are mounted a controller is in one of them.
+        # If both versions are mounted, each controller belongs to only one of them.
         io = self._v1_io(f"{TOP}/blkio{_below(paths.get('blkio'))}") if _below(paths.get("blkio")) else None
         memory = self._v1_memory(f"{TOP}/memory{_below(paths.get('memory'))}") if _below(paths.get("memory")) else None
         cpu = self._v1_cpu(_below(paths.get("cpu")), _below(paths.get("cpuacct")))
@@ -150,13 +153,13 @@ class CgroupReader:
         counted = parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
         if not counted:
             return None
-        # In a container the top is the container's own cgroup, which lists only the disks that the container used.
+        # In a container, the root is the container's own cgroup, which lists only the disks that the container used.
         if self._root.exists(f"{TOP}/blkio/release_agent"):
             found |= dict.fromkeys(self._disks() - counted, _NOT_COUNTED)
         return found
 
     def _disks(self) -> set[str]:
-        """The numbers of the disks that may be at the bottom of a stack."""
+        """Return the numbers ("8:0") of the disks that are not stacked on other disks."""
         names = [name for name in self._root.names("sys/block") if not name.startswith(_STACKED)]
         return {self._root.text_or(f"sys/block/{name}/dev").strip() for name in names} - {""}
 
@@ -189,24 +192,30 @@ class CgroupReader:
 
 
 def own_path(paths: Mapping[str, str]) -> str:
-    """The path that identifies a job's cgroup: v2's, else v1's of memory, blkio or cpu; "" where each is the root."""
+    """Return the path that identifies a job's cgroup: that of v2, or else of memory, blkio or cpu in v1.
+
+    "" when all of them are the root cgroup.
+    """
     return next((_below(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _below(paths.get(name))), "")
 
 
 def _below(path: str | None) -> str:
-    """A cgroup's path below the mount, "/a/b"; "" for the root, for None, and for a path that leads out of it."""
+    """Return a cgroup's path below the mount, such as "/a/b".
+
+    "" for the root cgroup, for None, and for a path that leads out of the mount.
+    """
     parts = (path or "").strip("/").split("/")
     return "" if ".." in parts or parts == [""] else "/" + "/".join(parts)
 
 
 def number(raw: bytes) -> int | None:
-    """The number in a file: ``4096``; None for ``max``, ``-1`` and no text."""
+    """Return the number in a file such as ``4096``; None for ``max``, ``-1`` and an empty file."""
     word = raw.strip()
     return int(word) if word.isdigit() else None
 
 
 def numbers(raw: bytes) -> dict[bytes, int]:
-    """The numbers of a file by name: lines such as ``nr_throttled 12``."""
+    """Return the numbers of a file with lines such as ``nr_throttled 12``, by name."""
     out = {}
     for line in raw.splitlines():
         name, _, value = line.partition(b" ")
@@ -216,7 +225,7 @@ def numbers(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_io_stat(raw: bytes) -> dict[str, CgroupIo]:
-    """``254:0 rbytes=90112 wbytes=0 rios=22 wios=0 dbytes=0 dios=0``, one device a line."""
+    """Parse io.stat: one line ``254:0 rbytes=90112 wbytes=0 rios=22 wios=0 dbytes=0 dios=0`` for each device."""
     out = {}
     for line in raw.splitlines():
         device, *pairs = line.split() or (b"",)
@@ -230,7 +239,7 @@ def parse_io_stat(raw: bytes) -> dict[str, CgroupIo]:
 
 
 def parse_v1_io(moved: bytes, served: bytes) -> dict[str, CgroupIo]:
-    """``254:0 Read 90112`` of io_service_bytes and of io_serviced; the last line is ``Total 90112``."""
+    """Parse io_service_bytes and io_serviced: lines such as ``254:0 Read 90112``; the last is ``Total 90112``."""
     found: dict[bytes, list[int | None]] = {}
     for first, raw in ((0, moved), (2, served)):
         for line in raw.splitlines():

@@ -1,4 +1,4 @@
-"""The I/O limits and the CPU quota of a process's cgroup and of those above it.
+"""Reads the I/O limits and the CPU quota of a process's cgroup and of the cgroups above it.
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.max, cpu.max, cpu.stat),
 https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, https://docs.kernel.org/scheduler/sched-bwc.html.
@@ -24,7 +24,7 @@ _SIZE = 1 << 18
 
 
 def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
-    """The limits of a file by device: lines such as ``254:0 8388608``."""
+    """Parse a file of limits with lines such as ``254:0 8388608``. what: the kind of limit. file: the file's path."""
     out = []
     for line in raw.splitlines():
         fields = line.split()
@@ -34,7 +34,10 @@ def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
 
 
 def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
-    """``254:0 rbps=8388608 wbps=max riops=max wiops=max``, one device per line; "max": unlimited."""
+    """Parse io.max: one line ``254:0 rbps=8388608 wbps=max riops=max wiops=max`` for each device.
+
+    "max" means that there is no limit.
+    """
     out = []
     for line in raw.splitlines():
         device, _, rest = line.partition(b" ")
@@ -47,13 +50,14 @@ def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
 
 
 def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLimit, ...]:
-    """Every limit on a device. groups: the process's cgroups by controller. unified: the mount point of v2.
+    """Return every limit that applies to the process on any device.
 
-    In v1 only its own cgroup's limits apply: blk-throttle treats all groups there as being at the same level.
+    groups: the paths of the process's cgroups by controller. unified: the mount point of v2. In v1 only the limits of
+    the process's own cgroup apply, because blk-throttle treats all groups as being at the same level.
     """
     out: list[IoLimit] = []
     if (level := next(levels(groups.get("blkio", "/")), None)) is not None:
-        # In a container the path may not be visible: its own cgroup is the root of the mount.
+        # In a container the path may not be visible; the container's cgroup is then the root of the mount.
         level = level if root.exists(f"sys/fs/cgroup/blkio/{level}") else ""
         for name, what in V1_LIMITS.items():
             file = f"blkio/{level}/{name}".replace("//", "/")
@@ -65,7 +69,7 @@ def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLi
 
 
 def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[float | None, int | None]:
-    """The tightest quota in cores and how often it ran out; None without one, or where that is unknown."""
+    """Return (the tightest CPU quota in cores, how often it ran out); None for what does not exist or is unknown."""
     best: tuple[float, int | None] | None = None
     for level in levels(groups.get("", "/")):
         fields = _raw(root, f"{unified}/{level}/cpu.max").split()

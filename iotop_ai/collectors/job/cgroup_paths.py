@@ -1,4 +1,4 @@
-"""The cgroups of a process, and how much memory their limits leave it.
+"""Finds the cgroups of a process and how much memory their limits leave for it.
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.max, memory.high, memory.current, memory.stat,
 memory.events), https://docs.kernel.org/admin-guide/cgroup-v1/memory.html (memory.limit_in_bytes, usage_in_bytes,
@@ -14,14 +14,14 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean_bytes
 
 NO_MEMORY_LIMIT = 1 << 60
-"""cgroup v1 prints a number near 2^63 for "no limit"."""
+"""The least number that means "no limit". cgroup v1 writes a number near 2^63 when there is no limit."""
 MOST_LEVELS = 16
 _RECLAIMABLE = (b"active_file", b"inactive_file", b"slab_reclaimable")
-"""Fields of memory.stat that the kernel reclaims under pressure; without tmpfs and anonymous memory."""
+"""The fields of memory.stat that the kernel reclaims under pressure. tmpfs and anonymous memory are not in them."""
 
 
 def parse_cgroups(raw: bytes) -> dict[str, str]:
-    """Path by controller, "" for v2: ``7:blkio:/job`` and ``0::/user.slice``."""
+    """Return the path by controller, with "" for v2, from lines such as ``7:blkio:/job`` and ``0::/user.slice``."""
     out = {}
     for line in raw.splitlines():
         _, _, rest = line.partition(b":")
@@ -32,9 +32,10 @@ def parse_cgroups(raw: bytes) -> dict[str, str]:
 
 
 def levels(path: str) -> Iterator[str]:
-    """The cgroup and its ancestors, nearest first: "a/b", "a", "".
+    """Yield the path of a cgroup and of its ancestors, the nearest first: "a/b", "a", "".
 
-    Yields nothing for "/../job", a cgroup beside our own namespace's: the mount's root is ours and not its ancestor.
+    Yields nothing for a path such as "/../job": that cgroup lies outside our cgroup namespace, so the root of the
+    mount, which is our own cgroup, is not its ancestor.
     """
     parts = [part for part in path.split("/") if part][:MOST_LEVELS]
     if ".." in parts:
@@ -44,15 +45,15 @@ def levels(path: str) -> Iterator[str]:
 
 
 def unified_folder(root: Root) -> str:
-    """Mount point of cgroup v2: alone, or next to the v1 hierarchies."""
+    """Return the mount point of cgroup v2, which may be the only version or be mounted next to v1."""
     return "sys/fs/cgroup" if root.exists("sys/fs/cgroup/cgroup.controllers") else "sys/fs/cgroup/unified"
 
 
 class MemoryLimit(NamedTuple):
-    """One cgroup's limit.
+    """The memory limit of one cgroup.
 
-    used_bytes: includes page cache. reclaimable_bytes: the reclaimable part. hits: how often the limit was reached;
-    None: unknown.
+    used_bytes: the memory in use, with the page cache. reclaimable_bytes: the part of it that the kernel can reclaim.
+    hits: how often the limit was reached; None when it is unknown.
     """
 
     limit_bytes: int
@@ -62,19 +63,19 @@ class MemoryLimit(NamedTuple):
 
     @property
     def room_bytes(self) -> int:
-        """Bytes that fit without reclaiming memory in use; the limit itself where the use is unknown."""
+        """The bytes that still fit without taking away memory in use; the limit itself when the use is unknown."""
         used = max(0, (self.used_bytes or 0) - self.reclaimable_bytes)
         return max(0, self.limit_bytes - used)
 
 
 def tightest_memory_limit(root: Root, groups: Mapping[str, str], unified: str) -> MemoryLimit | None:
-    """The limit with the least room, of the process's cgroup and its ancestors; None without a limit.
+    """Return the limit that leaves the least room, among the process's cgroup and its ancestors; None without a limit.
 
-    memory.high counts like memory.max: the kernel slows a cgroup above it.
+    memory.high counts like memory.max, because the kernel slows down a cgroup that exceeds memory.high.
     """
     found = [_limit_v2(root, f"{unified}/{level}") for level in levels(groups.get("", "/"))]
     found += [_limit_v1(root, f"sys/fs/cgroup/memory/{level}") for level in levels(groups.get("memory", "/"))]
-    # Of equal limits take the nearest one, about which most is known.
+    # Among equal limits, ``min`` returns the nearest one, about which most is known.
     return min((limit for limit in found if limit is not None), key=lambda limit: limit.room_bytes, default=None)
 
 
@@ -94,7 +95,7 @@ def _limit_v1(root: Root, here: str) -> MemoryLimit | None:
     if limit is None or limit >= NO_MEMORY_LIMIT:
         return None
     used, hits = (root.number_or_none(f"{here}/memory.{name}") for name in ("usage_in_bytes", "failcnt"))
-    # The limit includes descendant cgroups; so do the "total_" figures.
+    # The limit includes the descendant cgroups, and so do the figures that begin with "total_".
     return MemoryLimit(limit, used, _reclaimable(root, f"{here}/memory.stat", b"total_"), hits)
 
 
@@ -104,7 +105,7 @@ def _reclaimable(root: Root, relative: str, prefix: bytes) -> int:
 
 
 def _figures(root: Root, relative: str) -> dict[bytes, int]:
-    """Name to number of lines like ``inactive_file 4096``; {} when it cannot be read."""
+    """Return the numbers by name from lines such as ``inactive_file 4096``; {} when the file cannot be read."""
     try:
         raw = root.read(relative, 1 << 16)
     except OSError:

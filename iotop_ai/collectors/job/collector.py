@@ -1,8 +1,8 @@
-"""Training jobs in each tick: their processes (detected when processes start and exit) and their tasks' counts.
+"""Finds the training jobs in each tick: their processes, and the counts of their tasks.
 
-Only candidates are inspected: Python programs, launchers, Ray's processes. One on a GPU counts without inspection. The
-libraries that a process maps are read when it is first seen and a few times later, since a program imports its
-framework after its start.
+Only candidates are inspected: Python programs, launchers and Ray's processes. A process that computes on a GPU belongs
+to a job without inspection. The libraries that a process maps are read when it is first seen and again a few times
+later, because a program imports its framework some time after its start.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuTable
 
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
-"""Seconds after it was first seen at which a process is inspected."""
+"""The ages at which a process is inspected, in seconds since it was first seen."""
 LOOKS_A_TICK = 4
 PLACE_S = 2.0
 
 
 class JobCollector:
-    """``see`` takes this tick's processes and GPUs; ``read`` returns the jobs."""
+    """Collects the jobs. ``see`` takes the processes and GPUs of a tick; ``read`` returns the jobs."""
 
     field = "jobs"
     every_s = 0.0
@@ -66,7 +66,7 @@ class JobCollector:
         self._at_ns: int | None = None
 
     def at_ns(self) -> int | None:
-        """Time of the newest table; without a job, of the first table without one."""
+        """Return the time of the newest table. While there is no job, this is the time of the first empty table."""
         return self._at_ns
 
     @property
@@ -75,12 +75,12 @@ class JobCollector:
         return self._jobs
 
     def see(self, table: ProcessTable | None, gpus: GpuTable | None) -> None:
-        """Set this tick's processes and GPUs; None when unknown. Call it before ``read``."""
+        """Set the processes and GPUs of this tick; None for what is unknown. Call this method before ``read``."""
         self._table = table
         self._gpus = gpus
 
     def read(self) -> JobTable:
-        """The jobs now. Raises Unavailable without processes."""
+        """Return the table of the jobs. Raises Unavailable when the processes are unknown."""
         table = self._table
         if table is None:
             raise Unavailable(Status.ABSENT, "processes are not known")
@@ -91,8 +91,8 @@ class JobCollector:
         wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
         self._activity.update(table, wanted, now)
         work = self._activity.work._replace(two_way=self._sampler.answering())
-        # The jobs depend only on these values: do not search again while they are equal. The amount of work matters
-        # only where there may be more jobs than are kept.
+        # The jobs depend only on these values, so they are not searched again while the values are equal. The amount of
+        # work matters only when there may be more jobs than are kept.
         moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
         basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
         if looked or basis != self._basis:
@@ -105,19 +105,19 @@ class JobCollector:
             self._place_due_ns = now + int(PLACE_S * 1e9)
             self._places.forget(frozenset(self._jobs))
             fresh = {key: self._with_traffic(job, self._places.read(job, now)) for key, job in self._jobs.items()}
-            # Keep equal objects, so that a recording does not repeat them.
+            # Keep the old object if it equals the new one, so that a recording does not repeat it.
             self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
         sampler = self._sampler
         sweeps, tasks = sampler.sweeps(), sampler.tasks()
         if self._jobs:
             times = self._times.update(self._jobs, self._tick(table, now, tasks))
         else:
-            # A job that is found again later was not watched meanwhile.
+            # A job that is found again later was not watched in the meantime.
             times = {}
             self._times.forget()
         files = self._times.file_waits()
         newest = JobTable(self._jobs, sweeps, tasks, self._place, sampler.cpu_ns, times, files)
-        # Without a job, repeat the table with its time, so that rules see no new sample.
+        # Without a job, repeat the old table with its old time, so that rules do not see a new sample.
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()
         return self._newest or newest
@@ -128,13 +128,13 @@ class JobCollector:
             return place
         most = max(found, key=lambda one: one.received_bytes_per_s)
         received = sum(one.received_bytes_per_s for one in found)
-        # Two digits, so that a steady stream gives an equal JobPlace.
+        # Round to two digits, so that a steady stream gives an equal JobPlace.
         return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
 
     def _tick(self, table: ProcessTable, now: int, tasks: Mapping[ProcessKey, TaskCounts]) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
         at_ns, suspended_ns = self._clock.monotonic_ns(), self._clock.suspended_ns()
-        # The youngest training process decides: a launcher may be old, and restarts the ranks after a failure.
+        # The age of the job is that of its youngest rank: an old launcher may have restarted the ranks after a failure.
         ages = {
             job.key: min((rank.key.age_s(at_ns, suspended_ns, table.clk_tck) for rank in job.ranks), default=None)
             for job in self._jobs.values()
@@ -144,7 +144,7 @@ class JobCollector:
         return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages, tasks)
 
     def close(self) -> None:
-        """End the sampling thread and close descriptors."""
+        """End the sampling thread and close all descriptors."""
         self._sampler.close()
         self._places.close()
 
@@ -157,7 +157,7 @@ class JobCollector:
         return out
 
     def _follow(self, table: ProcessTable, now: int) -> None:
-        """Update the candidates after starts, exits and changed names."""
+        """Update the candidates for processes that started, exited or changed their name."""
         old = self._info
         for key in changed(table.info, old):
             if is_candidate(table.info[key]) and key.pid != self._own_pid:
@@ -173,7 +173,7 @@ class JobCollector:
         self._info = table.info
 
     def _inspect_due(self, now: int) -> bool:
-        """Inspect due candidates, at most ``LOOKS_A_TICK``; returns whether a result changed."""
+        """Inspect the candidates that are due, at most ``LOOKS_A_TICK``; return whether a result changed."""
         changed, left = False, LOOKS_A_TICK
         grown = self._activity.grown
         for key, (first, turn) in list(self._due_ns.items()):
@@ -183,7 +183,7 @@ class JobCollector:
                 grown.discard(key)
             elif turn >= len(AGES_S) or now < first + int(AGES_S[turn] * 1e9):
                 continue
-            # Skip ages that passed while it waited for its turn.
+            # Skip the ages that passed while the process waited to be inspected.
             while turn < len(AGES_S) and now >= first + int(AGES_S[turn] * 1e9):
                 turn += 1
             self._due_ns[key] = (first, turn)

@@ -1,4 +1,4 @@
-"""The processes started below each training process, followed from tick to tick."""
+"""Finds all processes that descend from each training process, and follows them from tick to tick."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ _NONE: frozenset[ProcessKey] = frozenset()
 
 
 class Descendants:
-    """``update`` looks only at processes that started or ended, since a tick with 10,000 processes has few of them.
+    """Follows the descendants of the training processes.
 
-    A process whose parent exits stays with its training process.
+    ``update`` examines only processes that started or ended: a tick with 10,000 processes has few of them. A process
+    whose parent exits still counts as a descendant of its training process.
     """
 
     def __init__(self) -> None:
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
         self._tops: dict[int, ProcessKey] = {}
         self._top_of: dict[int, ProcessKey] = {}
-        """The training process above each descendant, by pid."""
+        """The training process from which each descendant descends, by the descendant's PID."""
         self._below: dict[ProcessKey, frozenset[ProcessKey]] = {}
 
     def update(self, table: ProcessTable, tops: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[ProcessKey]]:
-        """All processes below each of ``tops``, without those below another of ``tops``."""
+        """Return all descendants of each process in ``tops``.
+
+        The descendants of another process in ``tops`` count there.
+        """
         now = {key.pid: key for key in tops}
         if now != self._tops:
             self._info, self._tops, self._top_of, self._below = {}, now, {}, {}

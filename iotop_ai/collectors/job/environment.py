@@ -1,7 +1,7 @@
-"""A job's environment: the limits of its cgroups, its /dev/shm, and the mounts that it reads from.
+"""Reads a job's environment: the limits of its cgroups, its /dev/shm, and the mounts from which it reads.
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.max, cpu.max, cpu.stat, memory.max, memory.events),
-https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html; /proc/PID/fdinfo's mnt_id and
+https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html; /proc/PID/fdinfo (mnt_id) and
 /proc/PID/mountinfo, https://docs.kernel.org/filesystems/proc.html.
 """
 
@@ -25,11 +25,17 @@ MOST_FILES = 256
 MOST_READERS = 4
 MOST_MOUNTS = 4
 SHM_TIMEOUT_S = 0.05
-"""After this time the size is unknown; the next call waits for the first to end."""
+"""How long a read waits for the size of /dev/shm, in seconds. Afterwards the size is unknown.
+
+The next call for the job starts only after the late call has ended.
+"""
 SOCKETS_EVERY = 5
-"""Readings between two reads of a job's sockets."""
+"""The number of reads of a job's environment in which its sockets are read once."""
 HALF_NS = 60_000_000_000
-"""Time after which a mount that was seen counts half: a job that first copied its data now reads from elsewhere."""
+"""The time in which the weight of a mount that was seen falls by half, in nanoseconds.
+
+A job that first copied its data now reads from another mount.
+"""
 Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
@@ -37,7 +43,10 @@ _CODE = (".so", ".py", ".pyc", ".log", ".txt", ".out")
 
 
 class EnvironmentReader:
-    """Reads a job's environment; remembers the mounts that each job reads from. statvfs: as os.statvfs."""
+    """Reads the environments of jobs, and remembers from which mounts each job reads.
+
+    statvfs: a function like os.statvfs.
+    """
 
     def __init__(self, root: Root, statvfs: Statvfs = os.statvfs) -> None:
         self._root = root
@@ -50,7 +59,7 @@ class EnvironmentReader:
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
-        """The environment of a job now. now_ns: monotonic time, by which earlier mounts lose weight."""
+        """Read the environment of a job. now_ns: the monotonic time, with which earlier mounts lose weight."""
         self._turns[job.key] = self._turns.get(job.key, 0) + 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]
@@ -74,7 +83,7 @@ class EnvironmentReader:
         )
 
     def forget(self, jobs: frozenset[ProcessKey]) -> None:
-        """Forget other jobs."""
+        """Forget all jobs except these."""
         for key in self._turns.keys() - jobs:
             del self._turns[key]
         for key in self._seen.keys() - jobs:
@@ -95,7 +104,11 @@ class EnvironmentReader:
             return b""
 
     def _shm(self, job: ProcessKey, key: ProcessKey) -> tuple[int | None, int | None]:
-        """Size and use of a job's /dev/shm. The path crosses the job's mounts, whose server may be dead."""
+        """Return (size, use) of a job's /dev/shm in bytes; None for each when it is unknown.
+
+        The call runs on a thread, because the path crosses the job's mounts, and the server of such a mount may be
+        dead.
+        """
         out: list[tuple[int, int]] = []
         path = self._root.join(f"proc/{key.pid}/root/dev/shm")
 
@@ -117,7 +130,7 @@ class EnvironmentReader:
         return None
 
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
-        """Mounts of data files that some members have open, now or at an earlier read."""
+        """Return the mounts of the data files that some members of the job have open or had open at an earlier read."""
         seen = self._seen.get(job.key, {})
         start = self._turns[job.key] * MOST_READERS % len(members)
         ids: Counter[int] = Counter()
@@ -133,11 +146,11 @@ class EnvironmentReader:
                 for mount in parse_mountinfo(table.get(number, b"")):
                     found = JobMount(mount.path, mount.fstype, mount.source, mount.device)
                     seen[found] = seen.get(found, 0.0) + times
-        # Counter.most_common imports heapq at its first call, and this thread opens nothing outside /proc.
+        # Counter.most_common would import heapq at its first call, and this thread must open nothing outside /proc.
         return tuple(sorted(seen, key=seen.__getitem__, reverse=True)[:MOST_MOUNTS])
 
     def _open_files(self, key: ProcessKey) -> Iterator[int]:
-        """mnt_id of each open regular file that may be data, not a library, script, log or terminal."""
+        """Yield the mnt_id of each open regular file that may be data, and not a library, script, log or terminal."""
         here = f"proc/{key.pid}"
         for name in self._root.names(f"{here}/fd")[:MOST_FILES]:
             path = self._root.link(f"{here}/fd/{name}")
@@ -147,12 +160,15 @@ class EnvironmentReader:
                 line.split(b":", 1) for line in self._raw(f"{here}/fdinfo/{name}").splitlines() if b":" in line
             )
             flags, mount = facts.get(b"flags", b"").strip(), facts.get(b"mnt_id", b"").strip()
-            # A file that is only written (a log) is not a source of data.
+            # A file that is open only for writing, such as a log, is not a source of data.
             if mount.isdigit() and flags.isdigit() and int(flags, 8) & os.O_ACCMODE != os.O_WRONLY:
                 yield int(mount)
 
     def _listens(self, job: Job) -> tuple[int | None, int | None]:
-        """(listening sockets of its training processes, connections to them); unknown for a job with workers."""
+        """Return (the number of listening ports of the training processes, the number of connections to them).
+
+        Both are None when they are unknown, and for a job with workers, where they are not read.
+        """
         if job.workers:
             return None, None
         turn = self._turns[job.key]
@@ -182,8 +198,9 @@ class EnvironmentReader:
 
 
 def parse_tcp(raw: bytes) -> list[tuple[bytes, bytes, str]]:
-    """(local port, state, inode) of each socket of /proc/PID/net/tcp: state 0A listens, 01 is a connection.
+    """Return (local port, state, inode) of each socket in /proc/PID/net/tcp.
 
+    State 0A is a listening socket, and 01 is a connection. Each line has this form:
     ``0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 5127 1 0 100 0 0 10 0``
     """
     out = []
@@ -195,7 +212,7 @@ def parse_tcp(raw: bytes) -> list[tuple[bytes, bytes, str]]:
 
 
 def count_cpus(text: bytes) -> int | None:
-    """How many CPUs a list names: ``0-3,8`` is 5; None for anything else."""
+    """Return how many CPUs a list such as ``0-3,8`` names, here 5; None if the text is not such a list."""
     total = 0
     for part in text.strip().split(b","):
         low, _, high = part.partition(b"-")

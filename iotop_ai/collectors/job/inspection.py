@@ -1,7 +1,7 @@
 """Inspects one process: the libraries that it maps, its environment, its open devices and its pin-memory thread.
 
-Sources: /proc/PID/maps, environ, fd and task/TID/comm, https://docs.kernel.org/filesystems/proc.html. The kernel lets
-only the same user, who may also ptrace it, and root read the first three.
+Sources: /proc/PID/maps, environ, fd and task/TID/comm, https://docs.kernel.org/filesystems/proc.html. The kernel shows
+the first three only to root and to the same user, who must also be permitted to ptrace the process.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, rank_ids, words_in
 
 DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
-"""Device files that only computing opens; monitors open /dev/nvidia0 as well."""
+"""Device files that only a computing program opens. Monitors open /dev/nvidia0 too, so it is not among them."""
 MOST_FDS = 512
 MOST_THREADS = 256
 MOST_ENVIRON = 1 << 16
-"""Bytes of an environment that are read; Slurm's and Kubernetes' are a few KiB."""
+"""The most bytes that are read of an environment. Environments under Slurm and Kubernetes have a few KiB."""
 _PIN = "pt_data_pin"
 
 
 def inspect(root: Root, pid: int) -> Inspection:
-    """The inspection of a process now; ``hidden`` names the parts that are not permitted."""
+    """Inspect a process. ``hidden`` in the result names the parts that we may not read."""
     here, hidden = f"proc/{pid}", []
     maps, ids, links = b"", NO_IDS, []
     try:
@@ -44,7 +44,7 @@ def inspect(root: Root, pid: int) -> Inspection:
 
 
 def _denied(error: OSError, what: str) -> list[str]:
-    """[what] if the kernel refuses to show it; [] for a process that has ended."""
+    """Return [what] if the kernel refuses to show this part; [] when the process has ended."""
     return [what] if isinstance(error, PermissionError) else []
 
 

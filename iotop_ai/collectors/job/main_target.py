@@ -1,11 +1,11 @@
-"""Finds main threads that do not wait for data, by their system calls: those that write, and some that sleep.
+"""Finds main threads that do not wait for data although they are blocked or asleep, from their system calls.
 
-A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even if it wrote all of the bytes
-before the first look at it.
+A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint. This is so even if all its bytes
+were written before the first sample.
 
-A main thread in poll beside busy loaders waits for their result queue, or for a driver, another rank, a server. Without
-a GPU to show what the time is used for, only the descriptors tell these apart. Where they cannot be read, the thread
-counts as waiting for data.
+A main thread that sleeps in poll while loaders are busy may wait for the loaders' result queue, or for a driver,
+another rank or a server. If no GPU shows how the time is used, only the descriptors of the call distinguish these
+cases. If they cannot be read, the thread counts as waiting for data.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from iotop_ai.model.job.looks import Loading
 from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRITING
 
 MOST_TARGETS = 2
-"""Main threads whose system call is read in one sweep, 80 us each; those of many ranks take turns."""
+"""The most main threads whose system call is read in one sweep. Each takes 80 us; more threads are read in rotation."""
 MOST_LOADERS = 8
 REMEMBER_NS = 10_000_000_000
-"""How long the answer whether a loader holds a pipe stays valid."""
+"""How long the answer to the question whether a loader has a pipe open stays valid, in nanoseconds."""
 _WORKS = frozenset((DISK, RUNNING, NET))
 
 
 class MainTargets:
-    """Marks main threads that do not wait for data as OTHER."""
+    """Marks main threads that do not wait for data as OTHER, or as WRITING if they write."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self._turn = 0
         self._writes: dict[int, bool] = {}
-        """Whether a main thread that is blocked was last found to write, by pid."""
+        """Whether a blocked main thread was in a call that writes when it was last read, by PID."""
         self._last: dict[int, bool] = {}
-        """Whether a main thread was last found to wait elsewhere, by pid."""
+        """Whether a main thread was waiting for something other than data when it was last read, by PID."""
         self._shared: dict[tuple[int, int], tuple[int, bool]] = {}
-        """(when it was read, whether a loader holds the inode) by the trainer's pid and the inode."""
+        """(time of the read, whether a loader has the inode open) by (the trainer's PID, the inode)."""
 
     def update(self, watches: Sequence[RankWatch], places: list[int | None], now_ns: int) -> None:
-        """Change the places that one sweep found, in the list."""
+        """Correct the places that one sweep found, in the list itself. places: one for each task of the sweep."""
         self._find_writers(watches, places)
         unsure = [watch for watch in watches if _is_unsure(watch, places)]
         if not unsure:
@@ -55,7 +55,7 @@ class MainTargets:
                 places[watch.start] = OTHER
 
     def forget(self, pids: set[int]) -> None:
-        """Forget all but these trainers."""
+        """Forget all trainers except these."""
         self._last = {pid: found for pid, found in self._last.items() if pid in pids}
         self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
         self._shared = {key: found for key, found in self._shared.items() if key[0] in pids}
@@ -64,7 +64,7 @@ class MainTargets:
         blocked = [watch for watch in watches if watch.end > watch.start and places[watch.start] == DISK]
         pids = {watch.rank.key.pid for watch in blocked}
         self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
-        # Threads that were not looked at yet come first, then those looked at the longest ago.
+        # Read first the threads that were not read yet, then those that were read the longest ago.
         for pid in [*(pids - self._writes.keys()), *self._writes][:MOST_TARGETS]:
             self._writes.pop(pid, None)
             self._writes[pid] = writes(self._root, pid)
@@ -74,8 +74,8 @@ class MainTargets:
 
     def _elsewhere(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
         named = watch.loading is Loading.NAMED
-        # The two ends of a Unix socket have different inodes, so a loader may hold the other end unseen. Only PyTorch's
-        # loaders are known to pass their batches through a pipe.
+        # The two ends of a Unix socket have different inodes, so we cannot see whether a loader has the other end open.
+        # Only the loaders of PyTorch are known to pass their batches through a pipe.
         if target.kind not in ("pipe", "timer", "eventfd", "file", *(("socket",) if named else ())):
             return False
         return not any(self._is_held(watch, inode, now_ns) for inode in target.inodes)
@@ -93,7 +93,7 @@ class MainTargets:
 
 
 def _is_unsure(watch: RankWatch, places: Sequence[int | None]) -> bool:
-    """Whether the main thread is at a queue beside busy loaders, and no GPU shows what it waits for."""
+    """Whether the main thread sleeps in a queue while loaders are busy, and no GPU shows what it waits for."""
     mine = places[watch.start : watch.end]
     if watch.on_gpu or not mine or mine[0] != QUEUE:
         return False

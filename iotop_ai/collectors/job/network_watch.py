@@ -1,7 +1,8 @@
-"""Finds the processes of a job that wait for the network, though they seem to sleep without work.
+"""Finds the processes of a job that wait for the network although they seem to sleep without work.
 
-HTTP clients of Python sleep in poll, asyncio in epoll, threaded clients in a futex. Bytes that arrive on a process's
-own TCP sockets show it, and so does the descriptor of its system call where that may be read.
+HTTP clients of Python sleep in poll, asyncio sleeps in epoll, and threaded clients sleep in a futex. Two facts reveal
+such a wait: bytes that arrive on the process's own TCP sockets, and the descriptor in its system call, if we may read
+it.
 """
 
 from __future__ import annotations
@@ -16,35 +17,41 @@ from iotop_ai.model.job.records import RAY
 from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
 
 LEAST_BYTES_PER_S = 10_000.0
-"""Below this rate a connection only keeps itself alive."""
+"""The least rate of a connection that carries data. Below this rate, it only exchanges keep-alive messages."""
 MOST_TARGETS = 8
-"""Processes whose system call is read in one update; the sleeping ones take turns."""
+"""The most processes whose system call is read in one update. If more processes sleep, they are read in rotation."""
 FAR_NS = 5_000_000_000
-"""How long a connection with another machine is remembered: a client may open one for each request."""
+"""How long a connection with another machine is remembered, in nanoseconds.
+
+A client may open a new connection for each request.
+"""
 _ASLEEP = (QUEUE, NET, FUTEX)
 
 
 class NetworkWatch:
-    """Tells which sleeping processes wait for the network. Call ``update`` a few times a second while one sleeps."""
+    """Finds out which sleeping processes wait for the network.
+
+    Call ``update`` a few times a second while a process sleeps.
+    """
 
     def __init__(self, root: Root, sockets: JobSockets) -> None:
         self._root = root
         self._sockets = sockets
         self._turn = 0
         self._targets: dict[int, bool] = {}
-        """Whether a process's main thread was last found asleep at a TCP socket."""
+        """Whether the main thread of a process was asleep at a TCP socket when it was last read, by PID."""
         self._far_ns: dict[int, int] = {}
-        """The time when a process last had a connection that counts."""
+        """The time when a process last had a connection that counts, by PID."""
         self.traffic: dict[int, Traffic] = {}
-        """The traffic by pid, from the newest update."""
+        """The traffic of each process at the newest update, by PID."""
 
     def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
-        """Set which processes of each watch wait for the network, and which cannot; returns whether the former changed.
+        """Set which processes of each watch wait for the network, and which cannot.
 
-        asleep: pids of all watches.
+        Returns whether the processes that wait have changed. asleep: the PIDs of the sleeping processes of all watches.
         """
         pids = [pid for watch in watches for pid in watch.pids()]
-        # Ray's processes talk to its services on the same machine all the time, even if no data is sent.
+        # Ray's processes exchange messages with its services on this machine all the time, even when no data is sent.
         of_ray = [pid for watch in watches if watch.rank.worker_kind == RAY for pid in watch.pids()]
         jobs = {pid: watch.job for watch in watches for pid in watch.pids()}
         self.traffic = self._sockets.update(pids, now_ns, of_ray, jobs)
@@ -64,14 +71,17 @@ class NetworkWatch:
             watch.within = frozenset(within.intersection(watch.pids()))
             mine = waiting.intersection(watch.pids())
             if watch.ranks > 1:
-                # Ranks talk to each other: bytes of a trainer's own sockets need not be data.
+                # The ranks exchange messages, so bytes on a trainer's own sockets need not be data.
                 mine.discard(watch.rank.key.pid)
             if mine != watch.receiving:
                 watch.receiving, changed = frozenset(mine), True
         return changed
 
     def busiest(self, pids: Sequence[int]) -> Traffic | None:
-        """The traffic of the process that receives most, with the sum of their rates; None where none is known."""
+        """Return the traffic of the process that receives most, with the sum of the rates of all these processes.
+
+        None when the traffic of none of them is known.
+        """
         known = [self.traffic[pid] for pid in pids if pid in self.traffic]
         if not known:
             return None
@@ -84,7 +94,10 @@ def _receives(traffic: Traffic) -> bool:
 
 
 def sleepers(watches: Sequence[RankWatch], places: Sequence[int | None]) -> list[int]:
-    """Pids of the processes whose main thread sleeps, in jobs whose trainer sleeps too. places: for all watches."""
+    """Return the PIDs of the processes whose main thread sleeps, in jobs whose trainer sleeps too.
+
+    places: the places that one sweep found, for the tasks of all watches.
+    """
     out: list[int] = []
     for watch in watches:
         mine = places[watch.start : watch.end]

@@ -15,22 +15,30 @@ from iotop_ai.model.process.records import ProcessKey
 
 NO_RANK = Rank(ProcessKey(0, 0))
 MOST_WORKERS = 16
-"""Workers whose threads and children are listed at one census; the others follow at the next."""
+"""The most workers whose threads and children are listed in one census. If there are more, the next lists others."""
 LATELY_LOOKS = 200
 CHILDREN_WORK = 0.05
-"""Share of the latest looks in which child processes must work to count as loaders: a tracker's is mostly idle."""
+"""The least share of recent samples in which child processes work, for them to count as loaders.
+
+The process of a resource tracker, for example, is mostly idle.
+"""
 _WORKS = frozenset((DISK, RUNNING, NET))
 _ASLEEP = frozenset((QUEUE, NET, FUTEX))
 _TWO_WAY = (b"unix_stream_read_generic", b"unix_stream_data_wait")
-"""Kernel functions in which a reader of a multiprocessing.Pipe() (a pair of sockets) sleeps: net/unix/af_unix.c."""
+"""Kernel functions in which a reader of a multiprocessing.Pipe(), a pair of sockets, sleeps (net/unix/af_unix.c)."""
 ANSWERS, MOST_SLEEPS = 5, 100
-"""Looks that must find a worker asleep before it counts as one that answers requests; most looks that are counted."""
+"""ANSWERS: how often a worker must be found asleep at a pair of sockets to count as one that answers requests.
+
+MOST_SLEEPS: the most samples of a worker that are counted for this decision.
+"""
 
 
 class RankWatch:
-    """One process's part of a sweep's row: the trainer's main thread, its workers' main threads, then the extra tasks.
+    """One training process's part of the row of tasks that a sweep samples.
 
-    start, end: that part; empty after the trainer's exit. mains: its first tasks, the main threads.
+    The part begins with the main thread of the trainer; the main threads of its workers and then the extra tasks
+    follow. start, end: the limits of the part in the row; the part is empty after the trainer's exit. mains: the number
+    of main threads at the beginning of the part.
     """
 
     def __init__(self, root: Root) -> None:
@@ -39,9 +47,9 @@ class RankWatch:
         self.job = NO_RANK.key
         self.partial = False
         self.ranks = 1
-        """Number of training processes of its job."""
+        """The number of training processes of the job."""
         self.on_gpu = False
-        """Whether a GPU is seen to work for its job."""
+        """Whether a GPU is seen to work for the job."""
         self.start = self.end = self.mains = 0
         self.tally = LookTally()
         self._main: WatchedTask | None = None
@@ -50,17 +58,17 @@ class RankWatch:
         self._named = False
         self._children_work = 0.0
         self._sleeps: dict[ProcessKey, tuple[int, int]] = {}
-        """Looks at each worker asleep at a pair of sockets, and elsewhere."""
+        """(samples asleep at a pair of sockets, samples asleep in other functions) of each worker."""
         self._extra: dict[tuple[int, int], WatchedTask] = {}
-        """Further threads and children by (pid, thread id)."""
+        """The extra tasks, which are further threads and children, by (PID, thread ID)."""
         self._threads: dict[ProcessKey, ThreadCensus] = {}
         self._census = Census()
         self._turn = 0
         self._order: list[WatchedTask] = []
         self.receiving: frozenset[int] = frozenset()
-        """Pids that wait for the network, or whose sockets received bytes lately."""
+        """PIDs of the processes that wait for the network or whose sockets have just received bytes."""
         self.within: frozenset[int] = frozenset()
-        """Pids whose TCP connections are all with processes of the job."""
+        """PIDs of the processes whose TCP connections are all with processes of the same job."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Set the newest facts about the training process."""
@@ -74,22 +82,25 @@ class RankWatch:
 
     @property
     def loading(self) -> Loading:
-        """How the rank gets its data, as far as its processes show."""
+        """How the training process gets its data, as far as its processes show."""
         if self._named:
             return Loading.NAMED
         others = bool(self._workers) or self._children_work >= CHILDREN_WORK
         return Loading.OTHERS if others else Loading.ITSELF
 
     def pids(self) -> list[int]:
-        """The processes that are looked at."""
+        """Return the PIDs of the processes that are sampled."""
         return list(dict.fromkeys((self.rank.key.pid, *(task.key.pid for task in self._order))))
 
     def main_pids(self) -> list[int]:
-        """The processes of its part of the row, up to the first extra task."""
+        """Return the PID of each main thread in this part of the row, in order."""
         return [task.key.pid for task in self._order[: self.mains]]
 
     def see_sleeps(self, places: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
-        """Take in where its workers sleep, unless they are known by name. places, raws: one per process of the row."""
+        """Count in which functions the workers sleep, unless the workers are recognised by their name.
+
+        places, raws: the place and the raw content of wchan of each task in the whole row.
+        """
         if self._named or not self._workers:
             return
         first = self.start + 1
@@ -100,15 +111,15 @@ class RankWatch:
                 self._sleeps[task.key] = at + two_way, elsewhere + (not two_way)
 
     def answering(self) -> frozenset[ProcessKey]:
-        """The rank's workers that mostly sleep until the trainer's next request, as simulated environments do."""
+        """Return the workers that mostly sleep until the trainer's next request, as simulated environments do."""
         return frozenset(key for key, (at, rest) in self._sleeps.items() if at >= ANSWERS and at > rest)
 
     def row_pids(self) -> list[int]:
-        """The process of each task of its part of the row."""
+        """Return the PID of each task in this part of the row, in order."""
         return [task.key.pid for task in self._order]
 
     def take_census(self, now_ns: int, most: int) -> bool:
-        """Choose the threads and children to look at, at most ``most``; returns whether they changed."""
+        """Choose at most ``most`` threads and children to sample; return whether the choice changed."""
         if self._main is None or self._main.ended:
             return False
         census = self._threads_of(self.rank.key).update(now_ns)
@@ -126,12 +137,12 @@ class RankWatch:
             wanted += [(task.key.pid, tid) for tid in threads]
             children += self._threads_of(task.key).children(threads)
         below = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
-        # A large thread pool leaves room for the children, of which one may be what all wait for.
+        # Keep room for some children beside a large thread pool: all tasks may be waiting for one of the children.
         few, half = below[: most // 4], own[: max(1, most // 2)]
         return self._choose([*half, *few, *wanted, *below[len(few) :], *own[len(half) :]][:most], census)
 
     def take_part(self, start: int) -> list[WatchedTask]:
-        """The rank's tasks in order; ``start``: where its part of the row begins."""
+        """Return the tasks of this part of the row in order. start: the position in the row where the part begins."""
         if self._main is None or self._main.ended:
             self._order = []
         else:
@@ -142,15 +153,15 @@ class RankWatch:
         return self._order
 
     def count(self, places: Sequence[int | None], times: int) -> bool:
-        """Count a look that was seen ``times`` times; returns whether a task made data while the main thread slept.
+        """Count a sample that was seen ``times`` times; return whether a task made data while the main thread slept.
 
-        places: of its part of the row; None for a task that ended.
+        places: the places of the tasks in this part of the row; None for a task that has ended.
         """
         main, own = places[0], self.rank.key.pid
         if main is None:
             return False
         if main == NET and own in self.within:
-            # It waits for another rank, or for loaders that hand their batches over by TCP, as PyTorch's do not.
+            # The main thread waits for another rank, or for loaders that send batches by TCP, as PyTorch's do not.
             main = OTHER if self._named or self.ranks > 1 else QUEUE
         pin: int | None = None
         threads: list[int] = []

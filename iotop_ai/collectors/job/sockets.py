@@ -1,16 +1,16 @@
-"""Bytes of TCP sockets by inode, and which of them training processes hold.
+"""Reads the bytes of TCP sockets by inode, and finds which of these sockets training processes have open.
 
-The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); their byte counts are in
-struct tcp_info. Only a process's fd links show which sockets it holds. Sources: man 7 sock_diag,
+The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); struct tcp_info has the
+byte counts. Only the links in a process's fd folder show which sockets it has open. Sources: man 7 sock_diag,
 include/uapi/linux/inet_diag.h and tcp.h, net/ipv4/inet_diag.c.
 
-Not seen: sockets of another network namespace (a container's own), MPTCP, and connections that open and close between
-two calls.
+Not seen are sockets of another network namespace (such as a container's own), MPTCP, and connections that open and
+close between two calls.
 """
 
 from __future__ import annotations
 
-import _socket as socket  # importing socket itself (selectors, enums) takes 2 ms of each start
+import _socket as socket  # importing socket itself (selectors, enums) would add 2 ms to each start
 import errno
 import os
 import struct
@@ -26,7 +26,7 @@ from iotop_ai.model.reading import Status
 
 NETLINK_SOCK_DIAG = 4
 TCPDIAG_GETSOCK = 18
-"""The older request: unlike SOCK_DIAG_BY_FAMILY it lists IPv4 and IPv6 in one pass over the kernel's table."""
+"""The older type of request. Unlike SOCK_DIAG_BY_FAMILY, it lists IPv4 and IPv6 in one pass over the kernel's table."""
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
 INET_DIAG_INFO = 2
@@ -34,14 +34,20 @@ ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LISTEN = 1, 4, 5, 8, 10
 STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT | 1 << LISTEN
 
 REQUEST = struct.Struct("=IHHII BBBB48xII")
-"""nlmsghdr (length, type, flags, sequence, port) and inet_diag_req (family, lengths, extensions, ID, states, dbs)."""
+"""The fields of nlmsghdr (length, type, flags, sequence, port) and of inet_diag_req.
+
+The latter are family, lengths, extensions, ID, states and dbs.
+"""
 HEADER = struct.Struct("=IHHI4x")
 SOCKET = struct.Struct("=16x BB2x 2s2s16s16s12x 12xII")
-"""inet_diag_msg behind the header: family, state, own and peer's port, own and peer's address (both in network byte
-order), uid, inode."""
+"""The fields of inet_diag_msg after the header.
+
+They are the family, the state, the local and the remote port, the local and the remote address, the UID and the inode.
+Ports and addresses are in network byte order.
+"""
 ATTRIBUTE = struct.Struct("=HH")
 INFO = struct.Struct("=HH 68xI28xI16xQQ")
-"""The attribute's length and type; tcpi_rtt, _total_retrans, _bytes_acked, _bytes_received (Linux 4.1)."""
+"""The attribute's length and type, then tcpi_rtt, _total_retrans, _bytes_acked and _bytes_received (Linux 4.1)."""
 INFO_AND_SENT = struct.Struct("=HH 68xI28xI16xQQ64xQ")
 """The fields of INFO, then tcpi_bytes_sent (Linux 4.19)."""
 
@@ -49,25 +55,26 @@ MAPPED = bytes(10) + b"\xff\xff"
 
 MOST_SOCKETS = 20_000
 BUFFER_BYTES = 32_768
-"""The kernel fills at most this much of a buffer."""
+"""The size of the buffer, in bytes. The kernel fills at most this much of a buffer."""
 TIMEOUT_US = 250_000
 RETRY_NS = 60_000_000_000
 
 MOST_FDS = 512
 LISTED_NS = 2_000_000_000
 SOON_NS = 200_000_000
-"""After a new connection on this machine, links older than this are read again."""
+"""When a new connection appears on this machine, the links that are older than this time, in ns, are read again."""
 MOST_LINKS = 400
-"""Links read again per update, which takes 1 ms; the processes take turns."""
+"""The most links that are read again in one update, which takes 1 ms. The processes are read in rotation."""
 GROWING_NS = 400_000_000
 
 
 class TcpSocket(NamedTuple):
-    """A TCP socket since its start.
+    """A TCP socket, with its counts since it was opened.
 
-    received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000". ends: its own
-    and its peer's port (2 bytes) and address (4 or 16 bytes). sent_bytes: includes retransmissions; before Linux 4.19
-    only acknowledged bytes. rtt_us: None before its first value. retransmits: segments.
+    received_bytes: the bytes received, where the end of the peer's data counts as 1. peer: the peer in numeric form,
+    "10.0.0.3:443" or "[::1]:9000". ends: the local and the remote end, each as its port (2 bytes) and address (4 or 16
+    bytes). sent_bytes: the bytes sent, with retransmissions; before Linux 4.19 only acknowledged bytes. rtt_us: the
+    round-trip time; None before it is first measured. retransmits: the number of retransmitted segments.
     """
 
     inode: int
@@ -86,11 +93,12 @@ class TcpSocket(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """TCP traffic of a process. A socket that several processes hold counts for each.
+    """The TCP traffic of a process. A socket that several processes have open counts for each of them.
 
-    received_bytes_per_s: since the previous update. growing: whether bytes came within 0.4 s, as updates see it.
-    peer: that of the socket that received most since the previous update or, without new bytes, since its start; ""
-    without sockets. near: further sockets that do not count: a client's, or those within the job.
+    received_bytes_per_s: the rate since the previous update. growing: whether an update in the last 0.4 s saw new
+    bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since it
+    was opened; "" without sockets. sockets: the number of sockets that count. near: the number of sockets that do not
+    count: those of clients of this process, and those whose other end is in the same job.
     """
 
     received_bytes_per_s: float
@@ -101,10 +109,11 @@ class Traffic(NamedTuple):
 
 
 class SocketDiag:
-    """Lists this network namespace's TCP sockets over one netlink socket that is kept open.
+    """Lists the TCP sockets of this network namespace over a netlink socket that stays open.
 
-    unavailable: why the last dump failed; None after a good one. complete: whether the last dump held every socket.
-    own: the addresses of this machine that its sockets use. listening: the ports at which it takes connections.
+    unavailable: the exception of the last dump if it failed; otherwise None. complete: whether the last dump had every
+    socket. own: the addresses of this machine that its sockets use. listening: the ports on which the machine accepts
+    connections.
     """
 
     def __init__(self, root: Root, clock: Clock) -> None:
@@ -113,7 +122,10 @@ class SocketDiag:
         self._buffer = bytearray(BUFFER_BYTES)
         self._sequence = 0
         self._layouts: dict[int, tuple[int, struct.Struct]] = {}
-        """Place of INET_DIAG_INFO by length of the message: messages of equal length are usually laid out alike."""
+        """(offset of INET_DIAG_INFO, struct that fits) by the length of the message.
+
+        Messages of the same length usually have the same layout.
+        """
         self._retry_ns: int | None = None
         self._live = root.live
         self.unavailable: Unavailable | None = None
@@ -122,9 +134,9 @@ class SocketDiag:
         self.listening: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
-        """Connected sockets by inode. Raises Unavailable at the first failure only.
+        """Return the connected sockets by inode. Raises Unavailable, but only at the first failure.
 
-        Later calls return {} with ``unavailable`` set and try again once a minute.
+        Later calls return {} while ``unavailable`` is set. The dump is tried again once a minute.
         """
         if self.unavailable is not None and not (self._retry_ns and self._clock.monotonic_ns() >= self._retry_ns):
             return {}
@@ -145,7 +157,7 @@ class SocketDiag:
         return {}
 
     def close(self) -> None:
-        """Close the netlink socket; safe to call twice."""
+        """Close the netlink socket; a second call does nothing."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -168,12 +180,12 @@ class SocketDiag:
             listed += count
             if listed >= MOST_SOCKETS:
                 self.complete = False
-                self.close()  # ends the kernel's dump
+                self.close()  # this also ends the kernel's dump
                 break
         return found
 
     def _add(self, found: dict[int, TcpSocket], size: int) -> int | None:
-        """Add the sockets in ``size`` bytes of the buffer; returns the number of messages, None at the end."""
+        """Add the sockets in the first ``size`` bytes of the buffer; return the number of messages; None at the end."""
         buffer = self._buffer
         at = count = 0
         while at + HEADER.size <= size:
@@ -191,7 +203,7 @@ class SocketDiag:
                 self.own.add(own)
                 if state == LISTEN:
                     self.listening.add(own_port)
-                elif inode:  # inode 0: no process holds it
+                elif inode:  # inode 0 belongs to a socket that no process has open
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
                     ends = own_port + own, port + plain_address(family, address)
@@ -203,7 +215,7 @@ class SocketDiag:
         return count
 
     def _info(self, at: int, length: int) -> tuple[int, int, int, int]:
-        """(rtt, retransmits, bytes sent, bytes received) from the message at this place."""
+        """Return (rtt, retransmits, bytes sent, bytes received) from the message at offset ``at``."""
         offset, layout = self._layouts.get(length) or self._find_info(at, length)
         fields = layout.unpack_from(self._buffer, at + offset)
         if fields[1] != INET_DIAG_INFO or fields[0] < layout.size:
@@ -212,7 +224,7 @@ class SocketDiag:
         return fields[2], fields[3], fields[-1] if layout is INFO_AND_SENT else fields[4], fields[5]
 
     def _find_info(self, at: int, length: int) -> tuple[int, struct.Struct]:
-        """Offset of INET_DIAG_INFO in the message, and the struct that fits its length."""
+        """Return the offset of INET_DIAG_INFO in the message and the struct that fits its length."""
         offset = SOCKET.size
         while offset + ATTRIBUTE.size <= length:
             size, kind = ATTRIBUTE.unpack_from(self._buffer, at + offset)
@@ -226,9 +238,10 @@ class SocketDiag:
 
 
 class _Held(NamedTuple):
-    """The sockets of a process as its fd links show them.
+    """The sockets that a process has open, as its fd links show them.
 
-    inodes: None where they cannot be read. links: how many links were read.
+    inodes: the inodes of the sockets; None when the links cannot be read. links: the number of links that were read.
+    listed_ns: the time of the read.
     """
 
     inodes: frozenset[int] | None
@@ -237,12 +250,12 @@ class _Held(NamedTuple):
 
     @property
     def partial(self) -> bool:
-        """Whether there may be more sockets."""
+        """Whether the process may have more sockets than those listed."""
         return self.links >= MOST_FDS
 
 
 class JobSockets:
-    """The TCP traffic of the processes of training jobs."""
+    """Measures the TCP traffic of the processes of training jobs."""
 
     def __init__(self, root: Root, diag: SocketDiag) -> None:
         self._root = root
@@ -250,7 +263,7 @@ class JobSockets:
         self._namespace = root.link("proc/self/ns/net")
         self._held: dict[int, _Held] = {}
         self._sockets: dict[int, TcpSocket] | None = None
-        """The newest list; None where it is unknown."""
+        """The newest list of sockets; None when it is unknown."""
         self._complete = False
         self._at_ns = 0
         self._grew_ns: dict[int, int] = {}
@@ -263,14 +276,15 @@ class JobSockets:
         from_elsewhere: Collection[int] = (),
         jobs: Mapping[int, ProcessKey] | None = None,
     ) -> dict[int, Traffic]:
-        """Traffic since the previous update by pid; a pid whose traffic is unknown is left out.
+        """Return the traffic since the previous update by PID; a process whose traffic is unknown is left out.
 
-        from_elsewhere: pids of which only connections with other machines count. jobs: each pid's job; a connection
-        between two processes of one job does not count.
+        from_elsewhere: PIDs of the processes for which only connections with other machines count. jobs: the job of
+        each process by PID; a connection between two processes of the same job does not count.
 
-        The traffic is unknown for every process with sockets at the first update and where sockets cannot be listed
-        (``SocketDiag.unavailable``); for other users' processes; in another network namespace; and for a process
-        without new bytes that has more than 512 descriptors. Links are read every 2 s, after a new connection sooner.
+        At the first update, the traffic of every process with sockets is unknown. Later it is unknown when sockets
+        cannot be listed (``SocketDiag.unavailable``), for processes of other users or of another network namespace, and
+        for a process without new bytes that has more than 512 descriptors. The links are read every 2 s, and sooner
+        after a new connection.
         """
         earlier = self._sockets
         new_bytes = self._new_bytes()
@@ -290,7 +304,7 @@ class JobSockets:
         return out
 
     def _inside(self, jobs: Mapping[int, ProcessKey]) -> set[int]:
-        """The sockets whose other end is held by a process of the same job."""
+        """Return the inodes of the sockets whose other end a process of the same job has open."""
         holders: dict[int, set[ProcessKey]] = {}
         for pid, held in self._held.items():
             for inode in held.inodes or () if pid in jobs else ():
@@ -314,7 +328,7 @@ class JobSockets:
         sockets = self._sockets
         mine = sockets.keys() & held.inodes
         known, whole = self._complete or len(mine) == len(held.inodes), len(mine)
-        # A client sends requests to a server, and the server does not wait for data when none comes.
+        # Leave out the sockets of a server: clients send it requests, and without requests it does not wait for data.
         mine = {inode for inode in mine - inside if sockets[inode].ends[0][:2] not in self._diag.listening}
         if from_elsewhere:
             mine = {inode for inode in mine if sockets[inode].address not in self._diag.own}
@@ -327,7 +341,7 @@ class JobSockets:
         return Traffic(total / seconds, growing, peer, len(mine), whole - len(mine))
 
     def _new_bytes(self) -> dict[int, int] | None:
-        """Bytes received since the previous update by inode, without zeros; None: unknown."""
+        """Return the bytes received since the previous update by inode, without zeros; None when they are unknown."""
         earlier, was_complete = self._sockets, self._complete
         self._sockets, self._complete = self._dump(), self._diag.complete
         if earlier is None or self._sockets is None:
@@ -337,22 +351,22 @@ class JobSockets:
             before = earlier.get(inode)
             if before is not None:
                 count = each.received_bytes - before.received_bytes
-            else:  # newer than the earlier list, unless that was cut
+            else:  # the socket is newer than the earlier list, unless that list was cut
                 count = each.received_bytes if was_complete else 0
             if count > 0:
                 out[inode] = count
         return out
 
     def _dump(self) -> dict[int, TcpSocket] | None:
-        """The sockets now; None where they are unknown."""
+        """Return the current sockets; None when they are unknown."""
         try:
             sockets = self._diag.dump()
-        except Unavailable:  # the reason stays in diag.unavailable
+        except Unavailable:  # diag.unavailable keeps the reason
             return None
         return sockets if self._diag.unavailable is None else None
 
     def _list(self, pids: Collection[int], now_ns: int, after_ns: int) -> None:
-        """Read the fd links of new processes and of those read at least ``after_ns`` ago, the oldest first."""
+        """Read the fd links of new processes, and of those last read at least ``after_ns`` ago, the oldest first."""
         held = {pid: self._held[pid] for pid in pids if pid in self._held}
         due = sorted((each.listed_ns, pid) for pid, each in held.items() if now_ns - each.listed_ns >= after_ns)
         for pid in pids:
@@ -376,7 +390,7 @@ class JobSockets:
 
 @lru_cache(4096)
 def plain_address(family: int, address: bytes) -> bytes:
-    """The address as 4 bytes of IPv4, also if it is mapped to IPv6, or 16 bytes of IPv6."""
+    """Return 4 bytes for an IPv4 address, even if it is mapped to IPv6, and 16 bytes for an IPv6 address."""
     if family != socket.AF_INET6:
         return address[:4]
     return address.removeprefix(MAPPED)
@@ -384,7 +398,10 @@ def plain_address(family: int, address: bytes) -> bytes:
 
 @lru_cache(4096)
 def numeric_peer(family: int, address: bytes, port: bytes) -> str:
-    """``10.0.0.3:443`` or ``[::1]:9000`` from network byte order; an IPv4 address mapped to IPv6 as IPv4."""
+    """Return ``10.0.0.3:443`` or ``[::1]:9000`` from an address and port in network byte order.
+
+    An IPv4 address that is mapped to IPv6 is written as IPv4.
+    """
     address = plain_address(family, address)
     number = int.from_bytes(port, "big")
     if len(address) > 4:
@@ -393,7 +410,7 @@ def numeric_peer(family: int, address: bytes, port: bytes) -> str:
 
 
 def _open() -> socket.socket:
-    """A netlink socket whose calls end after a quarter of a second. Raises OSError."""
+    """Open a netlink socket whose calls time out after a quarter of a second. Raises OSError."""
     link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
     try:
         link.bind((0, 0))
@@ -406,7 +423,7 @@ def _open() -> socket.socket:
 
 
 def _check(payload: bytes) -> None:
-    """Raise the OSError that ends a dump, if it does."""
+    """Raise the OSError that ended a dump, if an error ended it."""
     code = -int(struct.unpack_from("=i", payload)[0]) if len(payload) >= 4 else 0
     if code:
         raise OSError(code, os.strerror(code))

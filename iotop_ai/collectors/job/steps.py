@@ -1,4 +1,4 @@
-"""The newest steps of each training process that reports them."""
+"""Keeps the newest steps of each training process that reports them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 
 MOST_PROCESSES = 512
-"""Reporting processes that are kept: a machine has a few per GPU."""
+"""The most reporting processes that are kept. A machine has a few per GPU."""
 
 _FINE_NS = 1000
-"""A recording holds the times of Readings in µs."""
+"""Times are rounded down to this step, because a recording has the times of Readings in µs."""
 
 
 class StepReports:
-    """Takes messages on the listening thread; ``reading`` gives the table of a tick on the sampling thread.
+    """Takes the step messages of training processes and makes a table of them in each tick.
 
-    since_ns: when listening began.
+    ``take`` runs on the listening thread, and ``reading`` runs on the sampling thread. since_ns: when listening began.
     """
 
     def __init__(self, since_ns: int) -> None:
@@ -31,7 +31,10 @@ class StepReports:
         self._gone: set[int] = set()
 
     def take(self, pid: int, counts: StepCounts) -> None:
-        """The totals of a process. Drops older messages, and further processes than MOST_PROCESSES."""
+        """Store the totals of a process.
+
+        Ignores older messages, and new processes when MOST_PROCESSES are kept already.
+        """
         with self._lock:
             known = self._newest.get(pid)
             if known is None and len(self._newest) >= MOST_PROCESSES:
@@ -40,9 +43,9 @@ class StepReports:
                 self._newest[pid] = counts
 
     def reading(self, processes: ProcessTable | None) -> Reading[Mapping[ProcessKey, StepCounts]]:
-        """The table by process; a process that is not in ``processes`` yet comes with the next tick.
+        """Return the table of totals by process. A process that is not in ``processes`` yet appears in the next tick.
 
-        A process that has ended is left out from the second tick on, so that one tick has its last message.
+        A process that has ended is still in the table of one tick, so that this tick has its last message.
         """
         with self._lock:
             newest = dict(self._newest)
@@ -57,7 +60,7 @@ class StepReports:
         return Reading(self._table, Status.OK, at_ns=at_ns - at_ns % _FINE_NS)
 
     def _forget(self, newest: dict[int, StepCounts], ended: set[int]) -> None:
-        """Forget the processes that had ended at the previous tick already."""
+        """Forget the processes that had already ended at the previous tick."""
         gone, self._gone = self._gone & ended, ended
         for pid in gone:
             del newest[pid]

@@ -1,4 +1,4 @@
-"""The system calls in which tasks wait, by number.
+"""The system calls in which tasks wait, by their number.
 
 Sources: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h of Linux 6.7.
 """
@@ -9,10 +9,10 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class SystemCall(NamedTuple):
-    """A system call in which a thread may wait. waits_on: how its arguments name the target of the wait.
+    """A system call in which a thread may wait. waits_on: how the arguments of the call name what it waits for.
 
-    "fd": a descriptor in argument 0; "poll", "select", "epoll": several; "futex", "timer", "file" (a path): no argument
-    is needed, since the call itself says it; "-": something else.
+    "fd": argument 0 is a descriptor. "poll", "select", "epoll": the arguments name several descriptors. "futex",
+    "timer", "file" (a path): the call itself says what it waits for. "-": the call waits for something else.
     """
 
     name: str
@@ -90,11 +90,11 @@ msync - 26 227
 madvise - 28 233
 restart_syscall - 219 128
 """
-"""Name, ``SystemCall.waits_on``, number on x86-64, number on arm64."""
+"""The columns: name, ``SystemCall.waits_on``, number on x86-64, number on arm64."""
 
 
 def system_calls(machine: str) -> dict[int, SystemCall]:
-    """Calls by number on a machine as ``uname -m`` names it; {} for one whose numbers are not known here."""
+    """Return the calls by number on a machine, named as by ``uname -m``; {} when its numbers are not listed here."""
     if machine not in _MACHINES:
         return {}
     column = 2 + _MACHINES.index(machine)

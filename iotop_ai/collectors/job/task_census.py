@@ -1,7 +1,7 @@
-"""Chooses which other threads and children of a job are sampled: those that moved lately, by any name.
+"""Chooses which other threads and children of a job are sampled: those that moved recently, whatever their name.
 
-It runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving when it is
-on a CPU or blocked at the census, or has used CPU time since the previous one.
+A census runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving if
+it is on a CPU or blocked at the time of the census, or if it has used CPU time since the previous census.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_LISTED = 128
-"""Threads of one process whose stat is kept open."""
+"""The most threads of one process whose stat file is kept open."""
 ACTIVE_NS = 5_000_000_000
-"""A thread stays chosen for this long after it last moved."""
+"""How long a thread stays chosen after it last moved, in nanoseconds."""
 LISTED_EVERY_NS = 1_000_000_000
 MOST_CHILDREN = 64
 PARENTS = 4
-"""Resting threads whose children are listed at one census; the others follow at the next."""
+"""The number of resting threads whose children are listed in one census. The next census lists those of others."""
 DEEPEST = 3
-"""Generations of children below a process of the job: ``sh -c "curl … | tar …"``."""
+"""How many generations of children below a process of the job are sampled: ``sh -c "curl … | tar …"``."""
 PIN = b"pt_data_pin"
 AUTOGRAD = b"pt_autograd"
 
@@ -39,11 +39,10 @@ class _Thread:
 
 
 class Census(NamedTuple):
-    """Tasks of a job that moved lately.
+    """The threads of a process that moved recently.
 
-    threads: ids of the threads that moved lately, the latest first. pin: the pin-memory thread, 0 without one.
-
-    autograd: the ids in ``threads`` that run a backward pass.
+    threads: the IDs of these threads; the thread that moved last comes first. pin: the ID of the pin-memory thread; 0
+    without such a thread. autograd: those IDs in ``threads`` that run a backward pass.
     """
 
     threads: tuple[int, ...] = ()
@@ -52,7 +51,7 @@ class Census(NamedTuple):
 
 
 class ThreadCensus:
-    """The threads of one process."""
+    """Follows the threads of one process."""
 
     def __init__(self, root: Root, key: ProcessKey) -> None:
         self._root = root
@@ -60,11 +59,11 @@ class ThreadCensus:
         self._threads: dict[int, _Thread] = {}
         self._listed_ns = 0
         self._parents: set[int] = set()
-        """Threads that had children when they were last asked."""
+        """The IDs of the threads that had children at the last census."""
         self._turn = 0
 
     def update(self, now_ns: int) -> Census:
-        """Read all threads once."""
+        """Read the state of each thread once; return the threads that moved recently."""
         if now_ns - self._listed_ns >= LISTED_EVERY_NS:
             self._listed_ns = now_ns
             self._list()
@@ -94,10 +93,10 @@ class ThreadCensus:
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
     def children(self, moving: Sequence[int]) -> list[int]:
-        """Pids of the processes below it, as far as the threads asked below started them.
+        """Return the PIDs of the processes below this one, as far as the threads that are asked started them.
 
-        Asks its main thread, ``moving``, threads that had children, and ``PARENTS`` others in turn: a thread that waits
-        for its child uses next to no CPU time.
+        The main thread is asked, the threads in ``moving``, the threads that had children before, and ``PARENTS``
+        others in rotation, because a thread that waits for its child uses almost no CPU time.
         """
         tids = list(self._threads)
         first = self._turn % len(tids) if tids else 0
@@ -116,7 +115,7 @@ class ThreadCensus:
 
     def _list(self) -> None:
         here = f"proc/{self.key.pid}/task"
-        # Above the limit the oldest and the newest are kept: libraries start their pools early, loaders theirs late.
+        # With too many threads, keep the oldest and newest: libraries start their pools early, and loaders start late.
         names = self._root.names(here)
         tids = sorted(int(name) for name in names if name.isdecimal() and int(name) != self.key.pid)
         if len(tids) > MOST_LISTED:
@@ -131,15 +130,15 @@ class ThreadCensus:
 
 
 def children_of(root: Root, pid: int) -> list[int]:
-    """Pids of the processes that the main thread of a process started, and of their descendants.
+    """Return the PIDs of the processes that the main thread of a process started, and of their descendants.
 
-    Source: /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN); [] where the kernel does not have it.
+    Source: /proc/PID/task/TID/children; [] on kernels without CONFIG_PROC_CHILDREN.
     """
     return _with_below(root, _started_by(root, pid, pid))
 
 
 def _with_below(root: Root, pids: list[int]) -> list[int]:
-    """These and what their main threads started, ``DEEPEST`` generations in all."""
+    """Return these processes and those that their main threads started, ``DEEPEST`` generations in all."""
     found, level = list(pids), pids
     for _ in range(DEEPEST - 1):
         if not level or len(found) >= MOST_CHILDREN:
@@ -150,7 +149,7 @@ def _with_below(root: Root, pids: list[int]) -> list[int]:
 
 
 def _started_by(root: Root, pid: int, tid: int) -> list[int]:
-    """The processes that a thread started, with zombies that it has not reaped."""
+    """Return the processes that a thread started, with the zombies that it has not reaped."""
     try:
         raw = root.once(f"proc/{pid}/task/{tid}/children", 4096)
     except OSError:
@@ -159,7 +158,7 @@ def _started_by(root: Root, pid: int, tid: int) -> list[int]:
 
 
 def start_ticks(root: Root, pid: int) -> int | None:
-    """The start time of a process, which with its pid is its key; None when it has ended."""
+    """Return the start time of a process in clock ticks, which is part of its key; None when it has ended."""
     try:
         fields = fields_after_name(root.once(f"proc/{pid}/stat", STAT_SIZE))
     except OSError:

@@ -1,9 +1,10 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
-It reads wchan of all tasks by one ``map``: most function names show the state, so stat is rarely needed. A sweep is
-kept as one tuple, and equal tuples are only counted until the counts are read: Python code between two sweeps runs with
-cold caches. The thread runs only while there is a job; it samples the main threads of at most ``MOST_TASKS`` processes,
-which take turns where there are more, and ``MOST_EXTRA`` further threads and children that moved lately.
+A sweep reads the wchan of all tasks by one ``map``. Most names of kernel functions show the state, so stat is rarely
+needed. The result of a sweep is kept as one tuple, and equal tuples are only counted until the counts are read, because
+Python code between two sweeps runs with cold caches. The thread runs only while there is a job. It samples the main
+threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and ``MOST_EXTRA`` further threads and
+children that moved recently.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ PERIOD_S = 0.05
 MOST_TASKS = 32
 MOST_EXTRA = 32
 TURN = 5
-"""Number of selections that keep the same processes where not all fit."""
+"""The number of selections after which other processes are sampled, when not all can be."""
 NETWORK_SWEEPS = 8
-"""Sweeps between two looks at the traffic of sleeping processes."""
+"""The number of sweeps between two checks of the traffic of sleeping processes."""
 CENSUS_SWEEPS = 10
-"""Sweeps between two censuses of a training process: half a second."""
+"""The number of sweeps between two censuses of a training process; they take half a second."""
 
 
 def uneven_waits(period_s: float, seed: int | None = None) -> Iterator[float]:
-    """Seconds to wait before each look, so that each period has one look at a random moment.
+    """Yield the seconds to wait before each sample, so that each period has one sample at a random moment.
 
-    Looks at regular intervals keep step with a loop of the same period, and always find it in the same state.
+    Samples at regular intervals would always find a loop with the same period in the same state.
     """
-    from random import Random  # importing it takes 2 ms, and most machines have no job
+    from random import Random  # this import takes 2 ms, and most machines do not run a job
 
     random, at = Random(seed).random, 0.0
     while True:
@@ -59,7 +60,7 @@ def uneven_waits(period_s: float, seed: int | None = None) -> Iterator[float]:
 
 
 class _Planned:
-    """One training process that is to be sampled. partial: some of its workers are left out for now."""
+    """One training process that is to be sampled. partial: whether some of its workers are left out for now."""
 
     __slots__ = ("job", "partial", "rank", "workers")
 
@@ -71,9 +72,9 @@ class _Planned:
 
 
 class TaskSampler:
-    """The sampling thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts so far.
+    """Samples the tasks of jobs on a thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts.
 
-    ``looks`` returns the looks at each training process since its last call.
+    ``looks`` returns the samples of each training process since its last call.
     """
 
     def __init__(self, root: Root, clock: Clock, *, period_s: float = PERIOD_S, most: int = MOST_TASKS) -> None:
@@ -83,26 +84,29 @@ class TaskSampler:
         self._most = most
         self._lock = threading.Lock()
         self._going = threading.Lock()
-        """Held while the thread runs: waiting for a Lock takes a fifth less than for an Event."""
+        """A lock that is taken while the thread runs.
+
+        Waiting for a Lock costs a fifth less than waiting for an Event.
+        """
         self._thread: threading.Thread | None = None
         self._jobs: Mapping[ProcessKey, Job] | None = None
         self._tasks: dict[ProcessKey, WatchedTask] = {}
         self._watched: list[RankWatch] = []
         self._row: list[WatchedTask] = []
-        """Tasks sampled per sweep, in order."""
+        """The tasks that each sweep samples, in order."""
         self._fds: list[int] = []
-        """Descriptors of their wchan files."""
+        """The descriptors of the wchan files of the tasks in ``_row``."""
         self._stats: list[int] = []
         self._times: list[int] = []
-        """Descriptors of stat and schedstat of all ``_tasks``."""
+        """The descriptors of the stat files (``_stats``) and schedstat files (``_times``) of all ``_tasks``."""
         self._seen: dict[tuple[int | None, ...], int] = {}
-        """Number of sweeps by row of states, since the last count; None for an exited task."""
+        """How many sweeps found each row of places, since the last count. The place of an exited task is None."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
         self._places: dict[bytes | OSError, int] = {}
-        """State by the raw content of wchan, where that suffices."""
+        """The place by the raw content of wchan, if this content alone determines the place."""
         self._turn = 0
         self._sweep_number = 0
-        """Sweeps so far."""
+        """The number of sweeps so far."""
         self._cpu_ns = 0
         self._diag = SocketDiag(root, clock)
         self._network = NetworkWatch(root, JobSockets(root, self._diag))
@@ -111,11 +115,11 @@ class TaskSampler:
 
     @property
     def cpu_ns(self) -> int:
-        """CPU time of the sampling."""
+        """The CPU time of the sampling thread, in nanoseconds."""
         return self._cpu_ns
 
     def select(self, jobs: Mapping[ProcessKey, Job]) -> None:
-        """Sample these jobs. The thread starts with the first job and ends without any."""
+        """Sample the tasks of these jobs. The thread starts with the first job and ends when there are no jobs."""
         if jobs is self._jobs and self._all_watched(jobs):
             return
         self._jobs = jobs
@@ -149,24 +153,24 @@ class TaskSampler:
             self._end()
 
     def sweeps(self) -> dict[ProcessKey, SweepCounts]:
-        """The joint counts by job."""
+        """Return the counts of the sweeps so far, by job."""
         with self._lock:
             self._count()
             return {key: SweepCounts(*counts) for key, counts in self._sweeps.items()}
 
     def looks(self) -> dict[ProcessKey, LookCounts]:
-        """The looks at each training process since the last call, by its key."""
+        """Return the samples of each training process since the last call, by its key."""
         with self._lock:
             self._count()
             return {watch.rank.key: watch.tally.take() for watch in self._watched}
 
     def loading(self) -> dict[ProcessKey, Loading]:
-        """How each watched training process gets its data, by its key."""
+        """Return how each watched training process gets its data, by its key."""
         with self._lock:
             return {watch.rank.key: watch.loading for watch in self._watched}
 
     def answering(self) -> frozenset[ProcessKey]:
-        """Workers that wait for their trainer's next request."""
+        """Return the workers that wait for their trainer's next request."""
         with self._lock:
             found = self._answering.union(*(watch.answering() for watch in self._watched))
             if found != self._answering:
@@ -174,13 +178,16 @@ class TaskSampler:
             return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
-        """TCP traffic received by each training process and its other processes, by its key; left out where unknown."""
+        """Return the TCP traffic that each training process and its other processes receive.
+
+        The result is by the training process's key. A training process whose traffic is unknown is left out.
+        """
         with self._lock:
             found = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}
         return {key: traffic for key, traffic in found.items() if traffic is not None}
 
     def tasks(self) -> dict[ProcessKey, TaskCounts]:
-        """The counts of the processes that are watched now, with their CPU times of this moment."""
+        """Return the counts of the processes that are watched now, with their CPU times up to now."""
         with self._lock:
             self._count()
             times, stats = read_kept(self._times, SCHEDSTAT_SIZE), read_kept(self._stats, STAT_SIZE)
@@ -212,7 +219,7 @@ class TaskSampler:
                 self._rebuild_row()
 
     def close(self) -> None:
-        """End the thread and give the descriptors back."""
+        """End the thread and close all descriptors."""
         self._end()
         with self._lock:
             self._count()
@@ -245,7 +252,7 @@ class TaskSampler:
         self._network.update(self._watched, asleep, self._clock.monotonic_ns())
 
     def _take_census(self) -> None:
-        """Choose again the further tasks to sample, for the training processes whose turn it is at this sweep."""
+        """Choose the extra tasks again, for those training processes whose census is due in this sweep."""
         self._sweep_number += 1
         turn = self._sweep_number % CENSUS_SWEEPS
         due = self._watched[turn::CENSUS_SWEEPS]
@@ -259,13 +266,13 @@ class TaskSampler:
             self._rebuild_row()
 
     def _all_watched(self, jobs: Mapping[ProcessKey, Job]) -> bool:
-        """Whether no process waits for a turn and none has ended."""
+        """Whether all processes are watched, so that none is left for a later selection, and none of them has ended."""
         if any(task.ended for task in self._tasks.values()):
             return False
         return len(self._tasks) == sum(1 + len(rank.workers) for job in jobs.values() for rank in job.ranks)
 
     def _rebuild_row(self) -> None:
-        """Put the sampled tasks into a row."""
+        """Put the tasks to sample into one row."""
         self._row = []
         for watch in self._watched:
             self._row += watch.take_part(len(self._row))
@@ -290,7 +297,7 @@ class TaskSampler:
         self._seen = {}
 
     def _open(self, key: ProcessKey) -> WatchedTask:
-        """A task whose files are sure to belong to this process: a pid may have a new owner by now."""
+        """Open a task and check that its files belong to this process, since a new process may have the PID by now."""
         task = WatchedTask(self._root, key)
         fields = fields_after_name(read_kept([task.fd(STAT)], STAT_SIZE)[0])
         if len(fields) < 20 or int(fields[19]) != key.start_ticks:
@@ -299,7 +306,7 @@ class TaskSampler:
         return task
 
     def _ask(self, places: list[int | None], raws: list[bytes | OSError]) -> None:
-        """Fill in, from the task's state, the places that wchan does not give; None stays for a task that ended."""
+        """Find the places that wchan alone does not give, from each task's state; None remains for an ended task."""
         asked = [i for i, place in enumerate(places) if place is None]
         stats = read_kept([self._row[i].fd(STAT) for i in asked], STATE_SIZE)
         for i, stat in zip(asked, stats, strict=True):
@@ -319,10 +326,10 @@ class TaskSampler:
                 places[i] = place_of(state, raw.strip())
 
     def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
-        """The training processes and workers to sample, at most ``most`` tasks in all.
+        """Choose the training processes and workers to sample, at most ``most`` tasks in all.
 
-        Every job gets an equal share; training processes that do not fit take turns, and so do the workers of one
-        training process.
+        Every job gets an equal share. Training processes that do not fit are sampled in rotation, and so are the
+        workers of one training process.
         """
         out: list[_Planned] = []
         self._turn += 1

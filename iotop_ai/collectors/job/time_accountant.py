@@ -1,4 +1,4 @@
-"""Accounts for each job's time: each tick adds the time since the previous one to a share, by samples of its tasks."""
+"""Accounts for each job's time. Each tick adds the time since the previous tick to shares, by samples of the tasks."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuState, GpuTable
 
 STEPS_GPU = 0.05
-"""Utilisation from which a GPU has begun to train."""
+"""The least utilisation of a GPU, 0..1, that shows that training has begun."""
 STARTUP_MOST_S = 1200.0
 ATTACHED_S = 60.0
-"""A job that is older when it is first watched has begun to train."""
+"""A job that is older than this, in seconds, when it is first watched counts as training already."""
 ALONE_S = 10.0
-"""Age from which a job without GPU and loaders has begun to train."""
+"""The age, in seconds, from which a job without GPU and loaders counts as training."""
 HUNG_S = 60.0
 BLIND_MS = 5000
-"""Time without a look after which it is no longer known what happened in it."""
+"""The longest time without a sample, in ms, that is accounted for. What happens in a longer time is unknown."""
 COMPILES_NS = 5_000_000_000
-"""Time for which a compiler that neither runs nor uses CPU still counts: stat is not read in every tick."""
+"""How long a compiler that neither runs nor uses CPU time still counts, in ns, as stat is not read in every tick."""
 LATELY_NS = 10_000_000_000
 _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
 _ENDED, _WORKS = ("Z", "X"), ("R", "D")
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
-"""Shares for which the other ranks of a job wait as well."""
+"""The shares for which the other ranks of the job have to wait as well."""
 
 
 class _State:
@@ -69,24 +69,28 @@ class _State:
         self.file_ms: float | None = None
         self.started = started
         self.stepped = False
-        """Whether it was seen to train: it has loaders, or used a GPU."""
+        """Whether the job was seen to train: it has loaders, or it used a GPU."""
         self.ranks: frozenset[ProcessKey] = frozenset()
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
         self.own_cores: dict[ProcessKey, float | None] = {}
         self.compilers: dict[ProcessKey, tuple[int, int]] = {}
-        """CPU ticks of each compiler below it, and when it last worked."""
+        """(CPU ticks, time when it last worked) of each compiler among the job's descendants."""
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
 
     def keep(self, ranks: frozenset[ProcessKey]) -> None:
-        """Keep these ranks, and forget those that ended."""
+        """Keep the state of these ranks, and forget those that have ended."""
         self.ranks = ranks
         self.past = {rank: past for rank, past in self.past.items() if rank in ranks}
         self.own_cores = {rank: cores for rank, cores in self.own_cores.items() if rank in ranks}
 
 
 class Tick(NamedTuple):
-    """What one tick knows. looks, loading: by training process. ages_s: of each job's youngest one, None unknown."""
+    """What one tick knows.
+
+    looks, loading: by training process. ages_s: the age of each job's youngest training process; None when it is
+    unknown.
+    """
 
     at_ns: int
     table: ProcessTable
@@ -95,15 +99,16 @@ class Tick(NamedTuple):
     loading: Mapping[ProcessKey, Loading]
     places: Mapping[ProcessKey, JobPlace]
     children: Mapping[ProcessKey, frozenset[ProcessKey]]
-    """All processes below a training process that are not training processes themselves."""
+    """All descendants of each training process, except other training processes and their descendants."""
     ages_s: Mapping[ProcessKey, float | None]
     tasks: Mapping[ProcessKey, TaskCounts] = {}
 
 
 class _GpuUse(NamedTuple):
-    """What a job's GPUs do. busy: their mean utilisation for it, 0..1, None where none is known.
+    """What a job's GPUs do.
 
-    others: the same for other jobs. spin: they only wait for each other. receive: one receives as much as its link
+    busy: their mean utilisation by this job, 0..1; None when it is unknown. others: their mean utilisation by other
+    jobs. spin: whether they only wait for each other. receive: whether one of them receives as much data as its link
     carries.
     """
 
@@ -114,17 +119,17 @@ class _GpuUse(NamedTuple):
 
 
 class _GpuMoments:
-    """What the GPUs do; a rate lasts until the next reading of its GPU."""
+    """Follows what the GPUs do. A rate stays valid until the next reading of its GPU."""
 
     def __init__(self) -> None:
         self._readings: GpuTable = {}
         self._busy: dict[str, float | None] = {}
         self._copying: dict[str, bool] = {}
         self.used_by_several: frozenset[str] = frozenset()
-        """UUIDs of the GPUs that several jobs use in this tick."""
+        """The UUIDs of the GPUs that several jobs use in this tick."""
 
     def update(self, gpus: GpuTable | None) -> None:
-        """Add a tick's readings."""
+        """Take in the readings of one tick."""
         now = gpus or {}
         for uuid, reading in now.items():
             old = self._readings.get(uuid)
@@ -138,7 +143,7 @@ class _GpuMoments:
         return GpuParts() if not state.processes and state.uuid in self.used_by_several else parts(state, pids)
 
     def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
-        """What a job's GPUs do for it. pids: the job's processes."""
+        """Return what a job's GPUs do for the job. uuids: the job's GPUs. pids: the PIDs of the job's processes."""
         states = {uuid: self._readings[uuid].value for uuid in uuids if uuid in self._readings}
         shared = {uuid: part for uuid, one in states.items() if one is not None and (part := self._parts(one, pids))}
         known, others = [], 0.0
@@ -147,7 +152,7 @@ class _GpuMoments:
             if uuid in shared:
                 others += shared[uuid].others or 0.0
                 own = shared[uuid].own
-                # The driver samples processes less often than the GPU, which may have stopped since.
+                # The driver samples the processes less often than the GPU, and the GPU may have stopped since.
                 busy = own if own is None or busy is None else min(own, busy)
             if busy is not None:
                 known.append(busy)
@@ -162,7 +167,7 @@ class _GpuMoments:
 
 
 class _Inherited:
-    """What trainers took over from reaped children, which the kernel adds to their own io."""
+    """Sums up the I/O of children that trainers reaped, because the kernel adds it to the trainers' own I/O."""
 
     def __init__(self) -> None:
         self._table: ProcessTable | None = None
@@ -170,11 +175,11 @@ class _Inherited:
         self.io: dict[ProcessKey, ProcessIo] = {}
 
     def update(self, table: ProcessTable, trainers: Collection[ProcessKey]) -> None:
-        """Add a tick's processes."""
+        """Take in the processes of one tick."""
         before, self._table = self._table, table
         if before is None or before is table:
             return
-        # Imported here: not needed at start-up.
+        # This import is not needed at start-up.
         from iotop_ai.model.process.inherited_io import settle
 
         settled = settle(before, table, self._last)
@@ -186,7 +191,7 @@ class _Inherited:
 
 
 class TimeAccountant:
-    """The counters of all jobs; ``update`` once a tick."""
+    """Keeps the time counters of all jobs. Call ``update`` once in each tick."""
 
     def __init__(self) -> None:
         self._states: dict[ProcessKey, _State] = {}
@@ -194,7 +199,7 @@ class TimeAccountant:
         self._inherited = _Inherited()
 
     def update(self, jobs: Mapping[ProcessKey, Job], tick: Tick) -> dict[ProcessKey, TimeCounts]:
-        """The counters after this tick; a job that ended is forgotten."""
+        """Return the counters after this tick. A job that has ended is forgotten."""
         self._states = {key: state for key, state in self._states.items() if key in jobs}
         self._gpus.update(tick.gpus)
         times = Counter(uuid for job in jobs.values() for uuid in job.gpus)
@@ -208,7 +213,7 @@ class TimeAccountant:
                 state = self._states[key] = _State(tick.at_ns, begun)
             ranks = frozenset(rank.key for rank in job.ranks)
             if ranks.isdisjoint(state.ranks):
-                # torchrun starts all of them again after a failure: they import, load and compile again.
+                # After a failure, torchrun starts all ranks again: they import, load and compile again.
                 state.started, state.stepped = begun, False
             if ranks != state.ranks:
                 state.keep(ranks)
@@ -217,11 +222,11 @@ class TimeAccountant:
         return out
 
     def file_waits(self) -> dict[ProcessKey, int]:
-        """The field ``file_waits`` of JobTable."""
+        """Return the values for the field ``file_waits`` of JobTable."""
         return {key: int(state.file_ms) for key, state in self._states.items() if state.file_ms is not None}
 
     def forget(self) -> None:
-        """Forget all jobs: there is none now."""
+        """Forget all jobs, because no job runs now."""
         if self._states:
             self._states, self._gpus, self._inherited = {}, _GpuMoments(), _Inherited()
 
@@ -245,7 +250,7 @@ class TimeAccountant:
             for rank in seen
             if tick.looks[rank.key].looks
         ]
-        # Ranks that step together wait together: the one that loses most decides.
+        # Ranks that step together also wait together, so the rank that loses most time decides.
         slowest = max(intervals, key=_lost)
         state.counts = add_time(state.counts, account(slowest), milliseconds)
         if remote:
@@ -255,7 +260,10 @@ class TimeAccountant:
         state.totals = fresh
 
     def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, gpus: _GpuUse) -> Interval:
-        """A rank's interval. gpus: its own, or all of the job where these are not known."""
+        """Return a rank's interval.
+
+        gpus: the use of the rank's own GPUs, or of all GPUs of the job if those are unknown.
+        """
         seconds = (tick.at_ns - state.at_ns) / 1e9
         before = state.totals.get(rank.key)
 
@@ -290,14 +298,14 @@ class TimeAccountant:
             state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
         state.stepped = state.stepped or bool(job.workers)
         if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
-            # A notebook, or a server without a request, also stands still.
+            # A notebook, or a server that gets no request, does not move either.
             holds = bool(job.gpus or job.workers)
             if holds and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
                 return Phase.HUNG
         compiles = _compiles(job, state, tick)
         age = tick.ages_s.get(job.key) or 0.0
         if not state.started:
-            # The first compile comes before the first step: while it lasts, loaders and age do not show training.
+            # The first compile comes before the first step; until it ends, loaders and age do not show training.
             begun = busy >= STEPS_GPU if busy is not None else not compiles and (bool(job.workers) or age >= ALONE_S)
             state.started = begun or age >= STARTUP_MOST_S
         if not state.started:
@@ -311,7 +319,10 @@ def _lost(interval: Interval) -> float:
 
 
 class _Lately(NamedTuple):
-    """Bytes per second over the last 10 s, or since the job is watched; None unknown. own_*: of the process itself."""
+    """Bytes per second over the last 10 s, or since the job was first watched; None when they are unknown.
+
+    own_read, own_write: the bytes of the process itself, without its children.
+    """
 
     write: float | None = None
     own_read: float | None = None
@@ -319,7 +330,7 @@ class _Lately(NamedTuple):
 
 
 def _pids(job: Job, tick: Tick) -> frozenset[int]:
-    """All processes of a job, as far down as they are known."""
+    """Return the PIDs of all processes of a job, with all descendants that are known."""
     below = (child.pid for rank in job.ranks for child in tick.children.get(rank.key, ()))
     return frozenset((job.key.pid, *(key.pid for key in job.members), *below))
 
@@ -338,7 +349,10 @@ def _lately(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _Lately:
 
 
 def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
-    """Cores between the last two readings of its stat; the figure holds in ticks that do not read it."""
+    """Return the cores that the process used between the last two reads of its stat.
+
+    A tick that does not read stat returns the previous figure.
+    """
     before = state.totals.get(key)
     if before is not None and now.stat_ns > before.stat_ns > 0:
         grown = delta(before.own_ticks, now.own_ticks)
@@ -352,7 +366,7 @@ def _core_wait(before: Totals, now: Totals) -> float | None:
 
 
 def _compiles(job: Job, state: _State, tick: Tick) -> bool:
-    """Whether a compiler below the job's ranks works: a zombie, or one that waits for input, does not."""
+    """Whether a compiler among the job's descendants works. A zombie, or a compiler that waits for input, does not."""
     table, before = tick.table, state.compilers
     state.compilers = {}
     for child in (child for rank in job.ranks for child in tick.children.get(rank.key, ())):

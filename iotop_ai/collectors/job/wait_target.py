@@ -1,10 +1,11 @@
-"""Finds the target of a sleeping task's wait: its system call, and the descriptors that the call names.
+"""Finds out what a sleeping task waits for, from its system call and the descriptors that the call names.
 
-The call and its arguments are in /proc/PID/task/TID/syscall, the pollfds or fd sets in /proc/PID/mem at an argument,
-an epoll's targets in fdinfo. The kernel permits them to root, and to the same user unless kernel.yama.ptrace_scope
-forbids it. Sources: man 5 proc; fs/proc/base.c, fs/eventpoll.c and net/socket.c of Linux.
+The call and its arguments are in /proc/PID/task/TID/syscall. The pollfds or fd sets are in /proc/PID/mem, at the
+address in an argument; the targets of an epoll are in fdinfo. The kernel shows these files to root, and to the same
+user unless kernel.yama.ptrace_scope forbids it. Sources: man 5 proc; fs/proc/base.c, fs/eventpoll.c and net/socket.c
+of Linux.
 
-A read of mem takes the process's mmap_lock, as a read of cmdline does, and waits while another thread holds it.
+A read of mem takes the process's mmap_lock, like a read of cmdline, and waits while another thread has this lock.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from iotop_ai.collectors.job.system_calls import SystemCall, system_calls
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 MOST_FDS = 64
-"""Descriptors of one call that are looked up."""
+"""The most descriptors of one call that are examined."""
 MOST_SELECTED = 1024
-"""Bits of a fd set: FD_SETSIZE of glibc."""
+"""The most bits of an fd set that are read: FD_SETSIZE of glibc."""
 MOST_HELD = 4096
 _SYSCALL_SIZE = 256
 _EPOLL_SIZE = 16_384
 _POLLFD = struct.Struct("=iHH")
 _ADDRESS = (1 << 56) - 1
-"""The top byte of an address of arm64 may be a tag."""
+"""A mask for addresses. On arm64, the top byte of an address may be a tag."""
 _INT = (1 << 32) - 1
-"""An int argument is the lower half of its register."""
+"""A mask for int arguments, which are in the lower half of their register."""
 _COMPAT = 1 << 32
-"""Stack and program of a 32-bit process are below this address; its calls have other numbers."""
+"""The stack and program of a 32-bit process are below this address. Its system calls have other numbers."""
 
 _CALLS = system_calls(os.uname().machine)
 _SAVES = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
 _SAVES |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"])
 _ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
-"""Where a call has several descriptors, the target is one of the first kind in this order: network bytes count most."""
+"""The order in which the target is chosen if a call has several descriptors: bytes from the network matter most."""
 
 _ANONYMOUS = {
     "anon_inode:[eventfd]": "eventfd",
@@ -46,13 +47,14 @@ _ANONYMOUS = {
 
 
 class WaitTarget(NamedTuple):
-    """The target of a task's wait.
+    """What a task waits for.
 
-    kind: "socket" (of a network protocol), "unix", "pipe", "eventfd", "file" (devices and calls that take a path
-    included), "epoll" (an epoll whose target is unknown), "futex", "timer" or "unknown"; of several descriptors, the
-    first of socket, unix, pipe, file, eventfd, timer, epoll. inodes: those of the pipes and sockets. fds: the
-    descriptors that an epoll watches. call: name of the system call, "" while running, in a page fault, or not
-    permitted.
+    kind: "socket" (of a network protocol), "unix", "pipe", "eventfd", "file" (also devices, and calls that take a
+    path), "epoll" (an epoll whose target is unknown), "futex", "timer" or "unknown". If the call has several
+    descriptors, it is the first kind that occurs in the order socket, unix, pipe, file, eventfd, timer, epoll. inodes:
+    the inodes of the pipes and sockets among the descriptors. fds: the descriptors for which the call waits; for an
+    epoll, those that it watches. call: the name of the system call; "" when the task runs, is in a page fault, or may
+    not be read.
     """
 
     kind: str
@@ -65,8 +67,8 @@ UNKNOWN = WaitTarget("unknown", (), (), "")
 
 
 def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
-    """The target of the task's present wait; ``UNKNOWN`` where it cannot be read, and for another machine's trees."""
-    task = f"proc/{pid}/task/{tid}"  # a process's own files are empty once its main thread has ended
+    """Return what the task waits for now. ``UNKNOWN`` when it cannot be read, and in trees of another machine."""
+    task = f"proc/{pid}/task/{tid}"  # the process's own files are empty once its main thread has ended
     raw = _syscall(root, task)
     number, *arguments = raw.split() or [b""]
     call = _CALLS.get(int(number)) if number.isdigit() else None
@@ -87,14 +89,14 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     if not fds and call.waits_on in ("poll", "select"):
         return WaitTarget("timer", (), (), call.name)
     target = _resolved(root, task, fds, call)
-    # The descriptors belong to this call only if the task is still in it.
+    # The descriptors belong to this call only if the task is still in the same call.
     return target if _syscall(root, task) == raw else unknown
 
 
 def writes(root: Root, pid: int) -> bool:
-    """Whether a main thread that is blocked is in a call that writes to a file, or waits until that is on the device.
+    """Whether a blocked main thread is in a call that writes to a file, or that waits until the data is on the device.
 
-    False where the call is not known.
+    False when the call is unknown.
     """
     number, *arguments = _syscall(root, f"proc/{pid}/task/{pid}").split() or [b""]
     of_32_bits = all(int(each, 16) < _COMPAT for each in arguments[-2:])
@@ -105,13 +107,16 @@ def writes(root: Root, pid: int) -> bool:
 
 
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
-    """Inodes of the pipes and sockets among a process's first 4,096 descriptors; None where not permitted."""
+    """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors; None when not permitted."""
     links = root.links(f"proc/{pid}/fd", MOST_HELD)
     return None if links is None else frozenset(map(_inode, links.values())) - {0}
 
 
 def _syscall(root: Root, task: str) -> bytes:
-    """The line of ``syscall``: number, six arguments, SP, PC; "running"; "-1 SP PC" outside a call; b"": denied."""
+    """Return the line of ``syscall``: the number of the call, six arguments, SP and PC.
+
+    The line is "running" for a running task, and "-1 SP PC" outside a call; it is b"" when we may not read it.
+    """
     try:
         return root.once(f"{task}/syscall", _SYSCALL_SIZE)
     except OSError:
@@ -119,7 +124,7 @@ def _syscall(root: Root, task: str) -> bytes:
 
 
 def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> dict[int, int]:
-    """The descriptors that a call waits for, each with its expected inode; 0: any. Raises OSError."""
+    """Return the descriptors that a call waits for, each with its expected inode; 0 for any inode. Raises OSError."""
     first, second = arguments[0] & _INT, arguments[1] & _INT
     if waits_on == "poll":
         size = min(second, MOST_FDS) * _POLLFD.size
@@ -139,7 +144,7 @@ def _descriptors(root: Root, task: str, waits_on: str, arguments: list[int]) -> 
 
 
 def _memory(root: Root, task: str, address: int, size: int) -> bytes:
-    """Bytes of the process's memory. Raises OSError, also when fewer are readable."""
+    """Return bytes of the process's memory. Raises OSError, also when fewer bytes than ``size`` can be read."""
     raw = root.once(f"{task}/mem", size, address & _ADDRESS)
     if len(raw) < size:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -147,9 +152,10 @@ def _memory(root: Root, task: str, address: int, size: int) -> bytes:
 
 
 def _epoll_targets(fdinfo: bytes) -> dict[int, int]:
-    """Descriptors that an epoll watches, from ``tfd: 5 events: 19 data: 5 pos:0 ino:1a2b sdev:9``.
+    """Return the descriptors that an epoll watches, each with its inode, from its fdinfo.
 
-    ino is hexadecimal; Linux before 4.15 has none.
+    The lines are ``tfd: 5 events: 19 data: 5 pos:0 ino:1a2b sdev:9``. ino is hexadecimal; before Linux 4.15 it is
+    missing, and the inode is returned as 0.
     """
     out: dict[int, int] = {}
     for line in fdinfo.splitlines():
@@ -161,7 +167,7 @@ def _epoll_targets(fdinfo: bytes) -> dict[int, int]:
 
 
 def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> WaitTarget:
-    """The target of a call that waits for these descriptors."""
+    """Return the target of a call that waits for these descriptors."""
     kinds = set()
     inodes: dict[int, None] = {}
     for fd, expected in fds.items():
@@ -169,10 +175,10 @@ def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> W
         link = root.link(path)
         inode = _inode(link)
         if inode and expected and inode != expected:
-            continue  # the number has a new owner, and the epoll watches a duplicate of the earlier one
+            continue  # the number now belongs to another file, and the epoll watches a duplicate of the earlier one
         if inode:
             inodes[inode] = None
-        if _ORDER[0] not in kinds:  # the target already has the first kind
+        if _ORDER[0] not in kinds:  # otherwise the target already has the first kind in the order
             kinds.add(_kind(root, path, link))
     default = "epoll" if call.waits_on == "epoll" else "unknown"
     kind = next((kind for kind in _ORDER if kind in kinds), default)
@@ -180,7 +186,7 @@ def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> W
 
 
 def _inode(link: str) -> int:
-    """The inode in "pipe:[81]" or "socket:[82]"; 0 for other links."""
+    """Return the inode in "pipe:[81]" or "socket:[82]"; 0 for other links."""
     name, _, rest = link.partition(":[")
     return int(rest[:-1]) if name in ("pipe", "socket") and rest[:-1].isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""Kept files of one thread that the sampler looks at."""
+"""The files of one thread that the sampler keeps open and reads."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from iotop_ai.model.process.records import ProcessKey
 WCHAN_SIZE = 64
 SCHEDSTAT_SIZE = 128
 STATE_SIZE = 128
-"""Bytes of stat up to the state, after a name of at most 64."""
+"""How many bytes of stat are read to get the state, which follows a name of at most 64 bytes."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 WCHAN, STAT, SCHEDSTAT = range(3)
 
 
 class WatchedTask:
-    """A thread: kept descriptors, its counts by place, and what its numbers were read from.
+    """A thread that is sampled: its open files, its counts by place, and the contents from which its numbers came.
 
-    key: its process. times: (ns on a CPU, ns runnable without one); rss_bytes: resident memory; None if not readable.
+    key: the process of the thread. times: (ns on a CPU, ns runnable without a CPU). rss_bytes: the resident memory of
+    the process. A number is None when it cannot be read.
     """
 
     __slots__ = ("counts", "ended", "files", "key", "rss_bytes", "seen", "tid", "times")
@@ -40,7 +41,7 @@ class WatchedTask:
         self.rss_bytes: int | None = None
 
     def fd(self, which: int) -> int:
-        """A kept descriptor; -1 where the file could not be opened."""
+        """Return the descriptor of a file that is kept open; -1 when the file could not be opened."""
         file = self.files[which]
         return file.fd if isinstance(file, KeptFile) else -1
 
@@ -51,7 +52,7 @@ class WatchedTask:
                 file.close()
 
     def store(self, schedstat: bytes | OSError, stat: bytes | OSError) -> None:
-        """Store the values of these files: ``3146527 14510 27`` and field 24 of stat, in pages."""
+        """Store the values of schedstat (``3146527 14510 27``) and of stat, where field 24 is the resident pages."""
         if schedstat != self.seen[0]:
             run, wait, *_ = [*([] if isinstance(schedstat, OSError) else schedstat.split()), b"", b""]
             self.times = _number(run), _number(wait)
@@ -62,7 +63,7 @@ class WatchedTask:
 
 
 def fields_after_name(stat: bytes | OSError) -> list[bytes]:
-    """The fields of stat from the third on; [] when it could not be read."""
+    """Return the fields of stat from the third field on; [] when stat could not be read."""
     return [] if isinstance(stat, OSError) else stat[stat.rfind(b")") + 1 :].split()
 
 
