@@ -1,1 +1,1 @@
-"""The rest of the host: CPU, memory, pressure, mounts, network, kernel log."""
+"""Collects the state of the rest of the machine: CPU, memory, pressure, mounts, network and kernel log."""

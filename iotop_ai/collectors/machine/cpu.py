@@ -1,4 +1,4 @@
-"""CPU time per core, load average, and the number of usable cores."""
+"""Reads the CPU time of each core, the load average, and the number of usable cores."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
 
 _CPUS = "sys/devices/system/cpu"
 _FIELDS = 9
-"""Fields of a /proc/stat line that are read: its name and eight counts; user and nice include guest time."""
+"""The number of fields that are read of a /proc/stat line: the name and eight counts.
+
+The last two, guest and guest_nice, are left out, because user and nice include them.
+"""
 _UNCOUNTED = (0,) * (_FIELDS - 1)
 
 
 def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
-    """Ticks by core number from /proc/stat; an offline core has no line. Missing counts are 0.
+    """Return the ticks by core number from /proc/stat. An offline core has no line; missing counts are 0.
 
     Sample: cpu2 3130 0 1544 136911 572 0 27 7 5 0 (user nice system idle iowait irq softirq steal guest guest_nice).
     Source: https://docs.kernel.org/filesystems/proc.html, part 1.7.
@@ -29,10 +32,10 @@ def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
 
 
 class CpuCollector:
-    """Ticks of every online core from /proc/stat, and the number of physical cores.
+    """Reads the ticks of every online core from /proc/stat, and counts the physical cores.
 
-    That number is None in the first reading, because counting reads a file per core. psutil counts the cores where the
-    kernel's topology is missing; importing it takes a megabyte.
+    The first reading has None for the number of physical cores, because counting them reads a file for each core.
+    psutil counts them only if the kernel does not give its topology, because the import of psutil takes a megabyte.
     """
 
     field = "cpu"
@@ -47,13 +50,13 @@ class CpuCollector:
         self._online = -1
 
     def read(self) -> CpuTable:
-        """All online cores. Raises OSError where /proc/stat cannot be read."""
+        """Read all online cores. Raises OSError when /proc/stat cannot be read."""
         first = self._stat is None
         if self._stat is None:
             self._stat = self._root.keep("proc/stat", 1 << 14)
         cores = parse_cpu_stat(self._stat.read_record())
         if self._root.live and not first and len(cores) != self._online:
-            # The number of physical cores changes only with the number of cores.
+            # The number of physical cores can change only when the number of online cores changes.
             self._physical, self._online = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
         allowed = len(os.sched_getaffinity(0)) if self._root.live else len(cores)
         return CpuTable(cores, allowed, self._physical, self._load1(), clk_tck=self._clk_tck)
@@ -67,7 +70,7 @@ class CpuCollector:
             return None
 
     def close(self) -> None:
-        """Close the kept files."""
+        """Close the files that are kept open."""
         for kept in (self._stat, self._load):
             if kept is not None:
                 kept.close()
@@ -75,10 +78,10 @@ class CpuCollector:
 
 
 def cores_in_topology(root: Root) -> int | None:
-    """Number of physical cores: distinct sets of sibling threads; None where the kernel does not list them.
+    """Return the number of physical cores; None when the kernel does not list them.
 
-    Source: core_cpus_list, until Linux 5.3 thread_siblings_list,
-    https://docs.kernel.org/admin-guide/cputopology.html.
+    It is the number of distinct sets of sibling threads. Source: core_cpus_list, or up to Linux 5.3
+    thread_siblings_list, https://docs.kernel.org/admin-guide/cputopology.html.
     """
     for name in ("core_cpus_list", "thread_siblings_list"):
         threads = {

@@ -1,4 +1,4 @@
-"""Clocks of the CPU's cores and their thermal throttle counts, below /sys/devices/system/cpu."""
+"""Reads the clocks of the CPU's cores and their thermal throttle counts, below /sys/devices/system/cpu."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
 MOST_A_READING = 64
-"""Cores per reading, in turn: each takes two or three files, 10 us each."""
+"""The most cores that one reading reads, as each takes two or three files of 10 us each.
+
+Others are read in rotation.
+"""
 
 
 class _Core(NamedTuple):
-    """The last values of a core; None: unknown."""
+    """The last values of a core; None for a value that is unknown."""
 
     khz: int | None
     throttles: int | None
 
 
 class ClocksCollector:
-    """Each reading reads up to ``MOST_A_READING`` cores and keeps the last values of the others."""
+    """Reads the clocks of the cores.
+
+    Each reading reads up to ``MOST_A_READING`` cores and keeps the last values of the other cores.
+    """
 
     field = "clocks"
     every_s = 5.0
@@ -37,7 +43,7 @@ class ClocksCollector:
         self._base: tuple[int | None, int | None] = (None, None)
 
     def read(self) -> ClockState:
-        """The clocks now. Raises Unavailable where no core has them, as in most virtual machines."""
+        """Return the clocks. Raises Unavailable when no core reports them, as in most virtual machines."""
         if self._cpus is None:
             self._find()
         cpus = self._cpus or []
@@ -52,7 +58,7 @@ class ClocksCollector:
                 self._number(f"{here}/thermal_throttle/core_throttle_count") if cpu in self._counting else None,
             )
         khz = [core.khz for core in self._cores.values() if core.khz is not None]
-        # The sum is complete only after each core was read once.
+        # The sum of the counts is complete only after every core has been read once.
         whole = len(self._cores) == len(cpus)
         counts = [core.throttles for core in self._cores.values() if core.throttles is not None]
         name = "thermal_throttle/package_throttle_count"
@@ -69,7 +75,7 @@ class ClocksCollector:
         )
 
     def _find(self) -> None:
-        """Find the CPUs with clocks or throttle counts, the first one of each package and core, and constant clocks."""
+        """Find the CPUs with clocks or throttle counts, the first CPU of each package and core, and constant clocks."""
         names = [name for name in self._root.names(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
         found = [
             name
@@ -79,7 +85,7 @@ class ClocksCollector:
         first: dict[str, str] = {}
         for name in found:
             self._packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
-            # The threads of a core all count its throttles.
+            # All threads of a core show the same throttle count.
             first.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/thread_siblings_list", name), name)
         self._counting = set(first.values())
         if found:

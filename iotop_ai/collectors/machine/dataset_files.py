@@ -1,7 +1,7 @@
-"""Iterates over the files of a folder; memory holds only the names of one branch.
+"""Iterates over the files below a folder, with only the names of one branch of the tree in memory.
 
-Folders are opened by descriptor and not through symbolic links, so that concurrent changes cannot lead out of the tree.
-Folders on other filesystems are counted and left out.
+Folders are opened relative to the descriptor of their parent folder and never through symbolic links, so that changes
+during the iteration cannot lead out of the tree. Folders on other filesystems are counted and left out.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import NamedTuple
 from iotop_ai.collectors.io.direct import open_direct
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""Opens only a folder, not the target of a symbolic link."""
+"""Flags that open only a folder, and never the target of a symbolic link."""
 
 _THROUGH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Opens a folder that may be entered, even if it may not be listed."""
+"""Flags that open a folder that we may enter, even if we may not list it."""
 
 
 class Pinned(NamedTuple):
-    """A top folder or file whose path was resolved once: later links in the path have no effect.
+    """A top folder or file whose path was resolved only once. Later changes of links in its path have no effect.
 
-    folder, name: an open descriptor and a name in it, "." for the folder itself. path: for messages.
+    folder: an open descriptor. name: a name in that folder; "." for the folder itself. path: the path for messages.
     """
 
     folder: int
@@ -34,9 +34,9 @@ class Pinned(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a tree. folder: descriptor of its folder, valid until the next entry.
+    """One entry of a tree. folder: the descriptor of the folder that holds it; valid until the next entry.
 
-    path: relative to the top, "" for a top that is a file; surrogates stand for bytes that are not UTF-8.
+    path: the path relative to the top; "" when the top is a file. Surrogates stand for bytes that are not UTF-8.
     """
 
     folder: int
@@ -46,16 +46,16 @@ class Entry(NamedTuple):
 
     @property
     def regular(self) -> bool:
-        """Whether it is a regular file."""
+        """Whether the entry is a regular file."""
         return stat.S_ISREG(self.stat.st_mode)
 
     @property
     def is_folder(self) -> bool:
-        """Whether the item is a folder; its entries follow it."""
+        """Whether the entry is a folder. The entries of the folder follow it."""
         return stat.S_ISDIR(self.stat.st_mode)
 
     def open(self, flags: int = os.O_RDONLY) -> int:
-        """A descriptor of the file, if it is still a regular file. Raises OSError."""
+        """Open the file if it is still a regular file, and return its descriptor. Raises OSError."""
         handle = os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
@@ -64,10 +64,11 @@ class Entry(NamedTuple):
 
 
 class Tree:
-    """Iterate once, from ``top`` down; top may be a link or a file. Raises OSError when it is missing.
+    """The entries from ``top`` down, for one iteration. top: a folder or file, or a link to one.
 
-    unreadable: number of unreadable entries and folders; first_unreadable: the first of them, with its error.
-    elsewhere: folders left out because they are on another filesystem.
+    Raises OSError when the top is missing. unreadable: the number of entries and folders that could not be read.
+    first_unreadable: the first of them with its error. elsewhere: the number of folders that were left out because they
+    are on another filesystem.
     """
 
     def __init__(self, top: str | Pinned) -> None:
@@ -92,7 +93,7 @@ class Tree:
             finally:
                 os.close(folder)
             return
-        # An explicit stack: a tree may be deeper than Python's recursion limit.
+        # The stack is explicit, because a tree may be deeper than Python's recursion limit.
         stack: list[tuple[int, str, list[str]]] = []
         try:
             self._enter(stack, at, name, "", self._stat)
@@ -119,7 +120,7 @@ class Tree:
                 os.close(folder)
 
     def lose(self, path: str, error: OSError) -> None:
-        """Count an unreadable entry."""
+        """Count an entry that could not be read."""
         self.unreadable += 1
         self.first_unreadable = self.first_unreadable or f"{path or self.top}: {error.strerror}"
 
@@ -148,9 +149,10 @@ class Tree:
 
 
 def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
-    """A regular file below ``top``, without following links, and whether it bypasses the page cache. Raises OSError.
+    """Open a regular file below ``top`` without following links; return (descriptor, bypasses the page cache).
 
-    direct: bypass the page cache where the filesystem can.
+    The second value says whether reads through the descriptor bypass the page cache. direct: bypass it if the
+    filesystem supports that. Raises OSError.
     """
     *folders, name = path.split("/") if path else [top.name]
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -175,7 +177,7 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
 
 
 class Sample:
-    """Up to ``most`` files of a tree, chosen uniformly at random with a fixed seed."""
+    """A sample of up to ``most`` files of a tree, chosen at random with equal chances. The random seed is fixed."""
 
     def __init__(self, most: int = 64) -> None:
         self._random = Random(1)
@@ -184,7 +186,7 @@ class Sample:
         self.paths: list[tuple[str, int]] = []
 
     def take(self, path: str, size: int) -> None:
-        """Add a file to the sample, or leave it out."""
+        """Offer a file to the sample, which takes it at random."""
         self._seen += 1
         if len(self.paths) < self._most:
             self.paths.append((path, size))

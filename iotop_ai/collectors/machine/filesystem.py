@@ -1,4 +1,4 @@
-"""statvfs of the relevant mounts, each on its own thread, so that a dead server blocks only its mount."""
+"""Queries statvfs for the relevant mounts, each on a thread of its own, so that a dead server blocks only its mount."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Statvfs = Callable[[str], os.statvfs_result]
 
 
 class Mounted(Protocol):
-    """The part of MountsCollector that is used here."""
+    """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
 
 
 def mounts_to_query(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
-    """One mount of each filesystem whose fullness matters.
+    """Return one mount of each filesystem whose free space matters.
 
-    Left out: read-only images, tmpfs and ramfs except /dev/shm and /tmp, overlays except a container's root, and
-    further mounts of the same filesystem (bind mounts): a mount of the whole filesystem with the shortest path is
-    preferred.
+    Left out are read-only images, tmpfs and ramfs except /dev/shm and /tmp, overlays except the root of a container,
+    and further mounts of the same filesystem (bind mounts). Of several mounts, a mount of the whole filesystem is
+    preferred, and then the shortest path.
     """
     selected: dict[tuple[str, str], Mount] = {}
     for mount in sorted(mounts, key=lambda m: (m.root != "/", len(m.path), m.path)):
@@ -47,7 +47,10 @@ def mounts_to_query(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
 
 
 class _StatvfsCall:
-    """One statvfs on its own daemon thread. It is a Collector, so that ``take_reading`` handles its errors."""
+    """One call of statvfs on its own daemon thread.
+
+    The class is a Collector so that ``take_reading`` handles its errors.
+    """
 
     field = "filesystems"
     every_s = 0.0
@@ -67,7 +70,7 @@ class _StatvfsCall:
         self.answer = take_reading(self, self._clock)
 
     def read(self) -> FilesystemUsage:
-        """Wait for the kernel's answer. Raises OSError."""
+        """Wait for the kernel's answer and return it. Raises OSError."""
         s = self._statvfs(self._path)
         block = s.f_frsize or s.f_bsize
         return FilesystemUsage(s.f_blocks * block, s.f_bfree * block, s.f_bavail * block, s.f_files, s.f_ffree)
@@ -83,10 +86,11 @@ class _MountState(NamedTuple):
 
 
 class FilesystemCollector:
-    """Fullness by mount point, each its own Reading with its own time.
+    """Reads how full each mount is. Each mount has a Reading with a time of its own.
 
-    Each mount is queried every 10 s. Without an answer within 2 s it is ``failed``, with the time since it was asked,
-    and not queried again until the answer arrives; a stuck mount costs one sleeping thread. ``read`` does not wait.
+    Each mount is queried every 10 s. A mount that does not answer within 2 s is ``failed``, with the time since the
+    query; it is not queried again until the answer arrives, so a stuck mount costs one sleeping thread. ``read`` does
+    not wait.
     """
 
     field = "filesystems"
@@ -103,7 +107,10 @@ class FilesystemCollector:
         self._newest: dict[str, Reading[FilesystemUsage]] = {}
 
     def read(self) -> dict[str, Reading[FilesystemUsage]]:
-        """The newest Readings by mount point, pending until a mount's first answer; the same object while unchanged."""
+        """Return the newest Readings by mount point: the same object if none changed.
+
+        The Reading of a mount is pending until the mount's first answer.
+        """
         now = self._clock.monotonic_ns()
         states: dict[str, _MountState] = {}
         if self._mounts.mounts is not self._all_mounts:
@@ -112,7 +119,7 @@ class FilesystemCollector:
             states[mount.path] = self._follow(
                 mount, self._states.get(mount.path, _MountState(Reading(), None, None)), now
             )
-        # The thread of a stuck mount that was unmounted lazily ends when the kernel releases it.
+        # If a stuck mount is unmounted lazily, its thread ends when the kernel releases the mount.
         self._states = states
         newest = {path: each.newest for path, each in states.items()}
         if newest != self._newest:
@@ -138,4 +145,4 @@ class FilesystemCollector:
         return _MountState(state.newest, call, now)
 
     def close(self) -> None:
-        """Nothing to close: the threads are daemons without descriptors."""
+        """Do nothing: the threads are daemons and keep no descriptors open."""

@@ -1,4 +1,4 @@
-"""The host, the user, the container, and the monitor's own cost."""
+"""Reads facts about the host, the user and the container, and the monitor's own cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _CONTAINER = pattern(r"(docker|kubepods|libpod|lxc|containerd|crio)")
 
 
 def read_host(root: Root) -> Host:
-    """The Host of this session. boot_id: the boot time if the kernel has no boot ID, else ""."""
+    """Return the Host of this session.
+
+    Its boot_id is the boot time if the kernel has no boot ID; "" if neither exists.
+    """
     uname = os.uname()
     users = Users(root, timeout_s=HOME_TIMEOUT_S)
     host = Host(
@@ -37,9 +40,10 @@ def _boot_time(root: Root) -> str:
 
 
 def _reads_others(root: Root) -> bool:
-    """Whether /proc/PID/io of other users is readable: needs CAP_SYS_PTRACE and one of CAP_DAC_*.
+    """Whether we may read /proc/PID/io of other users, which needs CAP_SYS_PTRACE and one of CAP_DAC_*.
 
-    Tests capabilities instead of a process, since even root may be denied /proc/1/io (a VM's init).
+    The capabilities are tested, and not the file of a process, because even root may be denied /proc/1/io (a VM's
+    init).
     """
     for line in root.lines("proc/self/status"):
         if line.startswith("CapEff:"):
@@ -49,11 +53,11 @@ def _reads_others(root: Root) -> bool:
 
 
 def read_container(root: Root) -> str:
-    """The kind of container we run in: "docker", "podman", "kubernetes", "lxc", ...; "" on a plain machine.
+    """Return the kind of container that we run in: "docker", "podman", "kubernetes", "lxc", ...; "" outside containers.
 
-    Trees given by --procfs or --sysfs belong to the whole machine. A VM whose root file system was made from an image
-    has the image's marks, too, but its processes are in the initial PID namespace, whose number is fixed
-    (PROC_PID_INIT_INO).
+    Trees given by --procfs or --sysfs belong to the whole machine, so the result is "". A VM whose root file system was
+    made from a container image has the marks of the image too. Its processes, however, are in the initial PID
+    namespace, which has a fixed number (PROC_PID_INIT_INO).
     """
     if root.has_given_trees or root.link("proc/self/ns/pid") == "pid:[4026531836]":
         return ""
@@ -68,7 +72,7 @@ def read_container(root: Root) -> str:
 
 
 class OwnCostReader:
-    """Reads this process's own CPU time and memory from a kept descriptor."""
+    """Reads the CPU time and the memory of this process, through a file that is kept open."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._clock = clock
@@ -80,7 +84,10 @@ class OwnCostReader:
             self._statm = None
 
     def read(self, collect_ns: int, late_ns: int) -> OwnCost:
-        """Cumulative CPU ns, resident bytes now (None when unreadable), and the tick's duration and delay."""
+        """Return the cost so far. collect_ns: the duration of the tick. late_ns: how late the tick began.
+
+        CPU time is cumulative. The resident memory is the present one; None when it cannot be read.
+        """
         rss = None
         if self._statm is not None:
             try:
@@ -90,6 +97,6 @@ class OwnCostReader:
         return OwnCost(self._pid, self._clock.process_ns(), rss, collect_ns, late_ns)
 
     def close(self) -> None:
-        """Close the kept file."""
+        """Close the file that is kept open."""
         if self._statm is not None:
             self._statm.close()

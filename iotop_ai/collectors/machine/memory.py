@@ -1,4 +1,4 @@
-"""Memory and page cache from kept descriptors of /proc/meminfo and /proc/vmstat."""
+"""Reads the state of memory and page cache, from /proc/meminfo and /proc/vmstat, which are kept open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.model.machine.memory import MemoryState
 
 _LEVEL = pattern(rb"^(\w+):[ \t]+(\d+)[ \t]+kB[ \t\r]*$", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
-# Names in the order of MemoryState's fields; the fields between the three rows depend on the kernel's version.
+# The names are in the order of MemoryState's fields. Fields between the three rows depend on the kernel's version.
 _LEVELS = tuple(
     b"MemTotal MemAvailable MemFree Cached Buffers SReclaimable Dirty Writeback SwapTotal SwapFree Shmem".split()
 )
@@ -22,17 +22,17 @@ _LAST = tuple(b"oom_kill drop_pagecache drop_slab nr_dirty_threshold nr_dirty_ba
 
 
 def parse_meminfo(raw: bytes) -> dict[bytes, int]:
-    """Name to bytes of every line in kB of /proc/meminfo; lines that count pages (HugePages_*) are left out.
+    """Return the bytes by name, from the lines in kB of /proc/meminfo: ``MemTotal:       24654564 kB``.
 
-    ``MemTotal:       24654564 kB``
+    Lines that count pages (HugePages_*) are left out.
     """
     return {name: int(number) * 1024 for name, number in _LEVEL.findall(raw)}
 
 
 def parse_vmstat(raw: bytes) -> dict[bytes, int]:
-    """Name to count of /proc/vmstat; lines other than "name number" are left out.
+    """Return the counts by name from /proc/vmstat, from lines such as ``workingset_refault_file 122950``.
 
-    ``workingset_refault_file 122950``
+    Lines of another form are left out.
     """
     words = raw.split()
     try:
@@ -43,10 +43,10 @@ def parse_vmstat(raw: bytes) -> dict[bytes, int]:
 
 
 def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page_bytes: int) -> MemoryState:
-    """The record of both files; a name that this kernel does not print is None.
+    """Make the record from the values of both files. A value that this kernel does not print is None.
 
-    Before 5.9 ``workingset_refault`` counts file pages only; before 4.13 ``allocstall`` and before 4.8
-    ``pgscan_direct_*`` are by zone.
+    Before Linux 5.9, ``workingset_refault`` counts only file pages. Before 4.13, ``allocstall`` is counted separately
+    for each memory zone, and before 4.8 ``pgscan_direct_*`` are too.
     """
     count = vmstat.get
     file_refaults = count(b"workingset_refault_file", count(b"workingset_refault"))
@@ -69,7 +69,7 @@ def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page
 
 
 class MemoryCollector:
-    """Levels of /proc/meminfo and counters of /proc/vmstat at one moment."""
+    """Reads the levels of /proc/meminfo and the counters of /proc/vmstat at the same moment."""
 
     field = "memory"
     every_s = 0.0
@@ -81,7 +81,7 @@ class MemoryCollector:
         self._vmstat: KeptFile | None = None
 
     def read(self) -> MemoryState:
-        """Read both files; without /proc/vmstat its fields are None. Raises OSError without /proc/meminfo."""
+        """Read both files. Raises OSError without /proc/meminfo; without /proc/vmstat, its values are None."""
         if self._meminfo is None:
             self._meminfo = self._root.keep("proc/meminfo")
         meminfo = parse_meminfo(self._meminfo.read_record())
@@ -94,7 +94,7 @@ class MemoryCollector:
         return memory_state(meminfo, vmstat, self._page_bytes)
 
     def close(self) -> None:
-        """Close the kept files."""
+        """Close the files that are kept open."""
         for file in (self._meminfo, self._vmstat):
             if file is not None:
                 file.close()

@@ -1,4 +1,4 @@
-"""/proc/PID/mountinfo: mounted filesystems, and the disks behind a folder."""
+"""Reads the mounted filesystems from /proc/PID/mountinfo, and finds the disks that hold a folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from iotop_ai.model.machine.filesystem import IN_MEMORY, fuse_is_remote, is_fuse
 __all__ = ["MountsCollector", "PathDevices", "every_mount", "mount_of", "parse_mountinfo", "resolve_path_devices"]
 
 _WITHOUT_NUMBER = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
-"""Local filesystems whose device numbers are not a disk's, and differ between a mount and its files."""
+"""Local filesystems whose device numbers are not those of a disk, and differ between a mount and its files."""
 _MEMORY_FOR_DATA = frozenset(("tmpfs", "ramfs"))
 _KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
 _ESCAPE = pattern(rb"\\([0-7]{3})")
 _MOST_LAYERS = 8
 _MOST_FOLLOWED = 4
-"""Stacked filesystems that are followed down to a disk."""
+"""The most filesystems, stacked on each other, that are followed down to a disk."""
 
 
 def _unescape(raw: bytes) -> str:
@@ -35,17 +35,17 @@ def _unescape(raw: bytes) -> str:
 
 
 def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
-    """The filesystems that hold data, in the file's order, without mounts hidden by later ones.
+    """Return the filesystems that hold data, in the order of the file, without mounts that later ones hide.
 
-    Kept are mounts of devices, btrfs, zfs, overlay, network, FUSE, and memory (tmpfs) outside /proc, /sys, /run and
-    /dev, and /dev/shm. Sample: ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
-    Source: https://docs.kernel.org/filesystems/proc.html, part 3.5.
+    These are mounts of devices, btrfs, zfs, overlay, network filesystems and FUSE, tmpfs and ramfs outside /proc, /sys,
+    /run and /dev, and /dev/shm. Source: https://docs.kernel.org/filesystems/proc.html, part 3.5. Sample:
+    ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
     """
     return tuple(mount for mount in every_mount(raw) if _holds_data(mount))
 
 
 def every_mount(raw: bytes) -> tuple[Mount, ...]:
-    """All mounts, including the kernel's own and those in memory."""
+    """Return all mounts, including the kernel's own mounts and those in memory."""
     found: dict[str, Mount] = {}
     for line in raw.split(b"\n"):
         left, dash, right = line.partition(b" - ")
@@ -55,7 +55,7 @@ def every_mount(raw: bytes) -> tuple[Mount, ...]:
         fstype, path, device = clean_bytes(what[0]), _unescape(own[4]), clean_bytes(own[2])
         read_only = b"ro" in own[5].split(b",") or b"ro" in what[2].split(b",")
         layers = _layers(what[2]) if fstype == "overlay" else ()
-        # A later mount hides an earlier one at the same path.
+        # A later mount hides an earlier mount at the same path.
         found.pop(path, None)
         found[path] = Mount(path, fstype, _unescape(what[1]), read_only, device, _unescape(own[3]), layers)
     return tuple(found.values())
@@ -73,7 +73,7 @@ def _holds_data(mount: Mount) -> bool:
 
 
 def _layers(options: bytes) -> tuple[str, ...]:
-    """The folders of an overlay, from its super options: upperdir, then lowerdirs."""
+    """Return the folders of an overlay from its super options: the upperdir first, then the lowerdirs."""
     upper, lower = [], []
     for option in options.split(b","):
         name, _, value = option.partition(b"=")
@@ -85,16 +85,17 @@ def _layers(options: bytes) -> tuple[str, ...]:
 
 
 _REREAD_EVERY = 5
-"""Reads between two parses of an unreported change: poll does not report a filesystem that became read-only after an
-error."""
+"""The number of reads after which the file is parsed even if poll reports no change.
+
+poll does not report that a filesystem became read-only after an error.
+"""
 
 
 class MountsCollector:
-    """The mounts of our own namespace, or of PID 1 with --procfs or --sysfs.
+    """Reads the mounts of our own mount namespace, or of that of PID 1 with --procfs or --sysfs.
 
-    generation: grows when they change. mounts: as of the newest read.
-
-    poll() on the table reports mounts and unmounts (fs/proc_namespace.c, mounts_poll).
+    generation: a number that grows when the mounts change. mounts: the mounts at the newest read. poll() on the file
+    reports mounts and unmounts (fs/proc_namespace.c, mounts_poll).
     """
 
     field = "mounts"
@@ -110,7 +111,7 @@ class MountsCollector:
         self.mounts: tuple[Mount, ...] = ()
 
     def read(self) -> tuple[Mount, ...]:
-        """The mounts now; the same tuple while nothing changed. Raises OSError without /proc."""
+        """Return the mounts: the same tuple as before if they did not change. Raises OSError without /proc."""
         if self._file is None:
             self._file = self._root.keep(f"proc/{self._root.view}/mountinfo")
             if self._root.live:
@@ -130,7 +131,7 @@ class MountsCollector:
         return self.mounts
 
     def every(self) -> tuple[Mount, ...]:
-        """All mounts as of the newest read, including the kernel's own and those in memory."""
+        """Return all mounts at the newest read, including the kernel's own mounts and those in memory."""
         return every_mount(self._raw)
 
     def close(self) -> None:
@@ -141,10 +142,10 @@ class MountsCollector:
 
 
 class PathDevices(NamedTuple):
-    """The disks behind a folder.
+    """The disks that hold a folder.
 
-    devices: kernel names of the physical disks, () without any on this machine. chain: kernel names from the mounted
-    device down to its first disk. reason: why it has no devices; "" with devices.
+    devices: the kernel names of the physical disks; () when none is on this machine. chain: the kernel names from the
+    mounted device down to its first disk. reason: why there are no devices; "" when there are some.
     """
 
     path: str
@@ -157,11 +158,11 @@ class PathDevices(NamedTuple):
 def resolve_path_devices(
     path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], root: Root | None = None
 ) -> PathDevices:
-    """Follow a folder or file to its disks: links, then mount, then partition, volume or array, then disks.
+    """Find the disks that hold a folder or file.
 
-    An overlay is followed into its upper folder, else its lower ones, where they can be seen from here. A file on a
-    loop device is followed to the disk that holds the loop's file. Raises FileNotFoundError when the path does not
-    exist.
+    Links are followed first, then the mount, then its partition, volume or array, down to the disks. An overlay is
+    followed into its upper folder or else its lower folders, if we can see them. A file on a loop device is followed to
+    the disk that holds the file of the loop device. Raises FileNotFoundError when the path does not exist.
     """
     root = root or Root()
     inside = root.real(path.lstrip("/"))
@@ -172,9 +173,9 @@ def resolve_path_devices(
 
 
 def of_another_mount(device: int, mount: Mount) -> bool:
-    """Whether st_dev differs from the mount's: another mount (/proc, tmpfs) hides it.
+    """Whether a file's st_dev differs from the device of the mount: another mount (/proc, tmpfs) then hides this one.
 
-    btrfs, zfs and overlay give their files other device numbers, which prove nothing.
+    False for btrfs, zfs and overlay: they give other device numbers to their files, so a difference proves nothing.
     """
     if not mount.device or mount.fstype in _WITHOUT_NUMBER:
         return False
@@ -210,7 +211,7 @@ def _lies_on_a_folder(mount: Mount) -> bool:
 
 
 def _without_disk(mount: Mount) -> str:
-    """Why a mount has no disk of this machine."""
+    """Return why a mount is not on a disk of this machine, in words."""
     fstype, source = mount.fstype, mount.source
     if fstype == "zfs":
         return f"its disks are those of the ZFS pool {source.split('/')[0]}"

@@ -1,4 +1,4 @@
-"""Network filesystems: /proc/self/mountstats for NFS, /sys/fs/fuse/connections for FUSE."""
+"""Reads network filesystems: /proc/self/mountstats for NFS, and /sys/fs/fuse/connections for FUSE."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
 _BYTES = 6
 _OP_FIELDS = (9, 8)
 _SENDS_AT = {b"tcp": 5, b"rdma": 5, b"udp": 2, b"local": 4}
-"""Column of ``sends`` after the transport's name; the backlog is 4 further. Source: net/sunrpc/xprtsock.c."""
+"""The column of ``sends`` after the name of the transport; the backlog is four columns further.
+
+Source: net/sunrpc/xprtsock.c.
+"""
 
 
 class Mounted(Protocol):
-    """The part of MountsCollector that is used here."""
+    """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
 
 
 def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
-    """Mount point to the counters of each NFS mount; other filesystems and broken blocks are left out.
+    """Return the counters of each NFS mount by mount point; other filesystems and damaged blocks are left out.
 
-    Sample: ``device srv:/data mounted on /data with fstype nfs4 statvers=1.1``, then indented lines: ``age: 85``,
-    ``bytes: 8 numbers``, ``xprt: tcp ...`` (one for each connection of nconnect), ``READ: 8 or 9 numbers``. Source:
-    fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats.
+    A block begins with ``device srv:/data mounted on /data with fstype nfs4 statvers=1.1``. Indented lines follow:
+    ``age: 85``, ``bytes: 8 numbers``, ``xprt: tcp ...`` (one for each connection of nconnect), ``READ: 8 or 9
+    numbers``. Source: fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats.
     """
     found: dict[str, NfsMount] = {}
     for block in raw.split(b"\ndevice "):
@@ -45,7 +48,7 @@ def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
 
 
 def _name(raw: bytes) -> str:
-    # mountstats escapes blanks as mountinfo does.
+    # mountstats escapes these characters in the same way as mountinfo.
     for octal, byte in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
         raw = raw.replace(octal, byte)
     return clean_bytes(raw)
@@ -98,13 +101,13 @@ def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | N
 
 
 def _parse_op(fields: list[bytes]) -> NfsOp | None:
-    """``ops trans timeouts sent received queue rtt execute [errors]``; the ninth since kernel 5.3."""
+    """Parse ``ops trans timeouts sent received queue rtt execute [errors]``; errors are listed since Linux 5.3."""
     columns = next((n for n in _OP_FIELDS if len(fields) >= n), 0)
     return NfsOp(*(int(field) for field in fields[:columns])) if columns else None
 
 
 class NetfsCollector:
-    """NFS mounts with their counters and FUSE connections with their waiting requests; both empty on most machines."""
+    """Reads the counters of NFS mounts and the waiting requests of FUSE connections; most machines have neither."""
 
     field = "netfs"
     every_s = 1.0
@@ -118,7 +121,7 @@ class NetfsCollector:
         self._by_minor: dict[str, Mount] = {}
 
     def read(self) -> NetfsTable:
-        """The table now. Reads mountstats only while NFS is mounted, as it lists every mount."""
+        """Return the table. mountstats lists every mount, so it is read only while an NFS filesystem is mounted."""
         mounts = self._mounts.mounts
         if mounts is not self._seen_mounts:
             self._seen_mounts = mounts
@@ -133,16 +136,16 @@ class NetfsCollector:
         devices = {mount.path: mount.device for mount in mounts}
         found: dict[tuple[str, str], NfsMount] = {}
         for path, mount in parse_mountstats(self._file.read()).items():
-            # Bind mounts and autofs repeat the counters of one superblock: keep its shortest path.
+            # Bind mounts and autofs repeat the counters of the same superblock, so keep only its shortest path.
             key = (mount.source, devices.get(path) or path)
             if key not in found or len(path) < len(found[key].mount):
                 found[key] = mount
         return {mount.mount: mount for mount in found.values()}
 
     def _fuse(self) -> dict[str, FuseMount]:
-        """The FUSE mounts by connection number, which is the minor number of the filesystem's device.
+        """Return the FUSE mounts by connection number, which is the minor number of the filesystem's device.
 
-        ``waiting`` is None while fusectl is not mounted and for another user's connection (mode 0400).
+        ``waiting`` is None while fusectl is not mounted, and for a connection of another user (mode 0400).
         """
         folder = "sys/fs/fuse/connections"
         by_minor = self._by_minor
@@ -157,7 +160,7 @@ class NetfsCollector:
         return out
 
     def _number(self, path: str) -> int | None:
-        # fusectl opens its files as non-seekable (fs/fuse/control.c), so that they refuse pread.
+        # fusectl opens its files as non-seekable (fs/fuse/control.c), so pread fails on them.
         try:
             with self._root.keep(path) as file:
                 return int(os.read(file.fd, 64))

@@ -1,10 +1,10 @@
-"""How much of a file is in the page cache: cachestat(2), else mincore(2).
+"""Finds out how much of a file is in the page cache, with cachestat(2) or else mincore(2).
 
 Sources: https://man7.org/linux/man-pages/man2/mincore.2.html and the kernel's mm/filemap.c. cachestat exists since
-Linux 6.5. Both answer only for a user that owns the file or may write it (against a side channel); for other files the
-answer is None, never 0. An overlay's files have their pages in the filesystem below: cachestat finds none, mincore maps
-the file below (fs/overlayfs/file.c, ovl_mmap). ZFS keeps data that it reads in its own cache, so there the answer is
-None.
+Linux 6.5. To prevent a side channel, both calls answer only a user who owns the file or may write it; for other files
+the result is None, never 0. The pages of an overlay's files belong to the filesystem below the overlay: cachestat finds
+none of them, but mincore maps the file below (fs/overlayfs/file.c, ovl_mmap). ZFS keeps the data that it reads in a
+cache of its own, so for ZFS the result is None.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.machine.page_cache import Cached, Levels
 
 CACHESTAT = 451
-"""The system call's number, the same on every architecture except alpha."""
+"""The number of the system call, which is the same on every architecture except alpha."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES_PER_PROGRESS = 200
 _WINDOW = 1 << 30
 _PROT_READ, _MAP_SHARED = 1, 1
 _OVERLAY, _ZFS = 0x794C7630, 0x2FC12FC1
-"""Magic numbers of filesystems: include/uapi/linux/magic.h; OpenZFS, ZFS_SUPER_MAGIC."""
+"""The magic numbers of these filesystems, from include/uapi/linux/magic.h and OpenZFS (ZFS_SUPER_MAGIC)."""
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -42,14 +42,17 @@ class _CacheStat(ctypes.Structure):
 
 
 class Resident(NamedTuple):
-    """Bytes of one file in memory. dirty_bytes: not written out yet; None from mincore."""
+    """The bytes of one file in memory. dirty_bytes: the bytes not yet written to the disk; None from mincore."""
 
     bytes: int
     dirty_bytes: int | None
 
 
 class PageCache:
-    """Queries the kernel about open files. how: "cachestat", "mincore" or "auto", which finds the right call once."""
+    """Asks the kernel about open files.
+
+    how: "cachestat", "mincore", or "auto", which finds out at the first file which of the two calls works.
+    """
 
     def __init__(self, how: str = "auto") -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -62,7 +65,7 @@ class PageCache:
         self.how = how
 
     def resident(self, handle: int) -> Resident | None:
-        """The part of the file in memory; None where this user may not know. Raises OSError."""
+        """Return the part of a file that is in memory; None when this user may not know. Raises OSError."""
         found = os.fstat(handle)
         kind = self._filesystem(handle)
         if kind == _ZFS:
@@ -83,13 +86,13 @@ class PageCache:
                 raise OSError(number, os.strerror(number))
             if number == errno.ENOSYS:
                 self.how = "mincore"
-        # mincore reports other users' files as wholly in memory.
+        # Without this check, mincore would report files of other users as completely in memory.
         if os.geteuid() not in (0, found.st_uid) and not _writable(handle):
             return None
         return Resident(min(self._mincore(handle, found.st_size), found.st_size), None)
 
     def _filesystem(self, handle: int) -> int:
-        """The magic number of the file's filesystem, the first field of statfs; 0 when unknown."""
+        """Return the magic number of the file's filesystem, which is the first field of statfs; 0 when unknown."""
         answer = (ctypes.c_long * 32)()
         return answer[0] if not self._libc.fstatfs(handle, ctypes.byref(answer)) else 0
 
@@ -107,13 +110,13 @@ class PageCache:
             finally:
                 self._libc.munmap(at, length)
             raw = table.raw
-            # Only the lowest bit is defined.
+            # Only the lowest bit of each byte is defined.
             pages += len(raw) - raw.count(b"\0") if raw.strip(b"\0\1") == b"" else sum(byte & 1 for byte in raw)
         return pages * PAGE_BYTES
 
 
 def read_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
-    """Examine every file below ``top``. on_progress: called now and then with the result so far. Raises OSError."""
+    """Examine every file below ``top``. on_progress: called repeatedly with the result so far. Raises OSError."""
     tree = Tree(top)
     files = size = resident = unknown = unknown_bytes = 0
     seen: set[tuple[int, int]] = set()
@@ -156,7 +159,7 @@ def _read_resident(handle: int, cache: PageCache) -> Resident | None:
 
 
 def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
-    """Whether a file was seen under another name; only files with several names are remembered."""
+    """Whether this file was already seen under another name. Only files with several names are remembered."""
     if found.st_nlink < 2:
         return False
     key = found.st_dev, found.st_ino
@@ -167,16 +170,17 @@ def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
 
 
 def read_levels(root: Root) -> Levels:
-    """The levels in /proc/meminfo. Raises OSError."""
+    """Read the levels in /proc/meminfo. Raises OSError."""
     found = parse_meminfo(root.read("proc/meminfo"))
     names = (b"Cached", b"SReclaimable", b"MemFree", b"MemAvailable", b"Dirty", b"MemTotal")
     return Levels(*(found.get(name) for name in names))
 
 
 def read_memory_room(root: Root) -> int | None:
-    """Bytes left for data under the memory limits of our own cgroup and those above it; None without a limit.
+    """Return the bytes that the memory limits of our own cgroup, and of those above it, leave for data.
 
-    Page cache and tmpfs count as used; reclaimable cache counts as free.
+    None without a limit. Page cache and tmpfs count as used, but the part of the cache that can be reclaimed counts as
+    free.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))
@@ -187,9 +191,9 @@ def read_memory_room(root: Root) -> int | None:
 
 
 def room_for_data(memory: Levels, cgroup_room_bytes: int | None) -> int | None:
-    """Bytes that files may take in memory before something else is evicted; None unknown.
+    """Return how many bytes of files fit into memory before other data is evicted; None when it is unknown.
 
-    MemAvailable, which includes cached files, or the cgroups' room where that is less.
+    This is MemAvailable, which includes cached files, or the room in our cgroups if that is less.
     """
     available = memory.available_bytes
     return available if available is None or cgroup_room_bytes is None else min(available, cgroup_room_bytes)

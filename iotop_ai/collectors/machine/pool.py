@@ -1,4 +1,4 @@
-"""ZFS's cache and pools, btrfs' errors, Lustre's clients; nothing is read while no such filesystem is mounted."""
+"""Reads ZFS's cache and pools, btrfs's errors and Lustre's clients, but only while such a filesystem is mounted."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from iotop_ai.model.reading import Status
 SPL = "proc/spl/kstat/zfs"
 BTRFS = "sys/fs/btrfs"
 LLITE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
-"""The second path since Lustre 2.11."""
+"""The folders of Lustre's statistics; the second is used since Lustre 2.11."""
 MOST_SETS = 256
-"""Datasets of one pool that are read; the counts of a pool with more are unknown."""
+"""The most datasets of one pool that are read. The counts of a pool with more datasets are unknown."""
 _SIZE = 16_384
 _SET_NAMES = (b"nread", b"nwritten", b"reads", b"writes")
 _BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")
 
 
 class Mounted(Protocol):
-    """The part of MountsCollector that is used here."""
+    """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
 
 
 def parse_kstat(raw: bytes) -> dict[bytes, int]:
-    """Name to number of a named kstat: ``hits  4  1234``, after a header line and one of titles."""
+    """Return the numbers by name of a named kstat.
+
+    Its lines are ``hits  4  1234`` (name, type, value), after a header line and a line of titles.
+    """
     out = {}
     for line in raw.splitlines():
         words = line.split()
@@ -41,7 +44,10 @@ def parse_kstat(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_pool_io(raw: bytes) -> Moved | None:
-    """A pool's file ``io``, about its disks: titles (``nread nwritten reads writes ...``) in the second line."""
+    """Parse a pool's file ``io`` about its disks.
+
+    Its second line has the titles: ``nread nwritten reads writes ...``.
+    """
     lines = [line.split() for line in raw.splitlines()[1:3]]
     if len(lines) < 2 or b"nread" not in lines[0]:
         return None
@@ -50,7 +56,11 @@ def parse_pool_io(raw: bytes) -> Moved | None:
 
 
 def parse_llite(raw: bytes) -> Moved:
-    """``read_bytes 4 samples [bytes] 0 4194304 12582912``: samples, least, most, sum; ``open 5 samples [regs]``."""
+    """Parse the stats file of a Lustre client.
+
+    Its lines are ``read_bytes 4 samples [bytes] 0 4194304 12582912`` (number of samples, least, most, sum) and
+    ``open 5 samples [regs]``.
+    """
     count: dict[bytes, int] = {}
     moved: dict[bytes, int] = {}
     for line in raw.splitlines():
@@ -59,7 +69,7 @@ def parse_llite(raw: bytes) -> Moved:
             count[words[0]] = int(words[1])
             if words[3] == b"[bytes]" and len(words) >= 7 and words[6].isdigit():
                 moved[words[0]] = int(words[6])
-    # A count that is not listed is still 0, unless the file has no line at all.
+    # A count that is not listed is 0, unless the file does not list anything.
     none = None if not count and b"snapshot_time" not in raw else 0
     return Moved(
         moved.get(b"read_bytes", none),
@@ -71,23 +81,26 @@ def parse_llite(raw: bytes) -> Moved:
 
 
 class DatasetSum:
-    """The counts of a pool: the sum of its datasets, which does not fall when one is unmounted or mounted again."""
+    """The counts of a pool, summed over its datasets.
+
+    The sum does not fall when a dataset is unmounted or mounted again.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, ...]] = {}
         self._sum = [0] * len(_SET_NAMES)
 
     def add(self, sets: Mapping[str, Mapping[bytes, int]]) -> Moved:
-        """The sum with the growth since the last call.
+        """Add the growth of the datasets since the last call; return the sum.
 
-        sets: each dataset's counts, which begin at 0 with its mount; {} where they could not be read.
+        sets: the counts of each dataset, which begin at 0 when it is mounted; {} for a dataset that could not be read.
         """
         now: dict[str, tuple[int, ...]] = {}
         for name, found in sets.items():
             before = self._seen.get(name, ())
             counts = now[name] = tuple(found.get(key, 0) for key in _SET_NAMES) if found else before
             if any(count < was for count, was in zip(counts, before, strict=False)):
-                before = ()  # it was mounted again
+                before = ()  # the dataset was mounted again, so its counts began at 0
             for at, count in enumerate(counts):
                 self._sum[at] += count - (before[at] if before else 0)
         self._seen = now
@@ -95,7 +108,7 @@ class DatasetSum:
 
 
 class PoolCollector:
-    """The kernel's counts of the mounted pools and clients."""
+    """Reads the kernel's counts of the mounted pools and clients."""
 
     field = "pools"
     every_s = 2.0
@@ -109,7 +122,7 @@ class PoolCollector:
         self._sums: dict[str, DatasetSum] = {}
 
     def read(self) -> PoolTable:
-        """The counts now. Raises Unavailable where none is mounted."""
+        """Return the counts. Raises Unavailable when no such filesystem is mounted."""
         mounts = self._mounts.mounts
         if mounts is not self._seen_mounts:
             self._seen_mounts = mounts
@@ -143,7 +156,7 @@ class PoolCollector:
         if len(names) > MOST_SETS:
             return Moved()
         if not names:
-            # Before OpenZFS 0.8 only the pool's disks have counts, not its datasets.
+            # Before OpenZFS 0.8, only the disks of a pool have counts, and not its datasets.
             return parse_pool_io(self._raw(f"{SPL}/{pool}/io")) or Moved()
         return self._sums.setdefault(pool, DatasetSum()).add(
             {name: parse_kstat(self._raw(f"{SPL}/{pool}/{name}")) for name in names}
@@ -158,7 +171,7 @@ class PoolCollector:
             files = [self._raw(f"{here}/devinfo/{n}/error_stats") for n in self._root.names(f"{here}/devinfo")]
             each = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files if raw]
             sums = [sum(int(found[n]) for found in each if found.get(n, b"").isdigit()) for n in _BTRFS_NAMES]
-            # A missing device has "invalid".
+            # The error_stats of a missing device contain "invalid" in place of counts.
             known = each and (any(sums) or all(each))
             label = clean_bytes(self._raw(f"{here}/label").strip())
             out[clean(uuid)] = BtrfsErrors(label, *sums) if known else BtrfsErrors(label)

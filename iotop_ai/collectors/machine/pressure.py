@@ -1,4 +1,4 @@
-"""Pressure stall information of the system and of our own cgroup, from kept descriptors."""
+"""Reads the pressure stall information of the system and of our own cgroup, from files that are kept open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESOURCES = ("cpu", "io", "memory")
 
 
 def parse_pressure(raw: bytes) -> PressureTotals | None:
-    """Totals in µs of one pressure file; None without a ``some`` line.
+    """Return the totals in µs from one pressure file; None when it has no ``some`` line.
 
     ``some avg10=0.32 avg60=0.90 avg300=0.36 total=5914261``
     ``full avg10=0.00 avg60=0.00 avg300=0.00 total=0``
@@ -30,10 +30,10 @@ def parse_pressure(raw: bytes) -> PressureTotals | None:
 
 
 def own_cgroup(cgroup: bytes, mountinfo: bytes) -> tuple[str, str] | None:
-    """(path of our cgroup v2, its directory relative to the root); None without a mounted cgroup v2.
+    """Return (the path of our cgroup v2, its directory relative to the root); None when cgroup v2 is not mounted.
 
-    From /proc/self/cgroup (``0::/user.slice/session-1.scope``) and /proc/self/mountinfo (fields: root, mount point
-    and, after " - ", the type).
+    cgroup: the content of /proc/self/cgroup (``0::/user.slice/session-1.scope``). mountinfo: the content of
+    /proc/self/mountinfo, from which the root, the mount point and the type (after " - ") are used.
     """
     path = next((line[3:] for line in cgroup.splitlines() if line.startswith(b"0::/")), None)
     if path is None:
@@ -53,7 +53,11 @@ def own_cgroup(cgroup: bytes, mountinfo: bytes) -> tuple[str, str] | None:
 
 
 class PressureCollector:
-    """Totals under "cpu", "io", "memory", and "cgroup:<path>:io" and so on of the cgroup that we run in."""
+    """Reads the totals of the system and of the cgroup in which we run.
+
+    The system's totals have the keys "cpu", "io" and "memory"; those of the cgroup have keys such as
+    "cgroup:<path>:io".
+    """
 
     field = "pressure"
     every_s = 0.0
@@ -63,7 +67,7 @@ class PressureCollector:
         self._files: dict[str, KeptFile] | None = None
 
     def read(self) -> dict[str, PressureTotals]:
-        """Totals of each readable file. Raises Unavailable(OFF) without any file of the system."""
+        """Return the totals of each file that can be read. Raises Unavailable(OFF) when the system has no such file."""
         if self._files is None:
             self._files = self._open()
         out = {}
@@ -71,7 +75,7 @@ class PressureCollector:
             try:
                 totals = parse_pressure(file.read_record())
             except OSError:
-                # The cgroup was removed, or the kernel refuses the read: do not try again.
+                # The cgroup was removed, or the kernel refuses the read, so do not try again.
                 self._files.pop(key).close()
                 continue
             if totals is not None:
@@ -84,7 +88,7 @@ class PressureCollector:
     def _open(self) -> dict[str, KeptFile]:
         paths = {name: f"proc/pressure/{name}" for name in RESOURCES}
         own = self._own()
-        # The root cgroup has no cgroup.events, and its pressure is the system's.
+        # The root cgroup, which has no cgroup.events, is left out: its pressure is the system's.
         if own is not None and self._root.exists(f"{own[1]}/cgroup.events"):
             paths |= {f"cgroup:{own[0]}:{name}": f"{own[1]}/{name}.pressure" for name in RESOURCES}
         files = {}
@@ -96,7 +100,7 @@ class PressureCollector:
         return files
 
     def _own(self) -> tuple[str, str] | None:
-        """Our own cgroup; None with another machine's trees."""
+        """Return our own cgroup; None with --procfs or --sysfs."""
         if self._root.has_given_trees:
             return None
         try:
@@ -105,7 +109,7 @@ class PressureCollector:
             return None
 
     def close(self) -> None:
-        """Close the kept files."""
+        """Close the files that are kept open."""
         for file in (self._files or {}).values():
             file.close()
         self._files = None

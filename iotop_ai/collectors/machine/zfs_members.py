@@ -1,7 +1,7 @@
-"""The block devices of ZFS pools, from udev's database: /proc and /sys do not list them.
+"""Finds the block devices of ZFS pools in udev's database, since /proc and /sys do not list them.
 
-Source: udev(7), blkid's ID_FS_TYPE=zfs_member and ID_FS_LABEL (the pool) in /run/udev/data/bMAJOR:MINOR. A thread
-reads them, since they are outside /proc and /sys.
+Source: udev(7); in /run/udev/data/bMAJOR:MINOR, blkid sets ID_FS_TYPE=zfs_member and ID_FS_LABEL (the pool). A thread
+reads these files, because they are outside /proc and /sys.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST = 4096
 
 
 def parse_udev(raw: bytes) -> str:
-    """The pool in ``E:ID_FS_LABEL=tank`` with ``E:ID_FS_TYPE=zfs_member``; "" for other devices."""
+    """Return the pool in ``E:ID_FS_LABEL=tank`` if there is ``E:ID_FS_TYPE=zfs_member``; "" for other devices."""
     fields = dict(line[2:].split(b"=", 1) for line in raw.splitlines() if line.startswith(b"E:") and b"=" in line)
     return clean_bytes(fields.get(b"ID_FS_LABEL", b"")) if fields.get(b"ID_FS_TYPE") == b"zfs_member" else ""
 
@@ -25,7 +25,7 @@ def parse_udev(raw: bytes) -> str:
 class ZfsMembers:
     """Finds the disks of ZFS pools on a thread of its own.
 
-    pools: pool by device number ("8:1"); a new mapping when the content changes.
+    pools: the pool by device number ("8:1"). A change of the content makes a new mapping.
     """
 
     def __init__(self, root: Root) -> None:
@@ -34,11 +34,11 @@ class ZfsMembers:
         self.pools: Mapping[str, str] = {}
 
     def ask(self) -> None:
-        """Start reading; does nothing while the previous read runs."""
+        """Start to read; do nothing while the previous read runs."""
         self._worker.submit(self._read)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the result, at most ``seconds``."""
+        """Wait at most ``seconds`` for the result; return whether it has arrived."""
         return self._worker.wait(seconds)
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ class ZfsMembers:
 
     def _read(self) -> None:
         found = {}
-        # Other devices ("+pci:...") sort before "b".
+        # Only block devices begin with "b"; the names of other devices begin with "c", "n" or "+" ("+pci:...").
         for name in [name for name in self._root.names(FOLDER) if name[:1] == "b"][:_MOST]:
             try:
                 pool = parse_udev(self._root.once(f"{FOLDER}/{name}", 16_384))

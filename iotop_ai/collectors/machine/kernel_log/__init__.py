@@ -1,1 +1,1 @@
-"""The kernel log: lines about disks, GPUs, memory and filesystems."""
+"""Reads the kernel log: lines about disks, GPUs, memory and filesystems."""

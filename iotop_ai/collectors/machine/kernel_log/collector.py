@@ -1,6 +1,6 @@
-"""New records of the kernel log: /dev/kmsg, one record per read, without waiting.
+"""Reads new records of the kernel log from /dev/kmsg, one record with each read() and without waiting.
 
-Source: https://docs.kernel.org/admin-guide/abi-testing.html (/dev/kmsg). It needs CAP_SYSLOG where
+Source: https://docs.kernel.org/admin-guide/abi-testing.html (/dev/kmsg). The file needs CAP_SYSLOG when
 kernel.dmesg_restrict is 1.
 """
 
@@ -31,24 +31,31 @@ from iotop_ai.model.reading import Status
 
 PATH = "dev/kmsg"
 _LARGEST = 1 << 14
-"""A record takes up to 8 KiB with its KEY=value lines; a smaller buffer gives EINVAL."""
+"""The size of the buffer, in bytes.
+
+A record with its KEY=value lines takes up to 8 KiB, and a read into a buffer that is too small fails with EINVAL.
+"""
 _MOST = 2000
-"""Records read per tick; more wait for the next tick."""
+"""The most records that are read in one tick. Further records wait for the next tick."""
 _MOST_EVENTS = 8
-"""Events returned per tick and kind; others are left out."""
+"""The most events of each kind that one tick returns. Further events are left out."""
 _MOST_DEVICES = 256
 _INCIDENT_NS = 2_000_000_000
-"""A line this soon after an error may describe it."""
+"""A line that comes at most this many nanoseconds after an error may describe that error."""
 _CAUSE_NS = 600_000_000_000
-"""For this long after a device's last error, an error without a cause does not replace the known cause."""
+"""How long the known cause of a device's errors is kept, in nanoseconds since its last error.
+
+Until then, an error without a cause does not replace the cause.
+"""
 _CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
-"""Kinds of errors that name their cause, the gravest with the largest number."""
+"""The kinds of errors that name their cause. The gravest kind has the largest number."""
 
 
 class KernelLogCollector:
-    """Keeps its descriptor and starts at the end of the log, so that old records are not reported as new.
+    """Reads the kernel log through one descriptor.
 
-    Uses only records of the kernel itself: any program may write others to /dev/kmsg.
+    It starts at the end of the log, so that old records are not reported as new.
+    Only records of the kernel itself are used, because any program that may write to /dev/kmsg can add other records.
     """
 
     field = "kernel"
@@ -61,16 +68,19 @@ class KernelLogCollector:
         self._lack: Unavailable | None = None
         self._errors: dict[str, DeviceErrors] = {}
         self._ata_ns: dict[str, int] = {}
-        """When libata last reported a disk of ``_errors``."""
+        """The time at which libata last reported a disk of ``_errors``, by disk."""
         self._log = KernelLog()
         self._found: list[LogEvent] = []
         self._ata = AtaDisks(root)
         self._cgroups: dict[int | None, str] = {}
 
     def read(self) -> KernelLog:
-        """The counts so far. Raises Unavailable where the log cannot be read, and does not try again."""
+        """Return the counts so far.
+
+        Raises Unavailable when the log cannot be read; the read is then not tried again.
+        """
         if self._lack is not None:
-            # Each raise adds to the traceback of the last one.
+            # Without this, each raise would lengthen the traceback of the exception.
             raise self._lack.with_traceback(None)
         try:
             if self._fd is None:
@@ -86,7 +96,10 @@ class KernelLogCollector:
         return self._log
 
     def events(self) -> list[LogEvent]:
-        """Events since the last call, oldest first: one per kind and device, with the number of further ones."""
+        """Return the events since the last call, oldest first.
+
+        Events of the same kind, device and process become one event, with the number of further ones in its text.
+        """
         if not self._found:
             return []
         found, self._found = self._found, []
@@ -110,7 +123,7 @@ class KernelLogCollector:
                 raw = os.read(fd, _LARGEST)
             except BlockingIOError:
                 break
-            except BrokenPipeError:  # records were overwritten before we read them; the next read continues
+            except BrokenPipeError:  # records were overwritten before we read them; the next read continues after them
                 lost += 1
                 continue
             if not raw:
@@ -132,9 +145,9 @@ class KernelLogCollector:
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)
 
     def _count(self, one: LogEvent, now: int) -> None:
-        """Count an error, or let the line describe the error before it.
+        """Count an error, or take the line as a description of the error before it.
 
-        For one failed command libata writes several lines; then the block layer writes one with fewer details.
+        For one failed command, libata writes several lines, and then the block layer writes a line with fewer details.
         """
         earlier = self._errors.get(one.subject)
         again = one.kind == IO_ERROR and now - self._ata_ns.get(one.subject, now - _INCIDENT_NS) < _INCIDENT_NS
@@ -151,7 +164,7 @@ class KernelLogCollector:
             self._ata_ns[one.subject] = now
 
     def _with_device(self, one: LogEvent) -> LogEvent:
-        """The event with the disk at its ATA port or PCI address, or with the cgroup that reached its limit."""
+        """Return the event with the disk at its ATA port or PCI address, or with the cgroup that reached its limit."""
         if one.kind == OOM_KILL and (cgroup := self._cgroups.pop(one.pid, "")):
             return one._replace(text=f"{one.text} ({cgroup})")
         name = ""
@@ -181,5 +194,5 @@ class KernelLogCollector:
 
 
 def _cause(what: str, earlier: str) -> str:
-    """The newer kind of error, unless the earlier one names a graver cause."""
+    """Return the newer kind of error, unless the earlier kind names a graver cause."""
     return what if _CAUSES.get(what, 0) >= _CAUSES.get(earlier, 0) else earlier

@@ -1,4 +1,4 @@
-"""Finds the disk of an ATA port or a PCI address from the kernel log.
+"""Finds the disk that belongs to an ATA port or a PCI address in the kernel log.
 
 Source: the paths of /sys/block and /sys/bus/pci/devices: .../ata3/host2/target2:0:0/2:0:0:0/block/sda.
 """
@@ -13,7 +13,10 @@ _PORT_PATH = pattern(r"/(ata\d+)/(?:link\d+/dev[\d.]+/)?host\d+/target\d+:(\d+):
 
 
 class _Spot(NamedTuple):
-    """The connector of a disk or optical drive. channel: a port multiplier's; number: on a cable with two disks."""
+    """The place where a disk or optical drive is connected.
+
+    channel: its channel on a port multiplier. number: its number on a cable with two disks.
+    """
 
     port: str
     channel: int
@@ -21,27 +24,27 @@ class _Spot(NamedTuple):
 
 
 class AtaDisks:
-    """Remembers the disks and optical drives of each port, since the log may report a disk after its removal."""
+    """Remembers the disks and optical drives of each ATA port, since the log may report a disk after its removal."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self._spots: dict[str, _Spot] = {}
 
     def update(self) -> None:
-        """Record the present disks."""
+        """Record the disks that are connected now."""
         for name in self._root.names("sys/block"):
             if not name.startswith(("sd", "sr")):
                 continue
             match = _PORT_PATH.search(self._root.link(f"sys/block/{name}"))
             if match:
                 spot = _Spot(match[1], int(match[2]), int(match[3]))
-                # A new disk replaces an earlier one at the same connector.
+                # A new disk replaces the earlier disk at the same connector.
                 self._spots = {other: at for other, at in self._spots.items() if at != spot} | {name: spot}
 
     def disk(self, subject: str) -> str:
-        """The disk of "ata3.00", or of "ata3" where it is the only one; "" when unknown; an optical drive counts.
+        """Return the disk or optical drive of "ata3.00", or of "ata3" if the port has only one; "" when it is unknown.
 
-        libata prints the sum of the link's and the device's number (ata_dev_printk).
+        The number that libata prints is the sum of the link's and the device's numbers (ata_dev_printk).
         """
         self.update()
         port, _, number = subject.partition(".")
@@ -53,12 +56,12 @@ class AtaDisks:
 
 
 def nvme_at(root: Root, address: str) -> str:
-    """The NVMe controller at a PCI address; "" if missing."""
+    """Return the NVMe controller at a PCI address; "" if there is none."""
     return next((name for name in root.names(f"sys/bus/pci/devices/{address}/nvme") if name.startswith("nvme")), "")
 
 
 def disk_of(root: Root, name: str) -> str:
-    """The disk of a partition; other names unchanged."""
+    """Return the disk of a partition; other names are returned unchanged."""
     if not root.exists(f"sys/class/block/{name}/partition"):
         return name
     parts = root.link(f"sys/class/block/{name}").split("/")

@@ -1,4 +1,4 @@
-"""An event of the kernel log: the common result of its parsers."""
+"""An event of the kernel log, the result that all parsers of its lines return."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ ATA, RESET, PCIE, MEMORY, SERVER, FILESYSTEM, GPU_RESET = (
     "ata_error", "disk_reset", "pcie_error", "memory_error", "server_silent", "fs_error", "gpu_reset",
 )  # fmt: skip
 OOM_CGROUP = "oom_cgroup"
-"""Names the cgroup of the OOM kill that follows; not an event by itself."""
+"""The kind of a line that names the cgroup of the OOM kill in the next line; it is not an event by itself."""
 
 
 class LogEvent(NamedTuple):
     """One line of the log.
 
-    subject: device, GPU address, server or process.
-    what: kind of a device's error; "" where the line only adds to an earlier one.
-    counts: whether it is one more error of its subject.
-    recovery: of an Xid 154, what the driver now asks for, by the codes of GpuDetail.recovery.
+    kind: the kind of event, one of the constants above. text: the event in words.
+    subject: the device, GPU address, server or process that the event concerns.
+    what: the kind of error of a device; "" when the line only adds to an earlier line.
+    counts: whether the line is one more error of its subject.
+    recovery: what the driver asks for in an Xid 154, as a code of GpuDetail.recovery.
     """
 
     kind: str

@@ -1,10 +1,10 @@
-"""Parses lines of the kernel log about disks' links, PCIe, memory and GPUs other than NVIDIA's.
+"""Parses lines of the kernel log about the links of disks, PCIe, memory, and GPUs of AMD and Intel.
 
-The forms are those of drivers/ata/libata-eh.c (ata_eh_link_report) and libata-core.c (sata_print_link_status),
-drivers/nvme/host/pci.c (nvme_warn_reset, nvme_reset_work), drivers/pci/pcie/aer.c (aer_print_error),
-drivers/edac/edac_mc.c (edac_ce_error, edac_ue_error), mm/memory-failure.c, arch/x86/kernel/cpu/mce/core.c,
-drivers/gpu/drm/amd/amdgpu (amdgpu_job_timedout, amdgpu_device_gpu_recover) and
-drivers/gpu/drm/i915/i915_gpu_error.c, of Linux 4.18 to 6.18.
+The forms of the lines are those of Linux 4.18 to 6.18 in drivers/ata/libata-eh.c (ata_eh_link_report) and libata-core.c
+(sata_print_link_status), drivers/nvme/host/pci.c (nvme_warn_reset, nvme_reset_work), drivers/pci/pcie/aer.c
+(aer_print_error), drivers/edac/edac_mc.c (edac_ce_error, edac_ue_error), mm/memory-failure.c,
+arch/x86/kernel/cpu/mce/core.c, drivers/gpu/drm/amd/amdgpu (amdgpu_job_timedout, amdgpu_device_gpu_recover) and
+drivers/gpu/drm/i915/i915_gpu_error.c.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ _XE_RESET = pattern(
 
 
 def ata(text: str) -> LogEvent | None:
-    """libata: a disk's link or command. Only the first line of an incident, its exception, counts."""
+    """Parse a line of libata about a disk's link or command.
+
+    Of the lines of one failed command, only the first, its exception, counts as an error.
+    """
     if match := _EXCEPTION.match(text):
         frozen = ", frozen" if match[3] else ""
         return LogEvent(ATA, match[1], f"{match[1]}: link error (SErr {match[2]}{frozen})", "link", counts=True)
@@ -71,7 +74,7 @@ def ata(text: str) -> LogEvent | None:
 
 
 def nvme_reset(text: str) -> LogEvent | None:
-    """A controller that stopped answering."""
+    """Parse a line about an NVMe controller that stopped answering."""
     if match := _NVME_DOWN.match(text):
         message = f"{match[1]}: the controller is down and is reset (CSTS {match[2]})"
         return LogEvent(RESET, match[1], message, "controller", counts=True)
@@ -82,7 +85,10 @@ def nvme_reset(text: str) -> LogEvent | None:
 
 
 def pcie(text: str) -> LogEvent | None:
-    """An error of a PCIe link, by its sender; a corrected error only costs time and does not count."""
+    """Parse a line about an error of a PCIe link, by the address of the device that reported it.
+
+    A corrected error only costs time and is not counted.
+    """
     match = _AER.match(text)
     if match is None:
         return None
@@ -94,7 +100,7 @@ def pcie(text: str) -> LogEvent | None:
 
 
 def memory(text: str) -> LogEvent | None:
-    """Errors of the machine's memory, by EDAC's DIMM or by page."""
+    """Parse a line about an error of the machine's memory, which names a DIMM (EDAC) or a page."""
     if match := _EDAC.match(text):
         number, count, kind, place = match.groups()
         word = "corrected" if kind == "C" else "uncorrected"
@@ -108,7 +114,7 @@ def memory(text: str) -> LogEvent | None:
 
 
 def gpu(text: str) -> LogEvent | None:
-    """A hang or reset of an AMD or Intel GPU."""
+    """Parse a line about a hang or reset of an AMD or Intel GPU."""
     if match := _AMD_RING.match(text):
         return LogEvent(GPU_RESET, match[1], f"{match[1]}: ring {match[2]} hangs", "ring timeout", counts=True)
     if match := _AMD_RESET.match(text):
@@ -136,4 +142,4 @@ PARSERS = (
     ("GPU HANG", gpu),
     ("xe 0", gpu),
 )
-"""(text that a line must contain, its parser)."""
+"""(a text that a line must contain, the parser for such lines)."""

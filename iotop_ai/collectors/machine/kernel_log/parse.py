@@ -1,9 +1,10 @@
-"""Parses lines of the kernel log that explain a slow or failed training.
+"""Parses lines of the kernel log that explain why training is slow or has failed.
 
-The forms are those of block/blk-core.c (blk_print_req_error), drivers/nvme/host/pci.c (nvme_timeout), mm/oom_kill.c
-(__oom_kill_process, dump_oom_summary), kernel/hung_task.c, drivers/md/md.c and raid*.c, fs/ext4/super.c,
-fs/xfs/{xfs_fsops,xfs_error,xfs_log}.c, fs/btrfs/{messages,volumes}.c, net/sunrpc/clnt.c and fs/smb/client/connect.c of
-Linux 4.18 to 6.18, and of https://docs.nvidia.com/deploy/xid-errors/. hardware.py has the forms of hardware errors.
+The forms of the lines are those of Linux 4.18 to 6.18 in block/blk-core.c (blk_print_req_error),
+drivers/nvme/host/pci.c (nvme_timeout), mm/oom_kill.c (__oom_kill_process, dump_oom_summary), kernel/hung_task.c,
+drivers/md/md.c and raid*.c, fs/ext4/super.c, fs/xfs/{xfs_fsops,xfs_error,xfs_log}.c, fs/btrfs/{messages,volumes}.c,
+net/sunrpc/clnt.c and fs/smb/client/connect.c; those of Xids are in https://docs.nvidia.com/deploy/xid-errors/.
+hardware.py parses the lines about hardware errors.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.gpu.xid import ASKS_RECOVERY
 
 KERNEL = 0
-"""The kernel's own facility; records that programs write to /dev/kmsg never have it (printk docs)."""
+"""The facility of the kernel's own records. Records that programs write to /dev/kmsg never have it (printk docs)."""
 
 
 class Record(NamedTuple):
-    """One record of /dev/kmsg. facility: KERNEL or the writing program's."""
+    """One record of /dev/kmsg. facility: KERNEL, or the facility of the program that wrote the record."""
 
     facility: int
     text: str
@@ -51,7 +52,7 @@ _NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout,
 _OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
 _XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
 _RECOVERY = pattern(r"GPU recovery action changed from 0x[0-9a-f]+ \([^)]{0,40}\) to (0x[0-9a-f]{1,4}) \(")
-"""Xid 154 sums up what other Xids require: "... from 0x0 (None) to 0x2 (Node Reboot Required)"."""
+"""An Xid 154 sums up what earlier Xids require: "... from 0x0 (None) to 0x2 (Node Reboot Required)"."""
 _EXT4 = pattern(rf"^EXT4-fs \({_NAME}\): Remounting filesystem read-only")
 _XFS = pattern(rf"^XFS \({_NAME}\): .{{0,200}}?(?:Shutting down filesystem|Filesystem has been shut down)")
 _BTRFS = pattern(rf"^BTRFS info \(device {_NAME}(?: state [A-Z]+)?\): forced readonly")
@@ -80,16 +81,19 @@ NOT_THE_DISKS = frozenset(
         *("critical nexus", "reservation conflict", "zone open resource", "zone active resource"),
     }
 )
-"""Request errors without a disk fault: unsupported operations, retries, another host's reservation, open zones."""
+"""Errors of requests that are not faults of the disk.
+
+They are unsupported operations, retries, a reservation by another host, and too many open zones.
+"""
 NO_SPACE = "critical space allocation"
-"""A thin volume's pool is full; the disk works."""
+"""The error of a thin volume whose pool is full; the disk itself works."""
 
 
 def parse_record(raw: bytes) -> Record | None:
-    """The record of one read of /dev/kmsg, without its KEY=value lines; None for anything else.
+    """Parse the record from one read of /dev/kmsg, without its KEY=value lines; None for any other content.
 
-    Source: https://docs.kernel.org/admin-guide/abi-testing.html, /dev/kmsg: ``priority,sequence,µs,flags;text``,
-    with bytes that are not printable as \\xNN.
+    The record is ``priority,sequence,µs,flags;text``, where \\xNN stands for a byte that is not printable. Source:
+    https://docs.kernel.org/admin-guide/abi-testing.html, /dev/kmsg.
     """
     head = _RECORD.match(raw)
     if head is None:
@@ -99,8 +103,8 @@ def parse_record(raw: bytes) -> Record | None:
 
 
 def parse_line(text: str) -> LogEvent | None:
-    """The event of a kernel line; None for irrelevant lines."""
-    # This test skips most lines without a regular expression.
+    """Return the event that a line of the kernel reports; None for an irrelevant line."""
+    # The test for a text skips most lines without the cost of a regular expression.
     for words, parse in _ALL_PARSERS:
         if words in text:
             found = parse(text)
@@ -138,7 +142,7 @@ def _oom(text: str) -> LogEvent | None:
     match = _OOM.match(text)
     if match is None:
         return None
-    # A process may put brackets into its name: the name ends where the kernel's figures begin.
+    # The name of a process may contain brackets; it ends where the kernel's figures begin.
     name = match[3].split(") total-vm:", 1)[0][:16]
     why = " by its cgroup's limit" if match[1].startswith("Memory cgroup") else ""
     pid = int(match[2])

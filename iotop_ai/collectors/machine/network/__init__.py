@@ -1,1 +1,1 @@
-"""Network links, TCP and RDMA."""
+"""Collects network links, TCP and RDMA."""

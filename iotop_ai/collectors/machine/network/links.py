@@ -1,4 +1,4 @@
-"""Network interfaces and InfiniBand ports from kept descriptors below /sys/class."""
+"""Reads network interfaces and InfiniBand ports from files below /sys/class, which are kept open."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ _IB_WORD_BYTES = 4
 _EFA_RECEIVED = ("recv_bytes", "rdma_read_bytes", "rdma_write_recv_bytes")
 _EFA_SENT = ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes")
 _EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
-"""AWS's adapter has its own counters, in bytes, and no port counters (drivers/infiniband/hw/efa/efa_verbs.c)."""
+"""The counters of AWS's adapter. It has counters of its own, in bytes, and no port counters.
+
+Source: drivers/infiniband/hw/efa/efa_verbs.c.
+"""
 _SPEED_EVERY = 30
-"""The speed is read at each 30th read: its file asks the driver, and the speed changes only with the link."""
+"""The number of reads after which the speed of a link is read again.
+
+A read of the speed asks the driver, and the speed changes only together with the state of the link.
+"""
 
 
 def parse_ib_rate(text: str) -> int | None:
-    """Bits per second of an InfiniBand port's ``rate``: "400 Gb/sec (4X NDR)"; None for any other text."""
+    """Return the bits per second in an InfiniBand port's ``rate``, "400 Gb/sec (4X NDR)"; None for any other text."""
     words = text.split()
     try:
         return round(float(words[0]) * 1e9) if len(words) > 1 and words[1].startswith("Gb") else None
@@ -29,7 +35,7 @@ def parse_ib_rate(text: str) -> int | None:
 
 
 class _Kept:
-    """The open counter files of one link. Raises OSError when the link was removed."""
+    """The counter files of one link, which are kept open. Raises OSError when the link was removed."""
 
     def __init__(self, root: Root, directory: str, names: tuple[str, ...], state: str) -> None:
         self.files: dict[str, KeptFile] = {}
@@ -50,7 +56,7 @@ class _Kept:
             raise
 
     def changed(self) -> bool:
-        """Read; returns whether any file has changed or the speed has to be read again."""
+        """Read the files; return whether any of them has changed or the speed has to be read again."""
         raws = [file.read_record() for file in self.files.values()]
         raws.append(self.state_file.read_record())
         before, self.raws = self.raws, raws
@@ -70,11 +76,11 @@ class _Kept:
 
 
 class NetworkCollector:
-    """Counters of the links that carry bytes to and from this machine.
+    """Reads the counters of the links that carry bytes to and from this machine.
 
-    Left out are lo, interfaces whose name shows that their bytes also pass another one (veth, docker0, ...), and other
-    virtual ones that have carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics,
-    Documentation/ABI/stable/sysfs-class-infiniband.
+    Left out are lo, interfaces whose name shows that their bytes also pass another interface (veth, docker0, ...), and
+    other virtual interfaces that have not carried any bytes. Sources:
+    Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/sysfs-class-infiniband.
     """
 
     field = "network"
@@ -88,7 +94,7 @@ class NetworkCollector:
         self._places: dict[str, str] = {}
 
     def read(self) -> dict[str, LinkCounters]:
-        """The links by name; {} without a link. A removed link is left out."""
+        """Return the counters of the links by name; {} without a link. A removed link is left out."""
         out = {}
         seen = set()
         self._refresh_places([name for name in self._root.names(NET) if name != "lo"])
@@ -109,7 +115,7 @@ class NetworkCollector:
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
-        """Find the links' devices again: when the list changed, and now and then, because a bond may be new."""
+        """Find the devices of the links again when the list has changed, and at every 30th read for a new bond."""
         if names != self._listed or self._reads % _SPEED_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
@@ -135,7 +141,7 @@ class NetworkCollector:
             found = kept.numbers()
             state = kept.state()
         except (OSError, ValueError):
-            # A re-created interface of the same name has new files: the old ones answer ENODEV.
+            # The interface may have been created again under the same name; the files of the old one give ENODEV.
             self._drop(name)
             return None
         rx, tx = found.get("rx_bytes"), found.get("tx_bytes")
@@ -171,7 +177,7 @@ class NetworkCollector:
             if not kept.changed():
                 return kept.counters
             found = kept.numbers()
-            # "4: ACTIVE": the number means the same as the word.
+            # The content is "4: ACTIVE": the number and the word have the same meaning.
             state = kept.state().partition(":")[2].strip().lower()
         except (OSError, ValueError):
             self._drop(key)
@@ -194,7 +200,7 @@ class NetworkCollector:
 
 
 _Counted = tuple[int, int, int | None, int | None, int | None, int | None]
-"""Counts in the order of LinkCounters' first fields: bytes, errors and drops, received and sent."""
+"""The counts in the order of the first fields of LinkCounters: bytes, errors, drops, each received and sent."""
 
 
 def _ib_counted(found: dict[str, int]) -> _Counted | None:
@@ -206,7 +212,11 @@ def _ib_counted(found: dict[str, int]) -> _Counted | None:
 
 
 def _efa_counted(found: dict[str, int]) -> _Counted | None:
-    """rx_bytes and tx_bytes count the wire; where they lack RDMA, the sum by operation is larger."""
+    """Return the counts of AWS's adapter.
+
+    rx_bytes and tx_bytes count all bytes on the wire. On adapters where they do not include RDMA, the sum over the
+    operations is larger and is used.
+    """
     if "rx_bytes" not in found or "tx_bytes" not in found:
         return None
     received = max(found["rx_bytes"], sum(found.get(name, 0) for name in _EFA_RECEIVED))

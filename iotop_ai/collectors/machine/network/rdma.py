@@ -1,4 +1,7 @@
-"""Error and congestion counts of RDMA ports. Source: /sys/class/infiniband/*/ports/*/{counters,hw_counters}."""
+"""Reads the error and congestion counts of RDMA ports.
+
+Source: /sys/class/infiniband/*/ports/*/{counters,hw_counters}.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from iotop_ai.model.machine.rdma import RdmaCounters
 from iotop_ai.model.reading import Status
 
 _IN_COUNTERS = ("symbol_error", "link_downed", "link_error_recovery")
-"""Counts in the folder counters; the others are in hw_counters."""
+"""The counts in the folder "counters". The other counts are in "hw_counters"."""
 _MOST_PORTS = 64
 
 
 class RdmaCollector:
-    """Read rarely: a driver may query the adapter's firmware for each count."""
+    """Reads the counts of RDMA ports, though rarely: a driver may ask the adapter's firmware for each count."""
 
     field = "rdma"
     every_s = 5.0
@@ -25,7 +28,7 @@ class RdmaCollector:
         self._root = root
 
     def read(self) -> dict[str, RdmaCounters]:
-        """The ports by name ("mlx5_0/1"). Raises Unavailable on a machine without RDMA."""
+        """Return the counts by port ("mlx5_0/1"). Raises Unavailable on a machine without RDMA."""
         out: dict[str, RdmaCounters] = {}
         for device in self._root.names(INFINIBAND):
             for port in self._root.names(f"{INFINIBAND}/{device}/ports"):

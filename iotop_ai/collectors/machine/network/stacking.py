@@ -1,4 +1,4 @@
-"""Finds the device that carries a link's bytes: bytes that pass several links of a machine must count only once.
+"""Finds the device that carries a link's bytes, so that bytes that pass several links of a machine count only once.
 
 Sources: Documentation/ABI/testing/sysfs-class-net (device, type, phys_port_name, upper_*, lower_*, bridge),
 net/core/dev.c (netdev_adjacent_sysfs_add), net/core/sysctl_net_core.c (sysctl_core_net_init),
@@ -17,7 +17,7 @@ from iotop_ai.model.clean import clean
 NET = "sys/class/net"
 INFINIBAND = "sys/class/infiniband"
 _ETHERNET = 1
-"""ARPHRD_ETHER; tunnels (tun, WireGuard, GRE) have other types, and their bytes also pass another link."""
+"""The type ARPHRD_ETHER. Tunnels (tun, WireGuard, GRE) have other types, and their bytes also pass another link."""
 _MOST_BELOW = 16
 _REPEATING = (
     "veth",
@@ -34,18 +34,18 @@ _REPEATING = (
     "lxc",
     "podman",
 )
-"""Virtual interfaces whose bytes also pass another interface of this machine."""
+"""The first letters of the names of virtual interfaces whose bytes also pass another interface of this machine."""
 _REPRESENTOR = pattern(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
-"""phys_port_name of the host's end of a virtual function: its bytes also pass the physical port."""
+"""The phys_port_name of the host's end of a virtual function, whose bytes also pass the physical port."""
 
 
 def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
-    """The device that carries the bytes of each network interface; "" when the bytes also pass another link.
+    """Return the device that carries the bytes of each network interface; "" if the bytes also pass another link.
 
-    Interfaces whose name alone says that they repeat another's bytes are left out. The bytes of a bond, team, bridge or
-    VLAN pass the interfaces below it, which have a device. In a container, an interface without a device (a pod's eth0,
-    also beside a virtual function of the host's card) counts unless another interface of the container carries its
-    bytes.
+    Interfaces whose name alone shows that their bytes pass another interface are left out. The bytes of a bond, team,
+    bridge or VLAN pass the interfaces below it, which have a device. In a container, an interface without a device
+    counts unless another interface of the container carries its bytes. An example is the eth0 of a pod, even beside a
+    virtual function of the host's network card.
     """
     listed = list(links)
     names = [name for name in listed if not name.startswith(_REPEATING)]
@@ -60,13 +60,13 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
     places = {name: "" if _stacked(root, name) else clean(name) for name in names}
     if any(places.values()) or _in_the_first_namespace(root):
         return places
-    # The only link of a rootless container is slirp4netns' tap0.
+    # The only link of a rootless container is the tap0 of slirp4netns.
     more = (name for name in listed if name not in places and not _neighbours(root, name, "upper_"))
     return places | {name: clean(name) for name in more if not _stacked(root, name)}
 
 
 def has_speed(root: Root, name: str, depth: int = 4) -> bool:
-    """Whether the link or a link below it is a network card: the speed that veth and tun report is made up."""
+    """Whether the link, or a link below it, is a network card. The speed that veth and tun report is invented."""
     base = f"{NET}/{name}"
     if root.exists(f"{base}/device") or root.exists(f"{base}/bonding"):
         return True
@@ -75,12 +75,12 @@ def has_speed(root: Root, name: str, depth: int = 4) -> bool:
 
 
 def port_place(root: Root, device: str) -> str:
-    """The device of an InfiniBand port, which is also that of the port's network interface where there is one."""
+    """Return the device of an InfiniBand port. The port's network interface, if there is one, has the same device."""
     return _device(root, f"{INFINIBAND}/{device}") or clean(device)
 
 
 def _device(root: Root, base: str) -> str:
-    """The name of the device's folder below /sys/devices (0000:18:00.0, virtio2); "" without a device."""
+    """Return the name of the device's folder below /sys/devices (0000:18:00.0, virtio2); "" without a device."""
     return clean(os.path.basename(root.real(f"{base}/device"))) if root.exists(f"{base}/device") else ""
 
 
@@ -89,9 +89,10 @@ def _in_the_first_namespace(root: Root) -> bool:
 
 
 def _in_a_container(root: Root) -> bool:
-    """Whether this is a network namespace other than the machine's first, where some settings are missing.
+    """Whether we are in a network namespace other than the machine's first, in which some settings are missing.
 
-    Any /proc shows the settings of the reader's own namespace. So for another tree the answer is unknown: False.
+    Every /proc shows the settings of the namespace of the process that reads it. For another tree the answer is
+    therefore unknown, and the result is False.
     """
     here = not root.has_given_trees and root.exists("proc/sys/net/core/somaxconn")
     return here and not _in_the_first_namespace(root)
@@ -109,7 +110,7 @@ def _repeats(root: Root, name: str, real: dict[str, str]) -> bool:
 
 
 def _stacked(root: Root, name: str) -> bool:
-    """Whether a link without a device is on top of others, a bridge, or a tunnel through another link."""
+    """Whether a link without a device is on top of other links, is a bridge, or is a tunnel through another link."""
     base = f"{NET}/{name}"
     kind = root.number_or_none(f"{base}/type")
     if kind is not None and kind != _ETHERNET:

@@ -1,4 +1,4 @@
-"""TCP's own counts of the machine's network namespace. Source: /proc/net/snmp."""
+"""Reads TCP's own counts of the machine's network namespace. Source: /proc/net/snmp."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = (b"OutSegs", b"RetransSegs", b"InErrs")
 
 
 def parse_snmp(raw: bytes) -> TcpCounters | None:
-    """The Tcp lines, one of names and one of values; None without them.
+    """Parse the two Tcp lines, the first with names and the second with values; None when they are missing.
 
     ``Tcp: RtoAlgorithm ... OutSegs RetransSegs InErrs OutRsts`` and ``Tcp: 1 ... 5021 12 0 3``.
     """
@@ -24,7 +24,7 @@ def parse_snmp(raw: bytes) -> TcpCounters | None:
 
 
 class TcpCollector:
-    """The counts of the monitor's network namespace, or of PID 1's where another /proc is read."""
+    """Reads the counts of the monitor's network namespace, or of that of PID 1 when another /proc is read."""
 
     field = "tcp"
     every_s = 1.0
@@ -34,7 +34,7 @@ class TcpCollector:
         self._file: KeptFile | None = None
 
     def read(self) -> TcpCounters:
-        """The counts now. Raises OSError without the file, Unavailable without TCP in it."""
+        """Return the counts. Raises OSError without the file, and Unavailable when the file has no TCP counts."""
         if self._file is None:
             self._file = self._root.keep(f"proc/{self._root.view}/net/snmp", 8192)
         found = parse_snmp(self._file.read_record())
