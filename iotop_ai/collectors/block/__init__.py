@@ -1,1 +1,1 @@
-"""Block devices: counters, inventory, identity, temperature."""
+"""Collects the counters, inventory, identity and temperature of block devices."""

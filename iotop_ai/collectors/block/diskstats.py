@@ -1,4 +1,4 @@
-"""/proc/diskstats, each tick: compares the raw lines with the previous ones and parses only changed lines."""
+"""Reads /proc/diskstats in each tick, and parses only those lines that differ from the previous ones."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from iotop_ai.model.block.counters import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
 
 MOST_KEPT = 256
-"""Number of diskseq files of active devices that stay open; the others are opened at each read."""
+"""The most diskseq files of active devices that are kept open. The others are opened at each read."""
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _UNDERFLOWN = 1 << 31
-"""An unsigned 32-bit count at or above this has gone below 0."""
+"""The least value of an unsigned 32-bit count that must have fallen below 0."""
 
 
 def disk_of(name: str, names: Container[str]) -> str:
-    """The whole disk of a partition, by the kernel's naming rule (block/genhd.c disk_name); "" for a whole device.
+    """Return the disk that a partition belongs to; "" for a whole device.
 
-    A disk that ends in a digit has partitions "<disk>p<n>", any other "<disk><n>"; the disk is itself in ``names``.
+    By the kernel's naming rule (block/genhd.c disk_name), a disk whose name ends in a digit has partitions
+    "<disk>p<n>", and any other disk has partitions "<disk><n>". The disk must also be in ``names``.
     """
     stem = name.rstrip(_DIGITS)
     if stem == name:
@@ -30,12 +31,13 @@ def disk_of(name: str, names: Container[str]) -> str:
 
 
 def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
-    """(major, minor, name, counters) of a line; None for an incomplete line.
+    """Return (major, minor, name, counters) of a line; None for an incomplete line.
 
     Sample: `` 254       0 vda 32443 9626 2122210 4852 8818 14773 1892664 3423 0 3600 8578 3971 51 90360 243 1530 58``.
-    14 columns (before 4.18), 18 (4.18 to 5.4) and 20 are known, further ones ignored. Kernels before 2.6.25 print 7
-    columns without times for a partition: such lines are left out. Requests in flight below 0 (printed as 4294967295)
-    are unknown: some drivers decrement that count once too often. Source: block/genhd.c diskstats_show.
+    Lines have 14 columns before Linux 4.18, 18 from 4.18 to 5.4, and 20 since then; further columns are ignored. Before
+    2.6.25, the line of a partition has 7 columns without times, and such lines are left out. Some drivers decrement the
+    requests in flight once too often; a count below 0 (printed as 4294967295) becomes None. Source: block/genhd.c
+    diskstats_show.
     """
     fields = line.split()
     count = len(fields)
@@ -55,10 +57,10 @@ def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
 
 
 class BlockCollector:
-    """The counters of every block device and partition, in the file's order.
+    """Reads the counters of every block device and partition, in the order of the file.
 
-    generation: grows whenever a device is added, removed or replaced under its name. numbers: kernel name to (major,
-    minor) at the newest read. changed: names whose line changed in that read.
+    generation: a number that grows whenever a device is added, removed or replaced under the same name. numbers:
+    (major, minor) by kernel name at the newest read. changed: the names of the devices whose line changed in that read.
     """
 
     field = "block"
@@ -81,7 +83,10 @@ class BlockCollector:
         self.changed: frozenset[str] = frozenset()
 
     def read(self) -> dict[BlockKey, BlockCounters]:
-        """The table now; unchanged records are the same objects. Raises OSError without /proc/diskstats."""
+        """Return the counters. A record that did not change is the same object.
+
+        Raises OSError without /proc/diskstats.
+        """
         if self._file is None:
             self._file = self._root.keep("proc/diskstats")
         raw = self._file.read()
@@ -96,16 +101,16 @@ class BlockCollector:
         return self._table
 
     def at_ns(self) -> int | None:
-        """When the kernel printed the newest table; None before the first read."""
+        """Return when the kernel printed the newest table; None before the first read."""
         return self._at_ns
 
     @property
     def keys(self) -> tuple[BlockKey, ...]:
-        """Identities in the file's order, at the newest read."""
+        """The identities of the devices at the newest read, in the order of the file."""
         return tuple(self._table)
 
     def _update(self, lines: list[bytes]) -> bool:
-        """Parse only changed lines; False when devices were added, removed or replaced."""
+        """Parse only the lines that changed; return False when devices were added, removed or replaced."""
         if len(lines) != len(self._lines):
             return False
         moved: dict[BlockKey, BlockCounters] = {}
@@ -158,13 +163,16 @@ class BlockCollector:
         self._table, self._keys = table, keys
 
     def _diskseq(self, disk: str, keep: bool) -> int:
-        """/sys/block/DISK/diskseq; 0 before kernel 5.15 and without /sys. keep: keep it open, as the disk does I/O."""
+        """Return the number in /sys/block/DISK/diskseq; 0 before Linux 5.15 and without /sys.
+
+        keep: whether to keep the file open, because the disk does I/O.
+        """
         kept = self._kept.get(disk)
         if kept is not None:
             try:
                 return int(kept.read_record())
             except (OSError, ValueError):
-                # ENODEV: the device was removed. Another device may have the name by now.
+                # ENODEV means that the device was removed. Another device may have the same name by now.
                 self._kept.pop(disk).close()
         if disk in self._unnumbered:
             return 0

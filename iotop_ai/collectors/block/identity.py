@@ -1,4 +1,4 @@
-"""The identity of one block device, from its folder in /sys, without its neighbours."""
+"""Reads the identity of one block device from its folder in /sys, without the devices that it is connected to."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _KIND = {
     "dm-": "dm", "loop": "loop", "ram": "ram", "zram": "zram", "sr": "rom", "scd": "rom", "fd": "floppy", "zd": "zvol",
     "ublkb": "ublk", "zloop": "zloop",
 }  # fmt: skip
-"""The kind of device, by the part of a kernel name before its number."""
+"""The kind of device by the part of its kernel name before the number."""
 _CONTROLLER = pattern(r"nvme\d+")
 _LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
 _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))
 
 
 def kind_of(name: str, partition_of: str = "") -> str:
-    """The kind of a device by its kernel name; "disk" for a name without a class of its own."""
+    """Return the kind of a device by its kernel name; "disk" for a name that has no special kind."""
     if partition_of:
         return "partition"
     if name.startswith("md"):
@@ -34,9 +34,9 @@ def kind_of(name: str, partition_of: str = "") -> str:
 
 
 def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partition_of: str = "") -> BlockInfo:
-    """Everything that /sys lists about one device without privileges; a missing value keeps its default.
+    """Read everything that /sys shows about one device to every user; a missing value keeps its default.
 
-    numbers: (major, minor) if already known. Never raises: all values of a removed device are unknown.
+    numbers: (major, minor) if they are already known. Never raises: the values of a removed device are unknown.
     """
     base = _folder(name, partition_of)
     major, minor = numbers or _numbers(root, base)
@@ -81,7 +81,7 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
 
 
 def _folder(name: str, partition_of: str) -> str:
-    # sysfs writes a slash in a name ("cciss/c0d0") as "!".
+    # sysfs replaces a slash in a name ("cciss/c0d0") by "!".
     folder = name.replace("/", "!")
     return f"sys/block/{partition_of.replace('/', '!')}/{folder}" if partition_of else f"sys/block/{folder}"
 
@@ -97,7 +97,10 @@ def _flag(root: Root, path: str) -> bool | None:
 
 
 def _active_scheduler(scheduler: str) -> str:
-    """The name in brackets of ``none [mq-deadline] kyber``; "none" alone has no brackets on some kernels."""
+    """Return the name in brackets of ``none [mq-deadline] kyber``.
+
+    Some kernels write a lone "none" without brackets.
+    """
     _, bracket, rest = scheduler.partition("[")
     return rest.partition("]")[0] if bracket else scheduler
 
@@ -112,7 +115,7 @@ def _queue_depth(root: Root, base: str) -> int | None:
 
 
 def _transport(root: Root, name: str, kind: str, base: str) -> str:
-    """How the device is attached, from its name and its place in the device tree."""
+    """Return how the device is attached, from its name and its place in the device tree."""
     if kind == "loop":
         return "loop"
     if name.startswith("nvme"):
@@ -146,7 +149,7 @@ def _dm(root: Root, base: str, info: BlockInfo) -> BlockInfo:
         detail = "mpath partition"
     label = name or info.name
     if detail == "LVM":
-        # LVM writes "volume-group-logical-volume" and doubles the hyphens that are part of a name.
+        # LVM joins the names of group and volume by a hyphen, and doubles the hyphens that belong to a name.
         group, *volume = _LVM_SPLIT.split(name, maxsplit=1)
         label = "/".join(part.replace("--", "-") for part in (group, *volume)) or info.name
     return info._replace(label=label, detail=detail or "device mapper")
@@ -181,7 +184,10 @@ def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
 
 
 def _unknown_backing(root: Root, base: str, info: BlockInfo) -> BlockInfo:
-    """The device, whose backing program or files the kernel does not show (drivers/block/ublk_drv.c)."""
+    """Return the record of a device whose backing program or files the kernel does not show.
+
+    Source: drivers/block/ublk_drv.c.
+    """
     return info._replace(detail=f"{info.kind}, backing unknown")
 
 
@@ -198,7 +204,7 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
     if info.transport == "ata":
         return f"SATA {surface}"
     if info.transport == "usb":
-        # Flash sticks leave the kernel's default, which is rotational.
+        # Flash sticks keep the kernel's default, which is rotational, so only False is certain.
         return "USB SSD" if info.rotational is False else "USB disk"
     place = root.link(base)
     if info.transport == "scsi":
@@ -210,7 +216,10 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
 
 
 def _serial(root: Root, base: str) -> str:
-    """The serial number: NVMe and MMC, virtio, SCSI page 0x80 (readable by all), else the world-wide name."""
+    """Return the serial number, or else the world-wide name.
+
+    The serial number is in "serial" for NVMe, MMC and virtio, and in SCSI page 0x80, which every user may read.
+    """
     for path in ("/device/serial", "/serial"):
         if text := root.text_or(base + path):
             return text
@@ -224,7 +233,7 @@ def _serial(root: Root, base: str) -> str:
 
 
 def nvme_controller(root: Root, base: str) -> str:
-    """The folder of the NVMe controller (the first one of a multipath head); "" when unknown."""
+    """Return the folder of the NVMe controller, or of the first of several that lead to the disk; "" when unknown."""
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):
         return device
@@ -234,12 +243,12 @@ def nvme_controller(root: Root, base: str) -> str:
 
 
 def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
-    """The controllers that lead to an NVMe disk, by the links of its device; () when unknown.
+    """Return the controllers that lead to an NVMe disk, by the links of its device; () when they are unknown.
 
-    Disks and controllers are numbered separately: since Linux 4.15 a disk is named after its subsystem, which takes its
-    first controller's number only since 5.4 (733e4b69d508), and before 4.15 the "c" of a path's name was an id of the
-    device itself. For a multipath head: the controllers of its subsystem with a path to it. Source:
-    drivers/nvme/host/{core,multipath}.c.
+    The number in a disk's name need not be its controller's. Since Linux 4.15, a disk is named after its subsystem,
+    which has the number of its first controller only since 5.4 (733e4b69d508); before 4.15, the "c" in the name of a
+    path was an ID of the device itself. For a multipath head, the result is the controllers of its subsystem with a
+    path to it. Source: drivers/nvme/host/{core,multipath}.c.
     """
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):
@@ -255,7 +264,10 @@ def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
 
 
 def _pcie_link(root: Root, base: str) -> tuple[str, str]:
-    """("4x4" now, "4x4" at best): generation x lanes; the best is the lower of the device's and the port's above it."""
+    """Return (the present link, the best link), each as PCIe generation x lanes: "4x4"; "" when unknown.
+
+    The best link has the lower limits of the device and of the port above it.
+    """
     controller = nvme_controller(root, base)
     if not controller:
         return "", ""
@@ -263,13 +275,13 @@ def _pcie_link(root: Root, base: str) -> tuple[str, str]:
     now = _link(root, device, "current")
     limits = [_link(root, folder, "max") for folder in (device, port) if root.text_or(folder + "max_link_speed")]
     known = [link for link in limits if link is not None]
-    # The limit that cannot be read may be the lower one.
+    # If one of the two limits cannot be read, it may be the lower one, so the best link is unknown.
     best = (min(g for g, _ in known), min(w for _, w in known)) if known and len(known) == len(limits) else None
     return _link_text(now), _link_text(best)
 
 
 def _link(root: Root, folder: str, which: str) -> tuple[int, int] | None:
-    """(generation, lanes) from ``16.0 GT/s PCIe`` (or ``16 GT/s``) and ``4``; None without such a link."""
+    """Return (generation, lanes) from ``16.0 GT/s PCIe`` (or ``16 GT/s``) and ``4``; None without such a link."""
     generation = parse_generation(root.text_or(f"{folder}{which}_link_speed"))
     width = root.number_or_none(f"{folder}{which}_link_width")
     return None if generation is None or not width or width >= 64 else (generation, width)

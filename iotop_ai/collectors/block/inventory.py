@@ -1,4 +1,7 @@
-"""Identity and stacking of the block devices, refreshed without reading all of /sys at once."""
+"""Lists the block devices with their identity and stacking.
+
+The list is refreshed in small parts, and never by reading all of /sys at once.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +25,21 @@ _CONTAINER_FILES = frozenset(("/etc/hosts", "/etc/hostname", "/etc/resolv.conf",
 
 
 class Mounted(Protocol):
-    """The part of MountsCollector that is used here."""
+    """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
     generation: int
 
     def every(self) -> tuple[Mount, ...]:
-        """All mounts, including the kernel's own and those in memory."""
+        """Return all mounts, including the kernel's own mounts and those in memory."""
 
 
 class BlockInfoCollector:
-    """BlockInfo of every device and partition by kernel name, in the order of /proc/diskstats.
+    """Collects the BlockInfo of every device and partition by kernel name, in the order of /proc/diskstats.
 
-    A device is read when it appears and again every 30 s (a few per tick, the oldest first, so that a thousand devices
-    cause no burst). Holders and mounts are joined again after each change; without changes the same mapping is
-    returned.
+    A device is read when it appears, and again every 30 s. A tick reads only a few devices again, the oldest first, so
+    that a thousand devices do not cause a burst. The devices are joined with their holders and mounts after each
+    change; without a change, the same mapping is returned.
     """
 
     field = "disks"
@@ -68,7 +71,7 @@ class BlockInfoCollector:
         self._at_ns: int | None = None
 
     def read(self) -> dict[str, BlockInfo]:
-        """The table now; the same object while nothing changed."""
+        """Return the table: the same object as before if it did not change."""
         now = self._clock.monotonic_ns()
         changed = self._list(now)
         changed |= self._refresh(now)
@@ -85,11 +88,11 @@ class BlockInfoCollector:
         return self._joined
 
     def at_ns(self) -> int | None:
-        """Time at which the table was last checked; None before the first read."""
+        """Return the time at which the table was last checked; None before the first read."""
         return self._at_ns
 
     def _list(self, now: int) -> bool:
-        """Read new and replaced devices, forget removed ones; returns whether there were any."""
+        """Read new and replaced devices, and forget removed ones; return whether there were any."""
         if self._block is not None:
             self._moved |= self._block.changed
             if self._block.generation == self._generation:
@@ -111,7 +114,7 @@ class BlockInfoCollector:
         return bool(fresh or removed)
 
     def _refresh(self, now: int) -> bool:
-        """Read a few devices whose facts are older than 30 s; returns whether they changed."""
+        """Read again a few devices whose facts are older than 30 s; return whether these changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
         most = max(8, len(self._alone) // 25)
         changed = False
@@ -154,7 +157,7 @@ class BlockInfoCollector:
             for name, info in self._alone.items()
         }
         files = [info for info in joined.values() if info.kind == "loop" and info.detail != "loop"]
-        # A loop device's file may be in memory, which ``mounts`` does not list.
+        # The file of a loop device may be on a mount in memory, which ``mounts`` does not list.
         every = self._mounts.every() if files and self._mounts else ()
         for info in files:
             joined[info.name] = under_loop(info, every, joined)
@@ -166,7 +169,10 @@ class BlockInfoCollector:
 
 
 def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
-    """The loop device with its file's filesystem and devices; no devices where the file is on another machine."""
+    """Return the loop device with the filesystem of its file and the devices that hold the file.
+
+    There are no such devices if the file is on another machine.
+    """
     mount = mount_of(info.detail.removeprefix("loop "), mounts)
     if mount is None:
         return info
@@ -181,9 +187,11 @@ def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, Blo
 def mounts_by_device(
     root: Root, infos: Mapping[str, BlockInfo], mounts: Iterable[Mount], zfs: Mapping[str, str] = NO_POOLS
 ) -> dict[str, list[Mount]]:
-    """Mounts by kernel name: by device number; btrfs and bcachefs by their devices; ZFS by ``zfs``, the pools.
+    """Return the mounts by the kernel name of their devices.
 
-    A bind mount is listed only where the whole filesystem is not mounted (a container's view of a disk).
+    The devices are found by device number; those of btrfs and bcachefs by the filesystem's list of devices; those of
+    ZFS by ``zfs``, the pool of each device by device number. A bind mount is listed only if the whole filesystem is not
+    mounted, as when a container sees a part of a disk.
     """
     by_number = {f"{i.major}:{i.minor}": i.name for i in infos.values() if i.major}
     by_source = {f"/dev/{i.name}": i.name for i in infos.values()}
@@ -209,7 +217,7 @@ def mounts_by_device(
 
 
 def _btrfs_members(root: Root) -> list[list[str]]:
-    """The devices of each mounted btrfs. Source: /sys/fs/btrfs/UUID/devices, links into /sys/block."""
+    """Return the devices of each mounted btrfs. Source: /sys/fs/btrfs/UUID/devices, links into /sys/block."""
     folder = "sys/fs/btrfs"
     pools = (root.names(f"{folder}/{uuid}/devices") for uuid in root.names(folder) if "-" in uuid)
     return [[name.replace("!", "/") for name in pool] for pool in pools if pool]

@@ -1,4 +1,4 @@
-"""Disk temperatures from hwmon (without root), read on a thread, since the driver may send a command to the disk."""
+"""Reads the temperatures of disks from hwmon, without root, on a thread: the driver may send a command to the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.model.block.counters import BlockInfo
 
 
 def read_temperature(root: Root, name: str) -> float | None:
-    """°C of a whole disk by the kernel's nvme or drivetemp sensor; None without a sensor or an answer.
+    """Return the °C of a whole disk from the kernel's nvme or drivetemp sensor; None without a sensor or an answer.
 
     Source: https://docs.kernel.org/hwmon/drivetemp.html, drivers/nvme/host/hwmon.c: temp1_input in 1/1000 °C.
     """
@@ -23,15 +23,15 @@ def read_temperature(root: Root, name: str) -> float | None:
             if re.fullmatch(r"hwmon\d+", entry):
                 milli = root.number_or_none(f"{folder}/{entry}/temp1_input")
                 if milli is not None:
-                    # NVMe reports 0 K for an unknown temperature.
+                    # NVMe reports 0 K when the temperature is unknown.
                     return milli / 1000 if milli > -273_000 else None
     return None
 
 
 class Temperatures:
-    """The newest temperatures by kernel name. ``ask`` starts a round and returns at once.
+    """Keeps the newest temperatures by kernel name. ``ask`` starts to read them on a thread and returns at once.
 
-    A hanging disk blocks only the thread of its round; the next round starts after that one ends.
+    A disk that does not answer blocks only this thread; the disks are read again only after the thread has ended.
     """
 
     def __init__(self, root: Root, start: Callable[[Callable[[], None]], None] | None = None) -> None:
@@ -41,9 +41,10 @@ class Temperatures:
         self.celsius: Mapping[str, float] = {}
 
     def ask(self, infos: Mapping[str, BlockInfo], moved: Container[str]) -> None:
-        """Read the disks with a sensor. moved: names of disks with recent I/O.
+        """Start to read the disks that have a sensor. moved: the names of the disks with recent I/O.
 
-        Reading an idle HDD would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html, "Known Issues").
+        An idle HDD is not read, because the read would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html,
+        "Known Issues").
         """
         names = [
             info.name
@@ -57,10 +58,10 @@ class Temperatures:
         elif self._busy.acquire(blocking=False):
             try:
                 self._start(lambda: self._round(names))
-            except RuntimeError:  # this user has too many threads; the next round may start
+            except RuntimeError:  # this user has too many threads; a later call may be able to start one
                 self._busy.release()
         else:
-            # A sensor hangs: the earlier value is not the present temperature.
+            # A sensor does not answer, so the earlier values are not the present temperatures.
             self.celsius = {}
 
     def _round(self, names: list[str]) -> None:

@@ -1,1 +1,1 @@
-"""GPUs: NVIDIA through NVML, AMD through sysfs."""
+"""Reads GPUs: NVIDIA's through NVML, AMD's and Intel's through sysfs."""

@@ -1,7 +1,7 @@
-"""AMD GPUs: from the amdgpu driver's files in sysfs, and from amdsmi where that library is installed.
+"""Reads AMD GPUs from the amdgpu driver's files in sysfs, and from the library amdsmi if it is installed.
 
-Source: https://docs.kernel.org/gpu/amdgpu/thermal.html and driver-misc.html. ``pcie_bw`` is never read: the driver
-sleeps a second in it.
+Source: https://docs.kernel.org/gpu/amdgpu/thermal.html and driver-misc.html. ``pcie_bw`` is never read, because the
+driver sleeps for a second in each read of this file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _METRICS_BYTES = 4096
 
 
 class AmdCards:
-    """The cards of the amdgpu driver, by an id that survives a restart: the board's own, else its PCI address."""
+    """The cards of the amdgpu driver, by an ID that stays the same after a restart.
+
+    The ID is the board's own ID, or else its PCI address.
+    """
 
     def __init__(self, root: Root, clock: Clock, smi: Any = None) -> None:
         self._root = root
@@ -36,11 +39,11 @@ class AmdCards:
         self._handles: dict[str, Any] = {}
 
     def cards(self) -> tuple[str, ...]:
-        """Ids of the present cards; () without any."""
+        """Find the cards that are present and return their IDs; () when there are none."""
         self._folders = {}
         for name in drm_cards(self._root):
             folder = f"{DRM}/{name}/device"
-            # A display-only part has no memory of its own and cannot train.
+            # A GPU that only drives a display has no memory of its own and cannot train.
             if self._root.text_or(f"{folder}/vendor") == AMD and self._root.number_or_none(
                 f"{folder}/mem_info_vram_total"
             ):
@@ -51,7 +54,7 @@ class AmdCards:
         return tuple(self._folders)
 
     def state(self, card: str) -> GpuState:
-        """One card now; None for a value that its kernel or model does not provide."""
+        """Read one card. A value that its kernel or model does not provide is None."""
         folder, link = self._folders[card], self._links[card]
         number = self._root.number_or_none
         hwmon = self._hwmon(folder)
@@ -96,7 +99,7 @@ class AmdCards:
         return state if handle is None else with_smi(self._smi, handle, state)
 
     def detail(self, card: str) -> GpuDetail:
-        """A card's limits."""
+        """Read the limits of a card."""
         folder = self._folders[card]
         hwmon = self._hwmon(folder)
         sensor, _ = self._core_sensor(hwmon)
@@ -113,7 +116,7 @@ class AmdCards:
         )
 
     def bus_id(self, card: str) -> str:
-        """A card's PCI address."""
+        """Return the PCI address of a card."""
         return self._slot(self._folders[card])
 
     def _id(self, folder: str, name: str) -> str:
@@ -138,12 +141,12 @@ class AmdCards:
     def _throttle(self, card: str, folder: str) -> int | None:
         try:
             raw = self._root.once(f"{folder}/gpu_metrics", _METRICS_BYTES)
-        except OSError:  # an older kernel or model lacks the file
+        except OSError:  # older kernels and models do not have this file
             return None
         return self._throttles.setdefault(card, Throttle()).bits(raw)
 
     def _link(self, folder: str) -> str:
-        """The device that reports the slot's link."""
+        """Return the folder of the device that reports the link of the slot."""
         edge, _ = edge_of(self._root, self._slot(folder))
         return f"{DEVICES}/{edge}" if edge and self._root.exists(f"{DEVICES}/{edge}/current_link_speed") else folder
 
@@ -151,16 +154,19 @@ class AmdCards:
         return self._root.number_or_none(f"{hwmon}/{name}_{kind}") if hwmon and name else None
 
     def _core_sensor(self, hwmon: str) -> tuple[str, str | None]:
-        """(sensor, its label unless it is the edge): MI300 and similar boards have no edge sensor."""
+        """Return (the sensor of the core, its label); the label is None for the usual sensor, the edge.
+
+        MI300 and similar boards have no edge sensor.
+        """
         if edge := self._labelled(hwmon, "temp", "edge"):
             return edge, None
         junction = self._labelled(hwmon, "temp", "junction")
         return (junction, "junction") if junction else ("temp1", None)
 
     def _labelled(self, hwmon: str, kind: str, label: str) -> str:
-        """The sensor with this label; "" if missing.
+        """Return the sensor with this label; "" when it is missing.
 
-        temp1_label = edge, temp2 = junction, temp3 = mem; freq1 = sclk, freq2 = mclk.
+        The usual labels are edge for temp1, junction for temp2, mem for temp3, sclk for freq1 and mclk for freq2.
         """
         names = (f"{kind}{i}" for i in range(1, 4))
         return next((name for name in names if hwmon and self._root.text_or(f"{hwmon}/{name}_label") == label), "")
@@ -179,18 +185,18 @@ def _percent(value: int | None) -> int | None:
 
 
 def load_smi() -> Any:
-    """The initialised amdsmi module; None where it is not installed or finds no driver."""
+    """Return the module amdsmi, initialised; None when it is not installed or does not find a driver."""
     try:
         import amdsmi  # type: ignore[import-not-found, unused-ignore]
 
         amdsmi.amdsmi_init()
-    except Exception:  # a broken ROCm installation may raise anything; sysfs still answers
+    except Exception:  # a broken ROCm installation may raise any exception, and sysfs still works without it
         return None
     return amdsmi
 
 
 def smi_handles(smi: Any) -> dict[str, Any]:
-    """PCI address to amdsmi's handle; {} when it fails."""
+    """Return amdsmi's handle of each GPU by PCI address; {} when amdsmi fails."""
     try:
         return {
             clean(str(smi.amdsmi_get_gpu_device_bdf(handle))).lower(): handle
@@ -201,9 +207,9 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 
 
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
-    """The state with amdsmi's values where sysfs has none.
+    """Return the state with amdsmi's values in the places of those that sysfs does not have.
 
-    Source: amdsmi_interface.py of 7.0.2, where a figure that the board lacks is "N/A".
+    Source: amdsmi_interface.py of version 7.0.2, in which a figure that the board does not have is "N/A".
     """
 
     def ask(function: str, key: str) -> int | None:
@@ -214,7 +220,7 @@ def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
         return answer if type(answer) is int else None
 
     busy, memory = ask("amdsmi_get_gpu_activity", "gfx_activity"), ask("amdsmi_get_gpu_activity", "umc_activity")
-    # MI300 and later report the current power only, older boards the mean.
+    # MI300 and later boards report only the current power, and older boards only the mean power.
     watts = ask("amdsmi_get_power_info", "current_socket_power")
     if watts is None:
         watts = ask("amdsmi_get_power_info", "average_socket_power")

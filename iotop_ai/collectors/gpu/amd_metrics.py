@@ -1,8 +1,8 @@
-"""Why an AMD GPU's clocks are lowered, from its firmware's table ``gpu_metrics``.
+"""Finds out why the clocks of an AMD GPU are lowered, from the table ``gpu_metrics`` of its firmware.
 
 Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v*, chosen by the first four bytes) and
-drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h (SMU_THROTTLER_*_BIT). A value that a model does not report has all bits
-set.
+drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h (SMU_THROTTLER_*_BIT). In a value that a model does not report, all bits
+are set.
 """
 
 from __future__ import annotations
@@ -12,26 +12,36 @@ import struct
 from iotop_ai.model.gpu.amd_throttle import NOT_REPORTED, OTHER
 
 _INDEPENDENT: dict[tuple[int, int], int] = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}
-"""Format and content revision to the offset of indep_throttle_status: 64 bits with the same meaning on every model."""
+"""The offset of indep_throttle_status by (format revision, content revision) of the table.
+
+This field has 64 bits, which have the same meaning on every model.
+"""
 _MODEL_SPECIFIC: dict[tuple[int, int], int] = {
     (1, 0): 68, (1, 1): 68, (1, 2): 68, (1, 4): 40, (1, 5): 104, (2, 0): 112, (2, 1): 108,
 }  # fmt: skip
-"""As above, the offset of throttle_status: 32 bits whose meaning depends on the model."""
-_RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
-"""As above, the offset of accumulation_counter; prochot, ppt, socket_thm, vr_thm and hbm_thm follow it.
+"""The offset of throttle_status by (format revision, content revision).
 
-1.6 has the layout of September 2024; that of May 2024, with the counter at 104, was withdrawn."""
+This field has 32 bits, whose meaning depends on the model.
+"""
+_RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
+"""The offset of accumulation_counter by (format revision, content revision).
+
+prochot, ppt, socket_thm, vr_thm and hbm_thm follow this counter. For 1.6, this is the layout of September 2024; the
+layout of May 2024, with the counter at 104, was withdrawn."""
 _RESIDENCY_BITS = (47, 0, 32, 38, 34)
 
 
 class Throttle:
-    """Decodes one card's successive tables. In newer formats a reason applies while its counter grows."""
+    """Decodes successive tables of one card. In newer formats, a reason applies while its counter grows."""
 
     def __init__(self) -> None:
         self._before: tuple[int, ...] | None = None
 
     def bits(self, raw: bytes) -> int | None:
-        """SMU_THROTTLER_* bits now, or OTHER for a reason specific to the model; None when not reported."""
+        """Return the SMU_THROTTLER_* bits that are set in a table; None when the table does not report them.
+
+        OTHER stands for a reason whose meaning depends on the model.
+        """
         if len(raw) < 4:
             return None
         version = (raw[2], raw[3])

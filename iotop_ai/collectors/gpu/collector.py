@@ -1,4 +1,4 @@
-"""GPUs, read on their own thread, so that a slow driver call delays nothing else."""
+"""Reads the GPUs on a thread of their own, so that a slow call of the driver does not delay anything else."""
 
 from __future__ import annotations
 
@@ -25,20 +25,24 @@ RETRY_S = 5.0
 LONGEST_RETRY_S = 60.0
 HUNG_S = 15.0
 OPENING_S = 60.0
-"""Without a persistence daemon, nvmlInit wakes every GPU; eight GPUs take many seconds."""
+"""How long nvmlInit may take, in seconds.
+
+Without a persistence daemon, nvmlInit wakes every GPU, which takes many seconds with eight GPUs.
+"""
 SLOW_EVERY = 5
-"""Details are read in every fifth sweep."""
+"""The details are read once in this number of sweeps."""
 WATCH_ENDS_S = 2.0
 _LEAD_S = 0.02
 
 
 class GpuCollector:
-    """Field ``gpu``: UUID of each GPU to its own Reading. ``read`` returns the newest sweep at once.
+    """Collects the field ``gpu``, which has a Reading for each GPU by UUID. ``read`` returns the newest sweep at once.
 
-    The thread sweeps every ``every_s``, timed so that each tick of the reader finds a sweep a few milliseconds old. A
-    lost GPU keeps its key with a failed Reading; the library is opened again after 5 s, then 10, up to 60, until all
-    GPUs answer; a missing driver is looked for at the same times. AMD's and Intel's cards, found under ``root``, are
-    listed with NVML's. root None: do not read /proc and /sys.
+    The thread reads all GPUs every ``every_s``. It times these sweeps so that each tick of the reader finds a sweep
+    that is a few milliseconds old. A lost GPU keeps its key, with a failed Reading. Until all GPUs answer, the library
+    is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is searched at the same intervals. The
+    cards of AMD and Intel, which are found under ``root``, are listed together with NVML's. root: None to not read
+    /proc and /sys.
     """
 
     field = "gpu"
@@ -64,7 +68,7 @@ class GpuCollector:
         self._sweeps = 0
         self._table: dict[str, Reading[GpuState]] = {}
         self._unlisted: dict[str, GpuUnavailable] = {}
-        """GPUs without a handle when the driver listed them, with the reason; kept until it lists them again."""
+        """The GPUs for which the driver gave no handle when it last listed the GPUs, with the reason."""
         self._details: dict[str, Reading[GpuDetail]] = {}
         self._details_at_ns: int | None = None
         self._watch: XidWatch | None = None
@@ -84,7 +88,7 @@ class GpuCollector:
 
     @property
     def every_s(self) -> float:
-        """Seconds between two sweeps; may be set while it runs."""
+        """The seconds between two sweeps, which may be changed while the thread runs."""
         return self._every_s
 
     @every_s.setter
@@ -93,7 +97,10 @@ class GpuCollector:
         self._wake.set()
 
     def read(self) -> GpuTable:
-        """The newest sweep; {}: a driver without GPUs. Raises Unavailable: pending, absent, denied, failed or hung."""
+        """Return the newest sweep; {} when there is a driver but not a GPU.
+
+        Raises Unavailable: pending, absent, denied, failed or hung.
+        """
         self._start()
         now_ns = self._clock.monotonic_ns()
         self._asked_ns = now_ns
@@ -107,25 +114,28 @@ class GpuCollector:
         return table
 
     def details(self) -> tuple[GpuDetails, int | None]:
-        """The newest slow figures and when they were read. Raises Unavailable as ``read`` does."""
+        """Return (the newest details, the time when they were read). Raises Unavailable like ``read``."""
         newest = self._newest
         if isinstance(newest, Unavailable):
             raise Unavailable(newest.status, newest.reason, newest.remedy)
         return self._details, self._details_at_ns
 
     def events(self) -> list[XidEvent]:
-        """The Xid events since the last call, oldest first; callable from any thread."""
+        """Return the Xid events since the last call, oldest first. Any thread may call this method."""
         with self._lock:
             out, self._xids = self._xids, []
         return out
 
     def note_xid(self, xid: XidEvent) -> None:
-        """Store an Xid, also from the kernel log: NVML reports none for a lost GPU; callable from any thread."""
+        """Store an Xid. Any thread may call this method.
+
+        The Xid may also come from the kernel log, since NVML does not report the Xids of a lost GPU.
+        """
         earlier = self._last_xid.get(xid.uuid)
         if xid.recovery is not None:
             self._recovery[xid.uuid] = xid.recovery
             if not xid.recovery:
-                # The driver needs no recovery any more: this Xid is not a fault.
+                # The driver does not ask for a recovery any more, so this Xid is not a fault.
                 if earlier is not None and earlier.number == xid.number:
                     del self._last_xid[xid.uuid]
                 return
@@ -133,20 +143,20 @@ class GpuCollector:
             self._last_xid[xid.uuid] = xid
 
     def at_ns(self) -> int | None:
-        """End time of the sweep that ``read`` returned last."""
+        """Return the end time of the sweep that ``read`` returned last."""
         return self._returned_ns
 
     def wait(self, seconds: float) -> bool:
-        """Wait until NVML has answered or refused once, at most ``seconds``; returns whether it has."""
+        """Wait at most ``seconds`` until NVML has answered or refused once; return whether it has."""
         self._start()
         return self._first.wait(seconds)
 
     def costs(self) -> dict[str, CallCost]:
-        """Cost of each NVML call."""
+        """Return the cost of each NVML call."""
         return self._nvml.costs()
 
     def close(self) -> None:
-        """End the thread; a thread that hangs in the driver is abandoned."""
+        """End the thread. A thread that hangs in the driver is abandoned."""
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
@@ -168,7 +178,7 @@ class GpuCollector:
                 self._sweep()
             except Unavailable as lack:
                 self._close_library(lack)
-            except Exception as error:  # keep the thread alive and report
+            except Exception as error:  # report the error and keep the thread alive
                 log.exception("reading the GPUs failed")
                 self._close_library(Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}")))
             self._alive_ns = None
@@ -178,7 +188,10 @@ class GpuCollector:
         self._nvml.close()
 
     def _close_library(self, lack: Unavailable) -> None:
-        """Close the library and plan the next attempt; AMD's and Intel's cards continue, else ``lack`` is published."""
+        """Close the library and plan the next attempt to open it.
+
+        The cards of AMD and Intel are still published; if there are none, ``lack`` is published.
+        """
         self._stop_watch()
         self._nvml.close()
         self._open = False
@@ -187,7 +200,7 @@ class GpuCollector:
             self._newest = lack
 
     def _show_drm_alone(self) -> bool:
-        """Publish AMD's and Intel's cards without NVML; returns whether there are any."""
+        """Publish the cards of AMD and Intel without NVML's; return whether there are any."""
         cards = None if self._drm is None else self._drm.read()
         if self._drm is not None and cards:
             self._details, self._details_at_ns = self._drm.details, self._drm.details_at_ns
@@ -221,7 +234,7 @@ class GpuCollector:
         table: dict[str, Reading[GpuState]] = {}
         for uuid in self._table if listed is None else dict.fromkeys((*self._table, *listed)):
             table[uuid] = self._read_one(uuid, self._unlisted.get(uuid))
-        # A GPU without a known UUID is listed by number, until its UUID is known.
+        # A GPU with an unknown UUID is listed under its number until the UUID is known.
         if listed is not None:
             table = {key: one for key, one in table.items() if key in listed or not key.startswith("gpu ")}
         self._table = table
@@ -304,7 +317,7 @@ class GpuCollector:
         if isinstance(self._newest, Unavailable):
             due_ns = self._reopen_ns if self._reopen_ns is not None else due_ns
         elif asked_ns is not None and now_ns - asked_ns < 2 * every_ns:
-            # Aim to end shortly before the reader's next tick.
+            # Start early enough to end shortly before the reader's next tick.
             lead_ns = min(every_ns // 2, int(_LEAD_S * 1e9) + 2 * (now_ns - began_ns))
             due_ns = asked_ns + every_ns - lead_ns
             while due_ns < began_ns + every_ns // 2:
@@ -315,7 +328,7 @@ class GpuCollector:
 
 
 class GpuDetailCollector:
-    """Field ``gpu_slow``: the details that the GPU thread reads in every fifth sweep."""
+    """Collects the field ``gpu_slow``: the details that the GPU thread reads in every fifth sweep."""
 
     field = "gpu_slow"
     every_s = 0.0
@@ -325,13 +338,13 @@ class GpuDetailCollector:
         self._at_ns: int | None = None
 
     def read(self) -> GpuDetails:
-        """The newest details. Raises Unavailable."""
+        """Return the newest details. Raises Unavailable."""
         details, self._at_ns = self._gpu.details()
         return details
 
     def at_ns(self) -> int | None:
-        """When the details were read."""
+        """Return the time when the details were read."""
         return self._at_ns
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: the GPU collector closes the library."""

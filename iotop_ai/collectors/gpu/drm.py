@@ -1,4 +1,4 @@
-"""AMD's and Intel's cards in one sweep, with the processes that use them."""
+"""Reads the cards of AMD and Intel in one sweep, with the processes that use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ NOT_ALL = "other users' processes on it cannot be seen"
 
 
 class DrmSweep:
-    """Reads all cards at once; lists them and reads their limits in every fifth sweep. Used by one thread."""
+    """Reads all cards in each sweep, and finds the cards and reads their limits in every fifth sweep.
+
+    Only one thread may use this class.
+    """
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
@@ -39,7 +42,10 @@ class DrmSweep:
         self.details_at_ns: int | None = None
 
     def read(self, first: int = 0) -> dict[str, Reading[GpuState]]:
-        """Each card's Reading; {} without any. first: the number of the first card, after those of other drivers."""
+        """Return the Reading of each card; {} without a card. first: the number of the first card.
+
+        The numbers begin after those of other drivers' GPUs.
+        """
         if self._sweeps % LOOK_EVERY == 0:
             self._find_cards()
         self._sweeps += 1
@@ -49,7 +55,7 @@ class DrmSweep:
         for card in self._names:
             start_ns = self._clock.monotonic_ns()
             state = self._driver_of[card].state(card)
-            # Each driver counts from 0: two GPUs of a machine would have the same name.
+            # Each driver counts from 0, so two GPUs of a machine would otherwise have the same name.
             state = state._replace(
                 number=first + state.number + (self._amd_count if self._driver_of[card] is self._intel else 0)
             )
@@ -80,13 +86,17 @@ class DrmSweep:
 def with_use(
     state: GpuState, use: DeviceUse | None, rocm: Mapping[int, int] | None, at_ns: int | None, *, all_: bool
 ) -> GpuState:
-    """The state with its processes. all_: every process was seen; engine times of only some would be too low."""
+    """Return the state with the processes that use the GPU.
+
+    all_: whether the processes of all users were seen. Otherwise the engine times are left out, because the times of
+    only some processes would be too low.
+    """
     found = {one.pid: one for one in (use.processes if use is not None else ())}
     for pid, held in (rocm or {}).items():
         client = found.get(pid, GpuProcess(pid, 0, "compute"))
-        # The compute time is unknown: 0 % would be wrong.
+        # The computing time of ROCm is unknown; a share of 0 % would be wrong.
         found[pid] = client._replace(kind="compute", memory_bytes=max(held, client.memory_bytes or 0), sm_percent=None)
-    # Where other users' processes cannot be seen, an empty list proves nothing.
+    # If processes of other users cannot be seen, an empty list does not prove that the GPU is unused.
     state = state._replace(processes=tuple(found[pid] for pid in sorted(found)) if found or all_ else None)
     if not all_ or use is None or not use.busy_ns:
         return state

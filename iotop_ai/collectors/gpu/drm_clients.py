@@ -1,8 +1,8 @@
-"""Processes on GPUs of the amdgpu, i915 and xe drivers and their GPU time: /proc/PID/fdinfo of open DRM devices.
+"""Finds the processes that use GPUs of the amdgpu, i915 and xe drivers, and their GPU time.
 
-Source: https://docs.kernel.org/gpu/drm-usage-stats.html; amdgpu_fdinfo.c, xe_drm_client.c, i915_drm_client.c. Only root
-sees other users' processes. ROCm's computing is not counted there; its processes and their memory are in
-/sys/class/kfd/kfd/proc (kfd_process.c).
+Sources: /proc/PID/fdinfo of open DRM devices, https://docs.kernel.org/gpu/drm-usage-stats.html; amdgpu_fdinfo.c,
+xe_drm_client.c, i915_drm_client.c. Only root can see the processes of other users. fdinfo does not count the computing
+of ROCm; ROCm's processes and their memory are listed in /sys/class/kfd/kfd/proc (kfd_process.c).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuProcess
 
 LOOK_EVERY = 5
-"""Each sweep searches a fifth of all processes for open devices."""
+"""The number of sweeps in which all processes are searched for open devices: each sweep searches a part of them."""
 _DEVICE = "/dev/dri/"
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _OWN_MEMORY = ("vram", "local")
@@ -25,13 +25,13 @@ ENGINES = {
     "enc": "encoder_ns", "enc_1": "encoder_ns",
     "jpeg": "jpeg_ns",
 }  # fmt: skip
-"""Engine names of amdgpu, i915 and xe to ours."""
+"""Our name for each engine of amdgpu, i915 and xe."""
 _MAIN = ("graphics_ns", "compute_ns")
 _KFD = "sys/class/kfd/kfd"
 
 
 class Client(NamedTuple):
-    """One opened device. engines: name to (busy, total): ns and None, or cycles and all cycles."""
+    """One open device of a process. engines: (busy, total) by engine, either (ns, None) or (cycles, all cycles)."""
 
     device: str
     number: str
@@ -41,7 +41,7 @@ class Client(NamedTuple):
 
 
 def parse_client(lines: list[str]) -> Client | None:
-    """One fdinfo file; None unless it belongs to a GPU with an address.
+    """Parse the content of one fdinfo file; None unless the file belongs to a GPU with a PCI address.
 
     Sample: drm-pdev: 0000:03:00.0 / drm-client-id: 12 / drm-engine-gfx: 4500 ns / drm-memory-vram: 1024 KiB
     """
@@ -70,7 +70,7 @@ def parse_client(lines: list[str]) -> Client | None:
 
 
 def _computes(client: Client) -> bool:
-    """Whether the client has used compute engines more than graphics engines; desktop programs use the latter."""
+    """Whether the client has used compute engines more than graphics engines, which desktop programs use."""
     used = dict.fromkeys(_MAIN, 0)
     for name, (number, _) in client.engines.items():
         if ENGINES[name] in used:
@@ -79,14 +79,18 @@ def _computes(client: Client) -> bool:
 
 
 class DeviceUse(NamedTuple):
-    """The use of one GPU. processes: memory, share of time since the last sweep. busy_ns: by our engine name; grows."""
+    """The use of one GPU.
+
+    processes: the processes with their memory and their share of the time since the last sweep. busy_ns: the busy time
+    by our engine name, which only grows.
+    """
 
     processes: tuple[GpuProcess, ...]
     busy_ns: dict[str, int]
 
 
 class DrmClients:
-    """Sums the busy times of each engine over clients that open and close devices. Used by one thread."""
+    """Sums up the busy times of each engine over clients that open and close devices. Only one thread may use it."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
@@ -95,12 +99,15 @@ class DrmClients:
         self._open: dict[int, list[str]] = {}
         self._last_busy: dict[tuple[str, str, str], int] = {}
         self._cycles: dict[tuple[str, str], tuple[int, int]] = {}
-        """(all cycles of a device's engine, when): the GPU's own clock, the same for a client of any age."""
+        """(all cycles of an engine, the time when they were read) by (device, engine).
+
+        The cycles are those of the GPU's own clock, so they do not depend on when a client opened the device.
+        """
         self._busy: dict[str, dict[str, int]] = {}
         self.at_ns: int | None = None
 
     def read(self) -> dict[str, DeviceUse]:
-        """The use of each GPU that a process has or had open, by PCI address."""
+        """Return the use of each GPU that a process has open or had open, by PCI address."""
         self._find_open_devices()
         before_ns, self.at_ns = self.at_ns, self._clock.monotonic_ns()
         span_ns = 0 if before_ns is None else self.at_ns - before_ns
@@ -108,7 +115,7 @@ class DrmClients:
         for pid in sorted(self._open):
             for number in self._open[pid]:
                 client = parse_client(self._root.lines(f"proc/{pid}/fdinfo/{number}"))
-                # Processes may share an inherited open device: count it for the first one.
+                # Processes may share a device that they inherited open; it is counted for the first of them.
                 if client is not None:
                     clients.setdefault((client.device, client.number), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
@@ -135,14 +142,14 @@ class DrmClients:
         }
 
     def _note(self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], int]) -> int | None:
-        """Add the work of a client's engines since the previous sweep; returns the time of its main engines.
+        """Add the work of a client's engines since the previous sweep; return the busy time of its main engines.
 
-        None at the first sweep of an engine that counts cycles, because its earlier count is unknown.
+        None at the first sweep of an engine that counts cycles, because the count at the previous sweep is unknown.
         """
         totals, worked, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (number, whole) in client.engines.items():
             field, key = ENGINES[name], (client.device, client.number, name)
-            # A driver may report less than before for a while: keep the larger value (drm-usage-stats).
+            # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
             old = self._last_busy.get(key, 0)
             seen[key] = max(number, old)
             grown = max(0, number - old)
@@ -157,7 +164,7 @@ class DrmClients:
         return worked if is_known else None
 
     def _find_open_devices(self) -> None:
-        """Search a part of the processes for open devices; the first call searches all."""
+        """Search a part of the processes for open devices. The first call searches all processes."""
         first, turn = self._sweep == 0, self._sweep % LOOK_EVERY
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
@@ -174,10 +181,10 @@ class DrmClients:
 
 
 def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
-    """PCI address of each ROCm GPU to its processes: pid to bytes of its memory.
+    """Return the processes on each ROCm GPU by PCI address: the bytes of GPU memory by PID.
 
-    Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} (location_id is bus, device and function, and in its
-    upper four bits the partition) and /sys/class/kfd/kfd/proc/PID/vram_ID. The partitions of a GPU are summed.
+    Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} and /sys/class/kfd/kfd/proc/PID/vram_ID. location_id
+    consists of bus, device and function, with the partition in its upper four bits. The partitions of a GPU are summed.
     """
     devices = {}
     for node in root.names(f"{_KFD}/topology/nodes"):

@@ -1,8 +1,8 @@
-"""Intel's GPU cards, from the i915 and xe drivers' sysfs files: clock, throttle reasons, energy, temperature, link.
+"""Reads Intel's GPU cards from sysfs files of the i915 and xe drivers: clock, throttling, energy, temperature, link.
 
 Source: drivers/gpu/drm/i915/gt/intel_gt_sysfs_pm.c, drivers/gpu/drm/xe/{xe_gt_freq,xe_gt_throttle}.c, i915_hwmon.c and
-xe_hwmon.c. The busy time comes from /proc/PID/fdinfo (drm_clients.py). An integrated GPU (on the root bus) is not
-listed: it is not used for training.
+xe_hwmon.c. The busy time comes from /proc/PID/fdinfo (drm_clients.py). An integrated GPU, which is on the root bus, is
+not listed, because it is not used for training.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _REASONS = {
     "thermal": 0x20, "ratl": 0x20, "vr_thermalert": 0x20,
     "prochot": 0x40,
 }  # fmt: skip
-"""The drivers' reasons (power and current limits, heat, overheat signal) in nvmlClocksEventReasons."""
+"""The bit of nvmlClocksEventReasons for each reason of the drivers: power and current limits, heat, heat signal."""
 
 
 class IntelCards:
-    """Reads the cards that are present, identified by their PCI address."""
+    """Reads the cards that are present. A card is identified by its PCI address."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
@@ -33,7 +33,7 @@ class IntelCards:
         self._links: dict[str, str] = {}
 
     def cards(self) -> tuple[str, ...]:
-        """Ids of the cards that are present; () without any."""
+        """Find the cards that are present and return their IDs; () when there are none."""
         self._folders, self._links = {}, {}
         for name in drm_cards(self._root):
             folder = f"{DRM}/{name}"
@@ -47,7 +47,7 @@ class IntelCards:
         return tuple(self._folders)
 
     def state(self, card: str) -> GpuState:
-        """One card now; None for a value that its kernel or model does not provide."""
+        """Read one card. A value that its kernel or model does not provide is None."""
         folder, link = self._folders[card], self._links[card]
         number = self._root.number_or_none
         hwmon = self._hwmon(folder)
@@ -74,18 +74,19 @@ class IntelCards:
         )
 
     def detail(self, card: str) -> GpuDetail:
-        """A card's limits."""
+        """Read the limits of a card."""
         rated = self._root.number_or_none(f"{self._hwmon(self._folders[card])}/power1_rated_max")
         return GpuDetail(card, default_limit_mw=_divided(rated, 1000))
 
     def bus_id(self, card: str) -> str:
-        """A card's PCI address."""
+        """Return the PCI address of a card."""
         return card.removeprefix("Intel-")
 
     def _reasons(self, *places: str) -> int | None:
-        """The throttle reasons now; 0: not throttled; None: no driver has these files, or no reason is in _REASONS.
+        """Return the present throttle reasons; 0 when the card is not throttled.
 
-        places: for each driver, the beginning of its files' paths, and the prefix of a reason's name.
+        None when no driver has these files, or when no reason is in _REASONS. places: for each driver, the beginning of
+        the paths of its files, and then the prefix of a reason's name.
         """
         for start, prefix in zip(places[::2], places[1::2], strict=True):
             status = self._root.number_or_none(f"{start}status")

@@ -1,7 +1,7 @@
-"""Maps NVML's PIDs to PIDs of our /proc, with the CPUs on which each process may run.
+"""Maps NVML's PIDs to PIDs of our /proc, and finds the CPUs on which each process may run.
 
-Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). By version, the kernel module reports
-PIDs of the host or of the container; only an open /dev/nvidia* proves that a local PID is meant.
+Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). The kernel module reports PIDs of the host or of
+the container, depending on its version. Only an open /dev/nvidia* proves that the local process is meant.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuProcess
 
 FIRST_NAMESPACE = "pid:[4026531836]"
-"""PROC_PID_INIT_INO: the initial PID namespace, where NVML's PIDs are those of /proc."""
+"""The initial PID namespace (PROC_PID_INIT_INO), where NVML's PIDs are those of /proc."""
 LOOK_EVERY = 5
 _DEVICE = "/dev/nvidia"
 
 
 class LocalProcess(NamedTuple):
-    """The local process of one of NVML's PIDs. pid None: not found."""
+    """The local process for one of NVML's PIDs. pid: None when it was not found. cpus: the CPUs on which it may run."""
 
     pid: int | None
     cpus: str
 
 
 class PidMapping:
-    """Finds the local process of each of NVML's PIDs; looks each one up again in every fifth sweep."""
+    """Finds the local process for each of NVML's PIDs. Each is searched again in every fifth sweep."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -33,7 +33,7 @@ class PidMapping:
         self._sweep = 0
 
     def begin(self) -> None:
-        """Start a sweep: forget old results."""
+        """Begin a sweep: forget old results."""
         self._sweep += 1
         oldest = self._sweep - LOOK_EVERY
         self._found = {key: value for key, value in self._found.items() if value[0] > oldest}
@@ -41,10 +41,10 @@ class PidMapping:
     def resolve(
         self, uuid: str, minor: int | None, processes: tuple[GpuProcess, ...] | None
     ) -> tuple[GpuProcess, ...] | None:
-        """The processes with local PIDs; one that is not found keeps NVML's PID and gets found=False."""
+        """Return the processes with local PIDs. A process that is not found keeps NVML's PID and gets found=False."""
         if processes is None:
             return None
-        # A process that was found on another GPU is the same one here.
+        # A process that was already found on another GPU is the same process on this GPU.
         known = {pid: value for (_, pid), value in self._found.items() if value[1].pid is not None}
         self._found |= {(uuid, one.pid): known[one.pid] for one in processes if one.pid in known}
         missing = [one.pid for one in processes if (uuid, one.pid) not in self._found]
@@ -66,7 +66,7 @@ class PidMapping:
         return tuple(out)
 
     def _direct(self, pid: int) -> LocalProcess | None:
-        """The local process with the same PID, where that is certain."""
+        """Return the local process with the same PID, if it is certainly the same process; otherwise None."""
         status = self._status(pid)
         if status is None:
             return None
@@ -75,7 +75,11 @@ class PidMapping:
         return None
 
     def _by_device(self, lost: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
-        """The local process of each PID: the one that has it in NSpid, else the only other one with the GPU open."""
+        """Return the local process for each PID that is missing.
+
+        It is the process that has the PID in NSpid, or, if one PID is left, the only other process that has the GPU
+        open.
+        """
         holding = {}
         for name in self._root.names("proc"):
             if name.isdigit() and int(name) not in mapped and (status := self._holding(int(name), minor)) is not None:

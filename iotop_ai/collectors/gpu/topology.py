@@ -1,8 +1,9 @@
-"""A GPU's slot, NUMA node and local CPUs.
+"""Finds a GPU's slot, NUMA node and local CPUs.
 
 Source: /sys/bus/pci/devices/*/{numa_node,local_cpulist,max_link_speed,max_link_width}, of the device and of the bridge
-above it; https://docs.kernel.org/admin-guide/abi-testing.html. AMD's and Intel's cards have a switch of their own
-between slot and GPU, climbed as in drivers/gpu/drm/amd/amdgpu/amdgpu_device.c (amdgpu_device_partner_bandwidth).
+above it; https://docs.kernel.org/admin-guide/abi-testing.html. Cards of AMD and Intel have a switch of their own
+between the slot and the GPU. The search for the slot passes this switch, as drivers/gpu/drm/amd/amdgpu/amdgpu_device.c
+does (amdgpu_device_partner_bandwidth).
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from iotop_ai.model.gpu.detail import GpuDetail
 
 AMD = "0x1002"
 WITH_SWITCH = (AMD, "0x8086")
-"""Makers (AMD, Intel) of cards with a switch of their own."""
+"""The PCI IDs of makers (AMD, Intel) whose cards have a switch of their own."""
 DEVICES = "sys/bus/pci/devices"
 DRM = "sys/class/drm"
 _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 class PciTopology(NamedTuple):
-    """slot_*: limits of the bridge above. None, "": unknown (a virtual machine, an APU)."""
+    """Where a GPU is connected.
+
+    slot_max_generation, slot_max_width: the limits of the bridge above the card. A value is None or "" when it is
+    unknown, as in a virtual machine or for an APU.
+    """
 
     numa_node: int | None = None
     cpus: str = ""
@@ -32,13 +37,13 @@ class PciTopology(NamedTuple):
 
 
 def drm_cards(root: Root) -> list[str]:
-    """Names of the DRM cards ("card0"), by number."""
+    """Return the names of the DRM cards ("card0"), ordered by number."""
     names = [name for name in root.names(DRM) if name.startswith("card") and name[4:].isdecimal()]
     return sorted(names, key=lambda name: int(name[4:]))
 
 
 def pci_address(bus_id: str) -> str:
-    """The kernel's form of NVML's bus id: "0000:18:00.0" for "00000000:18:00.0"; "" for anything else."""
+    """Return the kernel's form of NVML's bus ID: "0000:18:00.0" for "00000000:18:00.0"; "" for anything else."""
     domain, _, rest = bus_id.lower().partition(":")
     try:
         return f"{int(domain, 16):04x}:{rest}" if rest else ""
@@ -47,26 +52,26 @@ def pci_address(bus_id: str) -> str:
 
 
 def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
-    """(the port of the card that sits in the slot, the bridge above it) by PCI address; "" if missing.
+    """Return (the port of the card that is connected to the slot, the bridge above it) by PCI address; "" if missing.
 
-    The port is the GPU itself, or the upper end of the card's own switch: the link below it has the card's internal
-    speed, which does not depend on the slot.
+    The port is the GPU itself, or the upper end of the card's own switch. The link below the switch has the internal
+    speed of the card, which does not depend on the slot.
     """
     address = pci_address(bus_id)
     if not address or "/" in address:
         return "", ""
-    # ../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0: the folders above are the bridges, the root port first.
+    # ../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0: the folders above the last are bridges, root port first.
     path = [part for part in root.link(f"{DEVICES}/{address}").split("/") if _ADDRESS.fullmatch(part)]
     at = len(path) - 1
     maker = root.text_or(f"{DEVICES}/{address}/vendor")
-    # A root port belongs to the machine, even where it has the card's maker.
+    # A root port belongs to the machine, even if it has the same maker as the card.
     while at > 1 and maker in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[at - 1]}/vendor") == maker:
         at -= 1
     return (path[at], path[at - 1]) if at > 0 else (address, "")
 
 
 def read_topology(root: Root, bus_id: str) -> PciTopology:
-    """The topology of the device at a bus ID, from sysfs."""
+    """Read the topology of the device with this bus ID from sysfs."""
     edge, bridge = edge_of(root, bus_id)
     if not edge:
         return PciTopology()
@@ -82,7 +87,7 @@ def read_topology(root: Root, bus_id: str) -> PciTopology:
 
 
 def with_topology(root: Root, detail: GpuDetail, bus_id: str) -> GpuDetail:
-    """The detail with its topology."""
+    """Return the detail with the topology of the GPU."""
     topology = read_topology(root, bus_id)
     return detail._replace(
         numa_node=topology.numa_node,

@@ -1,1 +1,1 @@
-"""SMART health of disks, read by smartctl in a helper process."""
+"""Reads the SMART health of disks, with smartctl in a helper process."""

@@ -1,4 +1,4 @@
-"""SMART of every disk, read rarely: a thread of its own talks to the helper process."""
+"""Collects the SMART state of every disk at long intervals; a thread of its own talks to the helper process."""
 
 from __future__ import annotations
 
@@ -36,23 +36,26 @@ SmartTable = Mapping[str, Reading[SmartState]]
 
 TIMEOUT_S = 20.0
 KEEP_HELPER_BELOW_S = 60.0
-"""With a longer interval, the helper ends after each round and frees its memory."""
+"""The least interval, in seconds, with which the helper ends after each round, in order to free its memory."""
 _LOOK_S = 10.0
 _CALLS_A_DISK = 3
 _TEST_LOOKS = 30
-"""A disk in a self-test is queried again after its running time / this, at least _LOOK_S seconds."""
+"""A disk in a self-test is queried again after the test's running time divided by this number.
+
+The pause is at least _LOOK_S seconds.
+"""
 _LONGEST_TEST_LOOK_S = 300.0
 
 
 class SmartCollector:
-    """Field ``smart``: kernel name of each whole disk to its own Reading.
+    """Collects the field ``smart``, which has a Reading for each whole disk by kernel name.
 
-    ``read`` returns the newest state at once. The thread queries the disks every ``settings.smart_interval_s``, one
-    after the other, a new disk soon after it appears, and a disk in a self-test more often. A sleeping disk is not
-    woken: it keeps its last state with its age. A captured tree's disks are queried only with an explicitly named
-    smartctl.
+    ``read`` returns the newest states at once. The thread queries the disks one after the other every
+    ``settings.smart_interval_s``, a new disk soon after it appears, and a disk in a self-test more often. A sleeping
+    disk is not woken: it keeps its last state and that state's age. The disks of a captured tree are queried only if
+    the user named a smartctl.
 
-    history: earlier states; None keeps none. only: names of disks to query; () for all.
+    history: the store of earlier states; None to keep none. only: the names of the disks to query; () to query all.
     """
 
     field = "smart"
@@ -69,7 +72,7 @@ class SmartCollector:
     ) -> None:
         self._root = root
         self._asks = root.live or (root.has_given_trees and not root.foreign)
-        """Whether /dev has the disks of these /proc and /sys."""
+        """Whether the disks in /dev are those of these /proc and /sys."""
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s
@@ -97,10 +100,10 @@ class SmartCollector:
         self._thread: threading.Thread | None = None
 
     def read(self) -> SmartTable:
-        """The newest answers.
+        """Return the newest answers.
 
-        Raises Unavailable: pending until the disks are known, absent with disks and without smartctl, off when switched
-        off.
+        Raises Unavailable: pending until the disks are known, absent when there are disks but not smartctl, and off
+        when SMART is switched off in the settings.
         """
         self._start()
         lack = self._lack
@@ -112,27 +115,27 @@ class SmartCollector:
         return table
 
     def at_ns(self) -> int | None:
-        """Time of the newest answer that ``read`` returned last."""
+        """Return the time of the newest answer in the table that ``read`` returned last."""
         return self._read_at
 
     def wait(self, seconds: float) -> bool:
-        """Wait until every disk was queried once, at most ``seconds``; returns whether that has happened."""
+        """Wait at most ``seconds`` until every disk was queried once; return whether this has happened."""
         self._start()
         return self._first.wait(seconds)
 
     def hold(self, hold: bool) -> None:
-        """True: query no disk, while one is saturated; a due round waits for False."""
+        """Stop or resume the queries. hold: True while a disk is saturated; a round that is due waits for False."""
         self._held = hold
         if not hold:
             self._wake.set()
 
     def refresh(self) -> None:
-        """Query every disk now, even while held (user request)."""
+        """Query every disk now because the user asked for it, even while the queries are stopped by ``hold``."""
         self._now = True
         self._wake.set()
 
     def pause(self, seconds: float) -> None:
-        """Sleep, at most until the collector is closed."""
+        """Sleep for ``seconds``, or until the collector is closed."""
         self._closed.wait(seconds)
 
     def close(self) -> None:
@@ -165,14 +168,14 @@ class SmartCollector:
                 tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
                 if due or names != known or tests:
                     self._round(disks, frozenset() if due else known - tests, scan=due or names != known)
-                    # The round's scan has queried the disks behind controllers.
+                    # The scan in this round has also found and queried the disks behind controllers.
                     known = names | {disk.name for disk in self._behind}
                 if due:
                     due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
                 self._first.set()
                 self._wake.wait(self._look_s())
                 self._wake.clear()
-        except Exception as error:  # the other collectors continue; this one reports its error
+        except Exception as error:  # the other collectors go on, and this one reports its error
             self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
             self._first.set()
         finally:
@@ -183,9 +186,9 @@ class SmartCollector:
         return self._wanted((*found, *self._behind))
 
     def _replaced(self, disks: tuple[Disk, ...]) -> frozenset[str]:
-        """The names that now belong to another disk than at the last look, so that the known state is not theirs.
+        """Return the names that belong to another disk than before, whose known state is therefore not valid any more.
 
-        Kernels before 5.15 number no disks.
+        Kernels before 5.15 do not number the disks, so a replaced disk is not noticed there.
         """
         now = {
             disk.name: number
@@ -202,7 +205,10 @@ class SmartCollector:
         return tuple(disk for disk in disks if not self._only or disk.name in self._only)
 
     def _round(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
-        """Query the disks that are not in ``known`` and forget removed ones. scan: run smartctl --scan-open again."""
+        """Query the disks that are not in ``known``, and forget removed ones.
+
+        scan: whether to run smartctl --scan-open.
+        """
         old = self._table or {}
         pending: Reading[SmartState] = Reading(None, Status.PENDING, "not queried yet")
         table = {disk.name: self._without(disk) if not disk.device else old.get(disk.name, pending) for disk in disks}
@@ -238,12 +244,12 @@ class SmartCollector:
             self._helper.stop()
 
     def _publish(self, table: dict[str, Reading[SmartState]]) -> None:
-        # A new mapping each time, since read() has returned the previous one.
+        # Make a new mapping each time, since read() has returned the previous one.
         self._changed_at = self._clock.monotonic_ns()
         self._table = dict(table)
 
     def _wait_until_free(self) -> bool:
-        """Wait while held, unless a user request is pending; False when the collector closes."""
+        """Wait while ``hold`` stops the queries, unless the user asks for one. Return False if the collector closes."""
         while self._held and not (self._urgent or self._stopping):
             self._wake.wait(_LOOK_S)
             self._wake.clear()
@@ -254,14 +260,14 @@ class SmartCollector:
         return Reading(None, Status.UNSUPPORTED, disk.reason, "", self._clock.monotonic_ns())
 
     def _plan_test(self, name: str, state: SmartState | None) -> None:
-        """Plan the next query of a disk in a self-test: a long test takes hours, so the pauses grow."""
+        """Plan the next query of a disk in a self-test. A long test takes hours, so the pauses grow."""
         self._tests_due.pop(name, None)
         if state is None or not state.self_test_runs:
             self._tests_since.pop(name, None)
         else:
             now_ns = self._clock.monotonic_ns()
             began_ns = self._tests_since.setdefault(name, now_ns)
-            # The disk reports no kind of test, so use its running time.
+            # The disk does not report which test runs, so the pause depends on the test's running time.
             pause_s = min(max((now_ns - began_ns) / 1e9 / _TEST_LOOKS, self._look_s()), _LONGEST_TEST_LOOK_S)
             self._tests_due[name] = now_ns + int(pause_s * 1e9)
 
@@ -269,7 +275,7 @@ class SmartCollector:
         return min(_LOOK_S, self._interval_s)
 
     def _installed_since(self) -> bool:
-        """Whether smartctl was missing and is installed now."""
+        """Whether smartctl was missing before and is installed now."""
         if self._lack is None:
             return False
         try:
@@ -282,7 +288,7 @@ class SmartCollector:
         try:
             response = self._helper.ask(self._request("scan", smartctl, "scan"), 2 * self._timeout_s + 5)
         except Unavailable:
-            # sysfs lists every disk; without the scan only a USB bridge's type is missing, which its query reports.
+            # sysfs lists every disk. Without the scan, only a USB bridge's type is missing; its query reports that.
             return ()
         if response.get("refused"):
             self._sudo["scan"] = False
@@ -301,7 +307,7 @@ class SmartCollector:
             request = {**self._request("read", smartctl, disk.device), "device": disk.device, "type": disk.kind}
             response = self._helper.ask(request, _CALLS_A_DISK * self._timeout_s + 5)
             if response.get("refused"):
-                # sudo logs each refusal: do not try again while the monitor runs.
+                # sudo logs each refusal, so do not try sudo again while the monitor runs.
                 self._sudo[disk.device] = False
             state = self._state(response, disk)
         except Unavailable as why:
@@ -320,7 +326,7 @@ class SmartCollector:
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
 
     def _with_past(self, state: SmartState, disk: Disk) -> SmartState:
-        """The state with its history and the kernel's error counts, judged by all of these."""
+        """Return the state with its history and the kernel's error counts, judged by all of them."""
         errors, timeouts = kernel_counts(self._root, disk.name)
         state = state._replace(io_errors=errors, io_timeouts=timeouts)
         if self._history is None:
@@ -349,7 +355,7 @@ class SmartCollector:
 
 
 def _unjudged(response: Mapping[str, Any], disk: Disk) -> SmartState | None:
-    """The known values of a SCSI disk without SMART (its identity and temperature); None without any."""
+    """Return the identity and temperature of a SCSI disk without SMART; None when they are unknown."""
     answer = parse_json(str(response.get("out", "")))
     if answer is None or not ({"model_name", "scsi_model_name"} & answer.keys()):
         return None

@@ -1,8 +1,8 @@
-"""All smartctl commands in one table, for the calls and for the sudoers lines that allow them.
+"""All commands of smartctl in one table, for the calls and for the sudoers lines that allow them.
 
-``DISK_COMMANDS`` only read; with ``-n standby,3`` a sleeping disk stays asleep and the exit status is 3 (smartctl(8)).
-``TEST_COMMANDS`` start or abort a self-test in the background: a captive test (-C) would block the disk. All give
-``-d``, because detecting the type may spin a disk up.
+``DISK_COMMANDS`` only read. With ``-n standby,3`` a sleeping disk stays asleep and the exit status is 3 (smartctl(8)).
+``TEST_COMMANDS`` start or abort a self-test in the background, since a captive test (-C) would block the disk. All
+commands on a disk give its type with ``-d``, because detecting the type may spin the disk up.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "long": ("--json=c", "-t", "long", "-d", "{type}", "{device}"),
     "abort": ("--json=c", "-X", "-d", "{type}", "{device}"),
 }
-"""scan: list the disks. json: all data of one disk. text: the same data in the form that pySMART reads.
-short, long, abort: start or abort a self-test."""
+"""The arguments of smartctl by command.
+
+scan: lists the disks. json: reads all data of one disk. text: reads the same data in the form that pySMART parses.
+short, long: start a self-test. abort: aborts a self-test."""
 
 DISK_COMMANDS = ("json", "text")
 TEST_COMMANDS = ("short", "long", "abort")
@@ -33,7 +35,7 @@ _TYPE = pattern(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
 _USER = pattern(r"[a-z_][a-z0-9_-]{0,31}")
 _SUDOERS_SPECIAL = pattern(r"([,:=\\ ])")
 _SUDOERS_PATH = pattern(r"(?:/[A-Za-z0-9_.+,:= -]+)+")
-"""Paths that sudoers can name exactly: other characters may be wildcards there or end the line, even escaped."""
+"""Paths that sudoers can name exactly. Other characters may be wildcards in sudoers or end the line, even escaped."""
 
 
 def is_device(device: str) -> bool:
@@ -47,12 +49,12 @@ def is_type(kind: str) -> bool:
 
 
 def sudoers_user(name: str, uid: int) -> str:
-    """A user in the form of sudoers(5); by number if the name needs quoting."""
+    """Return a user in the form of sudoers(5): by number if the name would need quoting."""
     return name if _USER.fullmatch(name) else f"#{uid}"
 
 
 def argv(command: str, smartctl: str, kind: str = "", device: str = "") -> list[str]:
-    """The arguments of one call of the table. Raises ValueError for an invalid path, type or device."""
+    """Return the command line for one command of the table. Raises ValueError for an invalid path, type or device."""
     if not smartctl.startswith("/"):
         raise ValueError("smartctl's path is not absolute")
     template = COMMANDS[command]
@@ -63,12 +65,12 @@ def argv(command: str, smartctl: str, kind: str = "", device: str = "") -> list[
 
 
 def sudoers_command(arguments: Iterable[str]) -> str:
-    """A command in the form of sudoers(5): exact path and arguments, special characters and blanks escaped."""
+    """Return a command in the form of sudoers(5): exact path and arguments, with special characters escaped."""
     return " ".join(_SUDOERS_SPECIAL.sub(r"\\\1", word) for word in arguments)
 
 
 def _why_replaceable(path: str) -> str:
-    """Why users other than root may put another program there; "" when none may."""
+    """Return why users other than root may replace the program at this path, in words; "" when they may not."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return why_untrusted(path)
@@ -81,10 +83,10 @@ def sudoers_line(
     disks: Iterable[tuple[str, str]],
     commands: tuple[str, ...] = ("scan", *DISK_COMMANDS),
 ) -> str:
-    """One line for /etc/sudoers.d that allows exactly these commands on these disks.
+    """Return a line for /etc/sudoers.d that allows exactly these commands on these disks.
 
-    disks: (type, device) pairs. For a path that sudoers cannot name, or a program that a user may replace by another,
-    returns the reason and the remedy.
+    disks: pairs of (type, device). If sudoers cannot name the path, or if a user may replace the program, the result is
+    the reason and the remedy.
     """
     if _SUDOERS_PATH.fullmatch(smartctl) is None:
         return f"no sudoers line can name {clean(smartctl)}: move it to a path of letters and digits, or run as root"

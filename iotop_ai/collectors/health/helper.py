@@ -1,15 +1,15 @@
-"""The process that runs smartctl: requests on stdin, responses on stdout, one JSON object a line.
+"""The process that runs smartctl. It reads requests from stdin and writes responses to stdout, one JSON object a line.
 
     python -m iotop_ai.collectors.health.helper
     {"id": 1, "do": "scan", "smartctl": "/usr/sbin/smartctl", "timeout_s": 20}
     {"id": 2, "do": "read", "smartctl": "…", "device": "/dev/sda", "type": "sat", "sudo": false, "timeout_s": 20}
     {"id": 3, "do": "short", …}: start a self-test; also "long", and "abort"
 
-A response has the request's id; ``error`` when the request could not be served, else for all ``out``, ``stderr``,
-``status`` (of smartctl; null when it was killed), ``timed_out`` and ``refused`` (by sudo), and for ``read`` pySMART's
-``view``. It is a separate process because importing pySMART sets LANG and the logger class of the whole process, and
-because a smartctl that hangs in the kernel must block only its caller. It ends with stdin or at SIGTERM and kills a
-running smartctl.
+A response has the id of the request. If the request could not be served, it has ``error``. Otherwise it has ``out``,
+``stderr``, ``status`` (of smartctl; null when smartctl was killed), ``timed_out`` and ``refused`` (by sudo), and for
+``read`` also ``view``, the values that pySMART found. The helper is a separate process because importing pySMART sets
+LANG and the logger class of the whole process, and because a smartctl that hangs in the kernel must block only its
+caller. The helper ends when stdin ends or at SIGTERM, and then kills a running smartctl.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REQUEST_LIMIT = 1 << 16
 
 
 class Answer(NamedTuple):
-    """Output of one command. status None: killed at its time limit."""
+    """The output of one command. status: its exit status; None when the command was killed at its time limit."""
 
     out: bytes
     stderr: bytes
@@ -44,14 +44,14 @@ class Answer(NamedTuple):
 
     @property
     def timed_out(self) -> bool:
-        """Whether it was killed at its time limit."""
+        """Whether the command was killed at its time limit."""
         return self.status is None
 
 
 def run(command: list[str], timeout_s: float) -> Answer:
-    """Run one command in its own session; it and all its children are killed after ``timeout_s``.
+    """Run one command in a session of its own; kill the command and its children after ``timeout_s``.
 
-    A command that cannot be killed (it hangs in the kernel, or runs as root by sudo) is abandoned.
+    A command that cannot be killed, because it hangs in the kernel or runs as root through sudo, is abandoned.
     """
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     child = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=env)
@@ -76,10 +76,10 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 class SafeSmartctl(Smartctl):  # type: ignore[misc]
-    """pySMART's smartctl caller, limited to the reading command of the table, with a timeout, run once per disk.
+    """Calls smartctl for pySMART, with a timeout; runs only the reading command of the table, and only once per disk.
 
-    pySMART tries further commands to detect an interface. The type is known here, so these fail without being run: they
-    lack ``-n standby`` and the sudoers lines do not allow them.
+    pySMART tries further commands to detect the type of a disk. The type is already known here, so these commands fail
+    without being run: they lack ``-n standby``, and the sudoers lines do not allow them.
     """
 
     def __init__(self, smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> None:
@@ -90,7 +90,7 @@ class SafeSmartctl(Smartctl):  # type: ignore[misc]
         self.answer: Answer | None = None
 
     def generic_call(self, params: list[str], pass_options: bool = False) -> tuple[list[str], int]:
-        """The lines and status of ``--all``; for other commands no lines and status 1."""
+        """Return the lines and status of ``--all``; for any other command, no lines and status 1."""
         if "--all" not in params:
             return [], 1
         if self._lines is None:
@@ -103,7 +103,7 @@ class SafeSmartctl(Smartctl):  # type: ignore[misc]
 
 
 def view(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> dict[str, Any] | None:
-    """pySMART's view of the disk; None for a type that it does not know and without output of smartctl."""
+    """Return the values that pySMART finds; None for a type unknown to pySMART and when smartctl printed nothing."""
     if not smartctl_isvalid_type(kind):
         return None
     caller = SafeSmartctl(smartctl, kind, device, prefix, timeout_s)
@@ -126,7 +126,7 @@ def view(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: fl
 
 
 def _attribute(row: Any) -> dict[str, Any]:
-    # pySMART's own number properties raise on the "---" that smartctl prints where a row has no figure.
+    # pySMART's own number properties raise an exception for the "---" that smartctl prints for a missing figure.
     return {
         "id": row.num,
         "name": row.name,
@@ -148,7 +148,7 @@ def _number(text: object) -> int | None:
 
 
 def sudo_prefix() -> list[str] | None:
-    """``sudo -n`` by its absolute path; None for root and without sudo."""
+    """Return ``sudo -n`` with the absolute path of sudo; None for root and when sudo is not installed."""
     if os.geteuid() == 0:
         return None
     path = find_program("sudo")
@@ -156,7 +156,7 @@ def sudo_prefix() -> list[str] | None:
 
 
 def serve(request: dict[str, Any]) -> dict[str, Any]:
-    """The response to one request, without its id. Raises OSError and ValueError."""
+    """Return the response to one request, without its id. Raises OSError and ValueError."""
     smartctl, timeout_s = str(request["smartctl"]), float(request["timeout_s"])
     do = str(request["do"])
     scan = do == "scan"
@@ -168,7 +168,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     sudo = sudo_prefix() if request.get("sudo") else None
     if sudo is not None and not answer.timed_out and (scan or _denied(answer)):
         by_sudo = run([*sudo, *command], timeout_s)
-        # sudo's refusals begin with its name; smartctl's messages do not.
+        # A refusal by sudo begins with sudo's name; messages of smartctl do not.
         refused = by_sudo.stderr.startswith(b"sudo:") and not by_sudo.out
         if not refused:
             answer, prefix = by_sudo, sudo
@@ -185,7 +185,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
         response["view"] = None
         try:
             response["view"] = view(smartctl, kind, device, prefix, timeout_s) if readable else None
-        except Exception as error:  # without pySMART's view, smartctl's JSON remains
+        except Exception as error:  # smartctl's JSON is still there without pySMART's values
             response["view_error"] = f"{type(error).__name__}: {error}"
     return response
 
@@ -205,13 +205,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
-    # A library's prints must not mix with the responses.
+    # What a library prints must not mix with the responses.
     os.dup2(2, 1)
     for line in iter(lambda: requests.readline(_REQUEST_LIMIT), b""):
         request = json.loads(line)
         try:
             response = serve(request)
-        except Exception as error:  # go on with the next disk
+        except Exception as error:  # report the error and go on with the next disk
             response = {"error": f"{type(error).__name__}: {error}"}
         responses.write(json.dumps({"id": request.get("id"), **response}).encode() + b"\n")
 

@@ -1,4 +1,4 @@
-"""The caller's end of the SMART helper: started when first needed, killed when it does not answer."""
+"""The caller's side of the SMART helper. The helper is started when it is first needed, and killed if it hangs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_RESPONSE = 1 << 24
 
 
 class SmartProcess:
-    """One helper process; used by one thread at a time."""
+    """One helper process. Only one thread at a time may use it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,11 +33,11 @@ class SmartProcess:
 
     @property
     def pid(self) -> int | None:
-        """The helper's pid while it runs."""
+        """The PID of the helper while it runs; otherwise None."""
         return None if self._child is None else self._child.pid
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The response to a request. Kills a helper that does not answer in time. Raises Unavailable."""
+        """Send a request and return the response. Kills a helper that does not answer in time. Raises Unavailable."""
         child = self._started()
         self._id += 1
         import json
@@ -86,14 +86,17 @@ class SmartProcess:
         return answer
 
     def interrupt(self) -> None:
-        """End the helper, from any thread; the thread that waits for its response notices that and cleans up."""
+        """End the helper.
+
+        Any thread may call this; the thread that waits for a response notices the end and cleans up.
+        """
         child = self._child
         if child is not None:
             with contextlib.suppress(ProcessLookupError):
                 child.terminate()
 
     def stop(self) -> None:
-        """End the helper and its smartctl: a request first, a kill after a second. Safe to call twice."""
+        """Ask the helper and its smartctl to end, and kill them after a second. A second call does nothing."""
         child, self._child = self._child, None
         if child is None:
             return

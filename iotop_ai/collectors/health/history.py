@@ -1,10 +1,11 @@
-"""Earlier health readings of each disk, so that growth is known across restarts and renamed disks.
+"""Stores earlier health readings of each disk, so that growth is known after a restart or when a disk's name changes.
 
-A disk is identified by serial number, model and world-wide name: serial numbers alone repeat, as "123456789012" behind
-USB bridges. There is one file per disk in ``health/`` of the state folder, mode 0600. Each write makes a new file,
-flushes it and renames it over the old one: after a power cut or a kill one complete file exists. A lock keeps two
-monitors from writing at once. An unreadable file is renamed and reported, not overwritten. A file of an earlier
-version, named by serial number alone, gets its new name when a disk of its model is read.
+A disk is identified by serial number, model and world-wide name. The serial number alone is not enough, because some
+USB bridges report the same number, such as "123456789012", for every disk. Each disk has one file in ``health/`` of the
+state folder, with mode 0600. To write it, a new file is made, flushed to disk and renamed over the old one, so that one
+complete file exists even after a power cut or a kill. A lock keeps two monitors from writing at the same time. A file
+that cannot be read is renamed and reported, and never overwritten. A file of an earlier version, which was named by the
+serial number alone, gets its new name when a disk of the same model is read.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ FOLDER = "health"
 LOCK_WAIT_S = 2.0
 _LOCK_STEP_S = 0.02
 FOLDER_WAIT_S = 5.0
-"""How long a reading waits for the state folder; longer than for its lock."""
+"""How long a reading waits for the state folder, in seconds; longer than it waits for the folder's lock."""
 _LARGEST = 4 << 20
 _LONGEST_NAME = 120
 APART_S = 600
-"""Seconds between stored readings while no error count changes."""
+"""The least seconds between stored readings while no error count changes."""
 THINNING: tuple[tuple[int, int], ...] = (
     (2 * DAY_S, 0),
     (60 * DAY_S, 6 * 3600),
     (400 * DAY_S, DAY_S),
     (1 << 40, 7 * DAY_S),
 )
-"""(up to this age, keep one point in this many seconds; 0 keeps all)."""
+"""Pairs of (an age in seconds, an interval in seconds): up to this age, one point per interval is kept; 0 keeps all."""
 MOST_POINTS = 4000
 _FIELDS = HealthPoint._fields
 _LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
@@ -52,7 +53,7 @@ _SUFFIX = ".json"
 
 
 class DiskHistory(NamedTuple):
-    """The stored readings of one disk, oldest first. note: why some are missing, "" when none is."""
+    """The stored readings of one disk, oldest first. note: why some are missing; "" when none is missing."""
 
     serial: str
     model: str
@@ -62,7 +63,7 @@ class DiskHistory(NamedTuple):
 
 
 class HealthHistory:
-    """The histories in one state folder; used by one thread at a time."""
+    """The histories in one state folder. Only one thread at a time may use them."""
 
     def __init__(self, folder: Path | str, clock: Clock) -> None:
         self._place = os.path.join(folder, FOLDER)
@@ -78,7 +79,7 @@ class HealthHistory:
         return Path(self._place)
 
     def with_history(self, state: SmartState) -> SmartState:
-        """Store the state; returns it with ``earlier``, ``recent``, ``past`` and ``history_note``."""
+        """Store the state; return the state with ``earlier``, ``recent``, ``past`` and ``history_note`` filled in."""
         wall_s = self._clock.wall_ns() // 1_000_000_000
         if not state.serial:
             return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
@@ -98,7 +99,7 @@ class HealthHistory:
         )
 
     def known(self, state: SmartState) -> DiskHistory | None:
-        """The history of a disk; None without one. Raises OSError."""
+        """Return the history of a disk; None when it has none. Raises OSError."""
         try:
             handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -111,7 +112,7 @@ class HealthHistory:
             os.close(handle)
 
     def every(self) -> tuple[DiskHistory, ...]:
-        """Each history that can be read, by serial number; () without any."""
+        """Return all histories that can be read, ordered by serial number; () when there are none."""
         try:
             names = sorted(os.listdir(self._place))
         except OSError:
@@ -134,7 +135,7 @@ class HealthHistory:
             os.close(handle)
 
     def _remember(self, state: SmartState, now: HealthPoint) -> DiskHistory:
-        """Add ``now`` to the file; returns the history before it. Raises OSError."""
+        """Add ``now`` to the disk's file; return the history without ``now``. Raises OSError."""
         os.close(open_folder(self._state))
         handle = open_folder(self._place)
         name = _names(state)[0]
@@ -159,7 +160,10 @@ class HealthHistory:
             os.close(handle)
 
     def _adopt(self, folder: int, state: SmartState) -> None:
-        """Rename this disk's file from a name with less detail to its own name; the caller holds the lock."""
+        """Rename the disk's file if its name has less detail than the disk's present file name.
+
+        The caller has the lock.
+        """
         own, *earlier = _names(state)
         if own in os.listdir(folder):
             return
@@ -173,13 +177,13 @@ class HealthHistory:
                 return
 
     def _read_own(self, folder: int, name: str, state: SmartState) -> DiskHistory | None:
-        """A file's content; None where it is about a disk of another model."""
+        """Return the content of a file; None when it belongs to a disk of another model."""
         known = self._read(folder, name)
         return known if known is not None and known.model in ("", state.model) else None
 
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
-        """Yields whether it got the lock within LOCK_WAIT_S; a stopped monitor may hold it forever."""
+        """Yield whether we got the lock within LOCK_WAIT_S. A monitor that was stopped may keep the lock forever."""
         lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
@@ -194,7 +198,7 @@ class HealthHistory:
             os.close(lock)
 
     def _sweep(self, folder: int) -> None:
-        """Remove files of killed writers; the caller holds the lock."""
+        """Remove the temporary files of killed writers. The caller has the lock."""
         for name in os.listdir(folder):
             if name.startswith(".") and name.endswith(".new"):
                 os.unlink(name, dir_fd=folder)
@@ -205,7 +209,7 @@ class HealthHistory:
         return aside
 
     def _read(self, folder: int, name: str) -> DiskHistory | None:
-        """A file's content; None without a file. Raises OSError, and ValueError for another kind of file."""
+        """Return the content of a file; None when it is missing. Raises OSError, and ValueError for other content."""
         try:
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except FileNotFoundError:
@@ -226,26 +230,32 @@ def _try_lock(lock: int) -> bool:
 
 
 def file_name(*words: str) -> str:
-    """The file of these words, joined by "+"; escapes all but letters, digits, "-" and "_" as %XX, so names differ."""
-    from urllib.parse import quote  # slow import; not needed at start-up
+    """Return the file name made of these words, joined by "+".
+
+    All characters but letters, digits, "-" and "_" are escaped as %XX, so that different words give different names.
+    """
+    from urllib.parse import quote  # this import is slow, and the start does not need it
 
     name = "+".join(quote(word, safe="") for word in words).replace(".", "%2E").replace("~", "%7E")
     if len(name) > _LONGEST_NAME:
-        import hashlib  # slow import, and few names are that long
+        import hashlib  # this import is slow, and few names are that long
 
         name = name[: _LONGEST_NAME - 17] + "-" + hashlib.sha256(name.encode()).hexdigest()[:16]
     return name + _SUFFIX
 
 
 def _names(state: SmartState) -> tuple[str, ...]:
-    """The disk's file, then the names with less detail: without a world-wide name, and as in earlier versions."""
+    """Return the name of the disk's file, then the names with less detail that it may have.
+
+    These are the name without a world-wide name, and the name of earlier versions, the serial number alone.
+    """
     words = (state.serial, state.model)
     exact = [file_name(*words, state.wwn)] if state.wwn else []
     return (*exact, file_name(*words), file_name(state.serial))
 
 
 def history_text(known: DiskHistory) -> bytes:
-    """A history as JSON: one point per line, its figures in the order of ``fields``."""
+    """Return a history as JSON, with one point per line. The figures of a point are in the order of ``fields``."""
     import json
 
     head = {"format": FORMAT, "serial": known.serial, "model": known.model, "wwn": known.wwn, "fields": _FIELDS}
@@ -254,7 +264,7 @@ def history_text(known: DiskHistory) -> bytes:
 
 
 def parse_history(raw: bytes) -> DiskHistory:
-    """A history from its JSON, without figures that this version does not know. Raises ValueError.
+    """Return the history in this JSON, without the figures that this version does not know. Raises ValueError.
 
     Sample: {"format": 1, "serial": "S6", "model": "M", "fields": ["wall_s", "media_errors"], "points": [[1700, 0]]}
     """
@@ -291,7 +301,10 @@ def _word(whole: dict[str, Any], key: str) -> str:
 
 
 def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
-    """Whether to keep a reading: a count changed, or the last reading is old (or in the future, by a wrong clock)."""
+    """Whether to store a reading: a count has changed, or the last stored reading is old.
+
+    The last reading may also be in the future, if the clock was wrong; then the new reading is stored too.
+    """
     if not points:
         return True
     last = points[-1]
@@ -301,7 +314,7 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
 
 
 def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
-    """The points to keep, by time: all of the last two days, and before that one in each period of THINNING."""
+    """Return the points to keep, by time: all of the last two days, and of older ones one per interval of THINNING."""
     kept: list[HealthPoint] = []
     last: tuple[int, int] | None = None
     for point in sorted(points, key=attrgetter("wall_s")):
@@ -314,7 +327,7 @@ def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, 
 
 
 def _apart(age_s: int) -> int:
-    """Seconds from one kept point to the next at this age."""
+    """Return the seconds between two points that are kept at this age."""
     for limit, step in THINNING:
         if age_s < limit:
             return step

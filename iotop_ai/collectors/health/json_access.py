@@ -1,4 +1,4 @@
-"""Values of smartctl's JSON, of any shape: missing values and those of another type are None or empty. Pure."""
+"""Gets values from smartctl's JSON, whatever its shape. A value that is missing or of another type is None or empty."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ LONGEST = 160
 
 
 def get(answer: object, *path: str | int) -> Any:
-    """The value at the path; None when a step is missing."""
+    """Return the value at the path; None when a step of the path is missing."""
     for key in path:
         answer = answer.get(key) if isinstance(answer, Mapping) else None
     return answer
 
 
 def integer(answer: object, *path: str) -> int | None:
-    """The integer at the path."""
+    """Return the integer at the path; None when there is no integer."""
     value = get(answer, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text(answer: object, *path: str) -> str:
-    """The clean text at the path, cut to LONGEST characters; "" without one."""
+    """Return the text at the path without control characters, cut to LONGEST characters; "" when there is no text."""
     value = get(answer, *path)
     return clean(value.strip(), LONGEST) if isinstance(value, str) else ""
 
 
 def rows(value: object) -> list[Mapping[str, Any]]:
-    """The objects of a list."""
+    """Return the objects in a list; [] when the value is not a list."""
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

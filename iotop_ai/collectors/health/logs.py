@@ -1,7 +1,7 @@
-"""A disk's self-test log, error log and self-test state, from smartctl's JSON. Pure.
+"""Finds a disk's self-test log, error log and self-test state in smartctl's JSON. The functions are pure.
 
-Sources: ATA self-test and summary error logs, NVMe log pages 01h (errors) and 06h (self-tests; smartctl 7.4 and newer),
-SCSI log page 10h, under smartctl's own keys.
+Sources: the ATA self-test and summary error logs, the NVMe log pages 01h (errors) and 06h (self-tests; smartctl 7.4 and
+newer), and the SCSI log page 10h, all under smartctl's own keys.
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ from iotop_ai.model.health.smart import RUNNING, ErrorEntry, SelfTest
 MOST_TESTS = 21
 MOST_ERRORS = 16
 NVME_TESTS_SINCE = (7, 4)
-"""The first smartctl that starts an NVMe's self-test and reads its log."""
+"""The first version of smartctl that can start the self-test of an NVMe disk and read its log."""
 _ATA_NO_RESULT = (0x1, 0x2, 0xF)
-"""Upper half of the status: aborted by the host, interrupted by a reset, in progress; smartctl calls all "passed"."""
+"""Values of the upper half of the status that are not results, although smartctl calls all three "passed".
+
+They mean: aborted by the host, interrupted by a reset, and still in progress.
+"""
 _NVME_RUNNING_NONE = 0
 _SCSI_LOG = 20
 _SCSI_RUNNING = 15
 
 
 class SelfTestFacts(NamedTuple):
-    """Self-tests of a disk. can: whether it has them, None unknown. left_percent: the running test's.
+    """What a disk says about its self-tests.
 
-    short_minutes, long_minutes: the disk's estimates of their duration.
+    can: whether the disk has self-tests; None when it is unknown. left_percent: the part of the running test that is
+    left; None when no test runs. short_minutes, long_minutes: the disk's estimates of how long the tests take.
     """
 
     can: bool | None
@@ -38,7 +42,7 @@ class SelfTestFacts(NamedTuple):
 
 
 def self_test_facts(answer: object, protocol: str) -> SelfTestFacts:
-    """The disk's self-test state."""
+    """Return the disk's self-test state."""
     data = get(answer, "ata_smart_data")
     left = integer(data, "self_test", "status", "remaining_percent")
     log = get(answer, "nvme_self_test_log")
@@ -61,7 +65,7 @@ def self_test_facts(answer: object, protocol: str) -> SelfTestFacts:
 
 
 def too_old_for_nvme_tests(answer: object) -> bool:
-    """Whether this smartctl accepts ``-t`` for an NVMe disk but does nothing and exits with 0."""
+    """Whether this smartctl is so old that it accepts ``-t`` for an NVMe disk, but does nothing and exits with 0."""
     version = get(answer, "smartctl", "version")
     if not isinstance(version, list) or not all(isinstance(part, int) for part in version):
         return False
@@ -69,7 +73,7 @@ def too_old_for_nvme_tests(answer: object) -> bool:
 
 
 def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ...]:
-    """The disk's self-tests, newest first. view: pySMART's attributes, for a smartctl without JSON."""
+    """Return the disk's self-tests, newest first. view: pySMART's values, used if smartctl does not write JSON."""
     found: list[SelfTest] = []
     for kind in ("extended", "standard"):
         found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]
@@ -95,7 +99,7 @@ def _ata_test(row: Mapping[str, Any]) -> SelfTest:
 
 def _nvme_test(row: Mapping[str, Any]) -> SelfTest:
     result = integer(row, "self_test_result", "value")
-    # 0: completed without error; 5, 6 and 7: a fatal or unknown error, a segment that failed; the others are aborts.
+    # 0 means completed without error. 5, 6 and 7 mean a fatal error, an unknown error and a failed segment.
     passed = True if result == 0 else False if result in (5, 6, 7) else None
     return SelfTest(
         text(row, "self_test_code", "string"),
@@ -121,7 +125,7 @@ def _view_test(row: Mapping[str, Any]) -> SelfTest:
 
 
 def error_log(answer: object) -> tuple[ErrorEntry, ...]:
-    """The disk's logged errors, the newest first."""
+    """Return the errors that the disk has logged, newest first."""
     found: list[ErrorEntry] = []
     for kind in ("extended", "summary"):
         for row in [] if found else rows(get(answer, "ata_smart_error_log", kind, "table")):

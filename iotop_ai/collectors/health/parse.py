@@ -1,8 +1,8 @@
-"""smartctl's answer about one disk as a SmartState. Pure.
+"""Makes a SmartState from smartctl's answer about one disk. The functions are pure.
 
-The JSON keys are smartmontools' own (smartctl 7.0 and newer); where JSON and pySMART both have a value, JSON wins. The
-exit status is a bit mask (smartctl(8)): bits 0 and 1 mean that the data is missing, 2 to 7 are findings about the disk,
-and exactly 3 is the result of ``-n standby,3`` for a sleeping disk.
+The JSON keys are smartmontools' own (smartctl 7.0 and newer). If JSON and pySMART both have a value, the one in JSON is
+used. The exit status is a bit mask (smartctl(8)): bits 0 and 1 mean that the data is missing, and bits 2 to 7 are
+findings about the disk. The exact value 3 is the result of ``-n standby,3`` for a sleeping disk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NVME_UNIT_BYTES = 512_000
 _NO_DATA = 0b11
 _DENIED = pattern(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
 _LEAST_TRIP_CELSIUS = 45
-"""A lower critical temperature of a SCSI disk is not plausible and is ignored."""
+"""The least plausible critical temperature of a SCSI disk. A lower one is ignored."""
 _MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
 _UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
 _VOLUME = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")
@@ -40,7 +40,7 @@ _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past
 
 
 def parse_json(text: str) -> dict[str, Any] | None:
-    """smartctl's JSON object; None for other text (smartctl older than 7.0, or an empty answer)."""
+    """Return smartctl's JSON object; None for other text (from smartctl older than 7.0, or an empty answer)."""
     import json
 
     try:
@@ -51,7 +51,7 @@ def parse_json(text: str) -> dict[str, Any] | None:
 
 
 def parse_scan(answer: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """(device, type) of each complete entry of ``--scan-open``, in smartctl's order.
+    """Return (device, type) of each complete entry in the answer of ``--scan-open``, in smartctl's order.
 
     Sample: {"devices": [{"name": "/dev/sda", "info_name": "/dev/sda [SAT]", "type": "sat", "protocol": "ATA"}]}
     """
@@ -64,15 +64,15 @@ def parse_scan(answer: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
 
 
 def messages_of(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """smartctl's messages, cleaned and shortened."""
+    """Return smartctl's messages, shortened and without control characters."""
     rows = _rows(_get(answer, "smartctl", "messages"))
     return tuple(clean(row["string"], _LONGEST_MESSAGE) for row in rows if isinstance(row.get("string"), str))
 
 
 def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
-    """The reason why smartctl's answer has no health data; None when it has some.
+    """Return why smartctl's answer has no health data; None when it has some.
 
-    The remedy for a missing permission is left to the caller, which knows user and path.
+    The caller adds the remedy for a missing permission, because the caller knows the user and the path.
     """
     exit_status = _int(answer, "smartctl", "exit_status") or 0
     messages = messages_of(answer)
@@ -99,10 +99,10 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
 
 
 def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None, device: str, kind: str) -> SmartState:
-    """One disk's state from smartctl's JSON and pySMART's view of the same disk; either may be None.
+    """Return the state of one disk from smartctl's JSON and pySMART's values; one of the two may be None.
 
-    view: keys model, serial, firmware, assessment, temperature, messages, attributes, tests, text, as sent by
-    helper.py. Raises Unavailable when neither has data.
+    view: pySMART's values under the keys model, serial, firmware, assessment, temperature, messages, attributes, tests
+    and text, as helper.py sends them. Raises Unavailable when neither has data.
     """
     if answer is None and not (view and (view.get("model") or view.get("assessment"))):
         raise Unavailable(Status.FAILED, "smartctl's output could not be read")
@@ -162,7 +162,10 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
 
 
 def _world_wide_name(answer: object) -> str:
-    """Sample: {"wwn": {"naa": 5, "oui": 3152, "id": 2834678415}} (ATA), {"logical_unit_id": "0x5000c5..."} (SCSI)."""
+    """Return the world-wide name of a disk; "" when it has none.
+
+    Samples: {"wwn": {"naa": 5, "oui": 3152, "id": 2834678415}} (ATA), {"logical_unit_id": "0x5000c5..."} (SCSI).
+    """
     naa, oui, own = (_int(answer, "wwn", key) for key in ("naa", "oui", "id"))
     if naa is None or oui is None or own is None:
         return _text(answer, "logical_unit_id").removeprefix("0x")
@@ -193,7 +196,7 @@ def _assessment(answer: object, view: Mapping[str, Any]) -> str | None:
 def _temperature(answer: object, view: Mapping[str, Any]) -> int | None:
     found = _int(answer, "temperature", "current")
     found = _int(view, "temperature") if found is None else found
-    # A disk without a sensor reports 0, and no disk runs at the freezing point.
+    # A disk without a sensor reports 0, and no disk runs at 0 °C.
     return found or None
 
 

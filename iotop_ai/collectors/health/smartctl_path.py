@@ -1,4 +1,4 @@
-"""Finds smartctl."""
+"""Finds the program smartctl."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ VARIABLE = "IOTOP_AI_SMARTCTL"
 
 
 def find_smartctl(given: str, live: bool = True) -> str:
-    """smartctl's absolute path: the one given, else the environment's, else the system's. Raises Unavailable.
+    """Return the absolute path of smartctl: the given path, or that in the environment, or the system's.
 
-    live: False for a captured machine, whose disks need an explicitly named smartctl.
+    live: False for a captured machine, whose disks are queried only with a smartctl that the user named. Raises
+    Unavailable.
     """
     given = given or os.environ.get(VARIABLE, "")
     if not given and not live:

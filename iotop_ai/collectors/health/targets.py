@@ -1,4 +1,4 @@
-"""Disks that may have SMART, with the device node and type for smartctl. Source: sysfs."""
+"""Lists the disks that may have SMART, with the device node and the type that smartctl needs. Source: sysfs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ WITHOUT: tuple[tuple[str, str], ...] = (
     ("xvd", "a Xen disk has no SMART here: read its health on the host"),
     ("mmcblk", "smartctl does not read eMMC and SD cards"),
 )
-"""(name prefix of disks that are never queried, reason)."""
+"""Pairs of (the first letters of the names of disks that are never queried, the reason)."""
 
 
 class Disk(NamedTuple):
-    """A whole disk by its kernel name. device "": never queried, for ``reason``. fixed: its type is certain.
+    """A disk, named by its kernel name.
 
-    A disk behind a RAID controller is named by the volume and its type, "sda/megaraid,3", or, where the scan found it,
-    by the controller's bus, "bus/0/megaraid,3".
+    A disk behind a RAID controller is named by the volume and the type, "sda/megaraid,3", or, if the scan found it, by
+    the controller's bus, "bus/0/megaraid,3". device: the device node for smartctl; "" if the disk is never queried.
+    kind: the type for smartctl. reason: why the disk is never queried. fixed: whether the type is certain.
     """
 
     name: str
@@ -40,9 +41,9 @@ class Disk(NamedTuple):
 
 
 def smart_disks(root: Root) -> tuple[Disk, ...]:
-    """Whole disks that may have SMART, by name.
+    """Return the whole disks that may have SMART, ordered by name.
 
-    Loop, RAM, device-mapper, md, network and optical devices are left out: they have no SMART.
+    Loop, RAM, device-mapper, md, network and optical devices are left out, because they do not have SMART.
     """
     found = []
     for name in root.names("sys/block"):
@@ -59,13 +60,16 @@ def smart_disks(root: Root) -> tuple[Disk, ...]:
 def _scsi_disk(root: Root, name: str) -> Disk:
     if root.number_or_none(f"sys/block/{name}/size") == 0:
         return Disk(name, "", "", "no medium in the drive")
-    # libata sets the vendor of its disks to ATA; sysfs cannot tell other sd disks from SCSI.
+    # libata sets the vendor of its disks to ATA; sysfs has no other sign that distinguishes them from SCSI disks.
     kind = "sat" if root.text_or(f"sys/block/{name}/device/vendor") == "ATA" else "scsi"
     return Disk(name, f"/dev/{name}", kind)
 
 
 def _nvme_disk(root: Root, name: str) -> Disk:
-    """The disk by its controller, whose number may differ; a multipath disk by its first controller."""
+    """Return the disk with the node of its controller, whose number may differ from the disk's.
+
+    A multipath disk gets the node of its first controller.
+    """
     controllers = nvme_controllers(root, f"sys/block/{name}")
     if not controllers:
         return Disk(name, "", "", "the kernel does not show its NVMe controller")
@@ -73,10 +77,10 @@ def _nvme_disk(root: Root, name: str) -> Disk:
 
 
 def with_scanned_types(disks: Iterable[Disk], scanned: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
-    """The disks with the type that ``smartctl --scan-open`` found where it names the same node.
+    """Return the disks with the types that ``smartctl --scan-open`` found for the same device nodes.
 
-    The scan knows USB bridges, which sysfs does not. It reports a SATA disk that it could not open as scsi, so "scsi"
-    does not replace another type.
+    The scan recognises USB bridges, which sysfs does not show. A SATA disk that the scan could not open is reported as
+    scsi, so a found type "scsi" does not replace another type.
     """
     types = dict(scanned)
     out = []
@@ -87,9 +91,9 @@ def with_scanned_types(disks: Iterable[Disk], scanned: Iterable[tuple[str, str]]
 
 
 def behind_controllers(scanned: Iterable[tuple[str, str]], known: Iterable[Disk]) -> tuple[Disk, ...]:
-    """The disks behind RAID controllers that ``smartctl --scan-open`` found, without those that the user named.
+    """Return the disks behind RAID controllers that ``smartctl --scan-open`` found, except those that the user named.
 
-    It lists them by the controller's bus: /dev/bus/0 with the type megaraid,3 or sat+megaraid,3.
+    The scan names such a disk by the controller's bus: /dev/bus/0 with the type megaraid,3 or sat+megaraid,3.
     """
     named = {disk.kind.rpartition("+")[2] for disk in known if disk.fixed}
     return tuple(
@@ -100,10 +104,10 @@ def behind_controllers(scanned: Iterable[tuple[str, str]], known: Iterable[Disk]
 
 
 def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
-    """The disks with the types that the user gave: a disk's own type, or further disks behind a controller.
+    """Return the disks with the types that the user gave, and the disks behind controllers that the user named.
 
-    given: (kernel name or /dev path, type). A type with a number ("megaraid,3") is one of several disks behind the same
-    node, which itself is a volume without SMART.
+    given: pairs of (kernel name or /dev path, type). A type with a number ("megaraid,3") means one of several disks
+    behind the same node; the node itself is then a volume without SMART.
     """
     found = {disk.name: disk for disk in disks}
     volumes = set()
@@ -120,10 +124,11 @@ def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) ->
 
 
 def kernel_counts(root: Root, name: str) -> tuple[int | None, int | None]:
-    """(commands with a status other than good, timeouts) of a SCSI or ATA disk since the kernel found it.
+    """Return (failed commands, timeouts) of a SCSI or ATA disk since the kernel found it; None without such counters.
 
-    None without counters. Our own queries count: libata answers each with CHECK CONDITION.
-    Source: drivers/scsi/scsi_sysfs.c, hexadecimal; scsi_complete in scsi_lib.c. Sample: 0x2
+    A failed command is one with a status other than good. Our own queries count as failed, because libata answers each
+    of them with CHECK CONDITION. Source: drivers/scsi/scsi_sysfs.c, hexadecimal; scsi_complete in scsi_lib.c. Sample:
+    0x2
     """
     base = f"sys/block/{name}/device"
     return _hex(root.text_or(f"{base}/ioerr_cnt")), _hex(root.text_or(f"{base}/iotmo_cnt"))
@@ -137,15 +142,15 @@ def _hex(text: str) -> int | None:
 
 
 def without_smart(root: Root, disk: Disk) -> SmartState:
-    """sysfs's facts about a disk that may not be queried: model, firmware, temperature, errors; not judged.
+    """Return what sysfs shows about a disk that we may not query: model, firmware, temperature and errors.
 
-    Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme, drivetemp).
+    The health of this state is not judged. Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme, drivetemp).
     """
     node = disk.device.removeprefix("/dev/")
-    # A disk behind a controller has no folder of its own: the folder of its node is the volume's.
+    # A disk behind a controller has no folder of its own; the folder of its node is that of the volume.
     base = f"sys/class/nvme/{node}" if disk.kind == "nvme" else f"sys/block/{disk.name}/device"
     errors, timeouts = (None, None) if disk.kind == "nvme" else kernel_counts(root, disk.name)
-    # Reading a rotating disk's sensor would keep it awake; an NVMe disk's does not.
+    # Reading the sensor of a rotating disk would keep the disk awake; an NVMe disk may sleep nevertheless.
     celsius = read_temperature(root, disk.name) if disk.kind == "nvme" else None
     return SmartState(
         device=disk.device,
@@ -164,7 +169,10 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
 
 
 def disks_named(root: Root, word: str, disks: Iterable[Disk]) -> tuple[Disk, ...]:
-    """The disks of a kernel name, a /dev path, a partition, an NVMe controller or a stacked device; () for none."""
+    """Return the disks that a word names; () when it names none.
+
+    The word may be a kernel name, a /dev path, a partition, an NVMe controller or a stacked device.
+    """
     every = tuple(disks)
     name = os.path.basename(os.path.realpath(word)) if word.startswith("/dev/") else word
     node = word if word.startswith("/dev/") else f"/dev/{word}"

@@ -1,1 +1,1 @@
-"""Calls into the NVIDIA driver library."""
+"""Calls the library of the NVIDIA driver."""

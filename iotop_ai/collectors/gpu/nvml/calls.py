@@ -1,7 +1,7 @@
-"""NVML calls: timed, their errors classified, and not repeated where they can never succeed.
+"""Makes NVML calls: measures their time, classifies their errors, and does not repeat calls that can never succeed.
 
-Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/). Only ``NVMLError.value`` may be compared: the error
-has ``__eq__`` without ``__hash__``, and comparing it with None raises.
+Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/). Only ``NVMLError.value`` may be compared, because the error
+has ``__eq__`` without ``__hash__``, and comparing it with None raises an exception.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ GPU_IS_LOST, RESET_REQUIRED, MISMATCH, WRONG_VERSION, DEPRECATED = 15, 16, 18, 2
 NEVER = frozenset((INVALID, NOT_SUPPORTED, FUNCTION_NOT_FOUND, WRONG_VERSION, DEPRECATED))
 RESET = "nvidia-smi --gpu-reset, or reboot; dmesg | grep Xid says why"
 SLOW_US = 10_000.0
-"""A call whose p95 exceeds this runs only in every fifth sweep."""
+"""A call whose 95th percentile exceeds this duration, in microseconds, is made only in every fifth sweep."""
 _KEPT_COSTS = 128
 _JUDGED, _LEAST = 20, 5
 
 
 class GpuUnavailable(Unavailable):
-    """One GPU cannot be read; the others can."""
+    """Says that one GPU cannot be read, while the others can."""
 
 
 class CallCost(NamedTuple):
-    """Durations of one NVML call over its last 128 uses, in microseconds."""
+    """The durations of one NVML call over its last 128 uses, in microseconds."""
 
     calls: int
     median_us: float
@@ -40,7 +40,7 @@ class CallCost(NamedTuple):
 
 
 class NvmlCalls:
-    """Makes the calls. api: the pynvml module while the library is open, else None. Used by one thread."""
+    """Makes the calls. api: the module pynvml while the library is open; otherwise None. Only one thread may use it."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -54,18 +54,21 @@ class NvmlCalls:
         self._slow: set[str] = set()
 
     def forget(self, uuid: str = "") -> None:
-        """Forget unsupported calls and constants of one GPU, or of all."""
+        """Forget the unsupported calls and the constants of one GPU, or of all GPUs."""
         self._never = {key for key in self._never if uuid and key[0] != uuid}
         self._constant = {key: value for key, value in self._constant.items() if uuid and key[0] != uuid}
 
     def costs(self) -> dict[str, CallCost]:
-        """Cost of each call so far, by NVML's name."""
-        # Copying a dict or a deque of ints is atomic, so no lock is needed.
+        """Return the cost of each call so far, by the name of the NVML function."""
+        # A copy of a dict or of a deque of ints is atomic, so a lock is not needed.
         kept = {name: sorted(durations) for name, durations in list(self._costs.items())}
         return {name: CallCost(len(ns), ns[len(ns) // 2] / 1e3, _p95(ns) / 1e3) for name, ns in kept.items()}
 
     def slow(self, label: str) -> bool:
-        """Whether the p95 of the last 20 uses exceeds 10 ms; checked at the fifth use and then at every twentieth."""
+        """Whether the 95th percentile of the last 20 uses exceeds 10 ms.
+
+        This is checked at the fifth use and then after every 20 uses.
+        """
         uses = self._uses.get(label, 0)
         if uses >= self._judge_at.get(label, _LEAST):
             self._judge_at[label] = uses + _JUDGED
@@ -77,7 +80,7 @@ class NvmlCalls:
         return label in self._slow
 
     def timed(self, label: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-        """Make a call and record its duration under the label. Raises what the call raises."""
+        """Make a call and record its duration under the label. Raises the exceptions of the call."""
         start_ns = self.clock.monotonic_ns()
         try:
             return call(*args, **keywords)
@@ -99,10 +102,11 @@ class NvmlCalls:
         bare: bool = False,
         **keywords: Any,
     ) -> Any:
-        """One call for one GPU; None when it is not supported, not permitted or failed this time.
+        """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
-        handle: that of a part of the GPU instead of the whole. bare: pass no handle. Raises GpuUnavailable for this
-        GPU, Unavailable for the whole driver.
+        handle: the handle of a part of the GPU, if the call is not for the whole GPU. bare: whether to make the call
+        without a handle. Raises GpuUnavailable when this GPU cannot be read, and Unavailable when the driver does not
+        work at all.
         """
         label = label or function
         if (uuid, label) in self._never:
@@ -124,7 +128,7 @@ class NvmlCalls:
             return None
 
     def never(self, uuid: str, label: str) -> bool:
-        """Whether this GPU or driver does not support the call."""
+        """Whether the call is known to be unsupported by this GPU or driver."""
         return (uuid, label) in self._never
 
     def give_up(self, uuid: str, label: str) -> None:
@@ -132,20 +136,23 @@ class NvmlCalls:
         self._never.add((uuid, label))
 
     def once(self, uuid: str, function: str, *args: Any, label: str = "") -> Any:
-        """Like ``get`` for a constant: calls until the first answer."""
+        """Get a value that never changes: make the call like ``get`` until it gives an answer, and keep the answer."""
         key = (uuid, label or function)
         if self._constant.get(key) is None:
             self._constant[key] = self.get(uuid, function, *args, label=label)
         return self._constant[key]
 
     def newer(self, uuid: str, new: str, old: str, *args: Any) -> Any:
-        """The newer of two functions, or the older where the driver or GPU supports only that."""
+        """Call the newer of two functions, or the older one if the driver or GPU supports only that."""
         found = self.get(uuid, new, *args)
-        # A single failure must not switch to the old function, whose meaning may differ.
+        # After a single failure, do not use the old function: its result may have another meaning.
         return self.get(uuid, old, *args) if found is None and (uuid, new) in self._never else found
 
     def memory(self, uuid: str, handle: Any = None) -> Any:
-        """Memory by version 2 of the call, which reports reserved memory separately; version 1 counts it as used."""
+        """Return the memory from version 2 of the call, or from version 1 if only that is supported.
+
+        Version 2 reports reserved memory separately; version 1 counts it as used.
+        """
         label = "nvmlDeviceGetMemoryInfo_v2"
         version = getattr(self.api, "nvmlMemory_v2", None)
         found = None
@@ -164,24 +171,24 @@ _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 
 def member_of(kind: int) -> str:
-    """The member of NVML's value union that an nvmlValueType names."""
+    """Return the member of NVML's value union that an nvmlValueType stands for."""
     return _MEMBERS[kind] if 0 <= kind < len(_MEMBERS) else "uiVal"
 
 
 def number_of(value: Any) -> int:
-    """The number of an nvmlFieldValue."""
+    """Return the number in an nvmlFieldValue."""
     return int(getattr(value.value, member_of(value.valueType)))
 
 
 def text_of(value: str | bytes | None) -> str:
-    """A clean string; older bindings give bytes."""
+    """Return a string without control characters. Older versions of pynvml give bytes."""
     if value is None:
         return ""
     return clean_bytes(value) if isinstance(value, bytes) else clean(value)
 
 
 def gpu_unavailable(error: Any, number: int | None = None) -> GpuUnavailable:
-    """Why one GPU cannot be read, and the remedy."""
+    """Return the exception that says why one GPU cannot be read, and the remedy."""
     if error.value == GPU_IS_LOST:
         return GpuUnavailable(Status.FAILED, "the GPU is lost: it has fallen off the bus", RESET)
     if error.value == RESET_REQUIRED:
@@ -194,7 +201,7 @@ def gpu_unavailable(error: Any, number: int | None = None) -> GpuUnavailable:
 
 
 def driver_unavailable(error: Any) -> Unavailable:
-    """Why the driver does not answer at all, and the remedy."""
+    """Return the exception that says why the driver does not answer at all, and the remedy."""
     if error.value == LIBRARY_NOT_FOUND:
         return Unavailable(Status.ABSENT, "no NVIDIA driver")
     if error.value == DRIVER_NOT_LOADED:

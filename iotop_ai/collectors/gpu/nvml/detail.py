@@ -1,4 +1,4 @@
-"""The slow figures of one GPU: limits, health, links. Source: nvml.h."""
+"""Reads the slow figures of one GPU: limits, health and links. Source: nvml.h."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LINK_ERRORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "nvlink_replays": ((52,), (161,)),
     "nvlink_recoveries": ((59,), (162, 215)),
 }
-"""Our name to the fields with the total of all links, and to those of each link for drivers without a total."""
+"""The fields by our name: those with the total of all links, and those of each link, for drivers without a total."""
 
 
 def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
-    """One GPU's detail, without its topology. Raises GpuUnavailable, Unavailable."""
+    """Read the detail of one GPU, without its topology. Raises GpuUnavailable and Unavailable."""
     limits = calls.once(uuid, "nvmlDeviceGetPowerManagementLimitConstraints")
     rows = calls.get(uuid, "nvmlDeviceGetRemappedRows")
     ecc = calls.get(uuid, "nvmlDeviceGetEccMode")
@@ -69,7 +69,7 @@ def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
 
 
 def driver_version(calls: NvmlCalls, uuid: str) -> str:
-    """The driver's version, "" when unknown."""
+    """Return the version of the driver; "" when it is unknown."""
     return text_of(calls.get(uuid, "nvmlSystemGetDriverVersion", bare=True))
 
 
@@ -99,14 +99,17 @@ def _field(calls: NvmlCalls, uuid: str, number: int) -> int | None:
 
 
 def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | None]:
-    """(corrected, uncorrected since the driver was loaded, whether the board's lifetime limit is exceeded)."""
+    """Return (corrected errors, uncorrected errors, whether the board's lifetime limit is exceeded).
+
+    The errors are counted from the loading of the driver.
+    """
     function = "nvmlDeviceGetSramEccErrorStatus"
     kind = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)
     if kind is not None and not calls.never(uuid, function):
         import ctypes  # not needed at start-up
 
         status = kind()
-        # The binding passes the argument unchanged, and the library writes through it.
+        # The binding passes the argument on unchanged, and the library writes its answer through it.
         if calls.get(uuid, function, ctypes.byref(status)) is not None:
             return (
                 status.volatileCor,
@@ -130,7 +133,7 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
 
 
 def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | None]:
-    """Errors over all NVLinks, by one call; None for each without a link or where the GPU does not count them."""
+    """Return the errors of all NVLinks, by one call; None for each without a link or if the GPU does not count them."""
     out: dict[str, int | None] = dict.fromkeys(_LINK_ERRORS)
     if not links:
         return out
@@ -153,14 +156,14 @@ def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | Non
 
 
 def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
-    """(NVLinks, active ones); None without NVLink, or where a call failed this time."""
+    """Return (number of NVLinks, number of active ones); None without NVLink, or if a call failed this time."""
     states = []
     for link in range(_MOST_LINKS):
-        # The first missing link gives an error, which ends the list; without NVLink it is link 0.
+        # The first missing link gives an error, which ends the loop; without NVLink, this is link 0.
         label = f"nvmlDeviceGetNvLinkState.{link}"
         state = calls.get(uuid, "nvmlDeviceGetNvLinkState", link, label=label)
         if state is None and not calls.never(uuid, label):
-            return None, None  # errors summed over fewer links would grow by the others' when they answer again
+            return None, None  # a sum over only some links would seem to grow when the other links answer again
         if state is None:
             break
         states.append(state)
@@ -174,7 +177,7 @@ def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
     import ctypes  # not needed at start-up
 
     info = kind()
-    # The binding passes the argument unchanged, and the library writes through it: without byref it crashes.
+    # The binding passes the argument on unchanged, and the library writes through it; without byref it would crash.
     if calls.get(uuid, "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
         return None, None
     return (None, None) if info.state == 0 else (int(info.state), int(info.status))

@@ -1,6 +1,6 @@
-"""GPM: profiling metrics of the SMs (Hopper and later), of the GPU and of each MIG instance.
+"""Reads GPM, the profiling metrics of the SMs (Hopper and later), for the whole GPU and for each MIG instance.
 
-Source: nvml.h, nvmlGpm*. A metric is the difference of two samples, which must be 100 ms or more apart.
+Source: nvml.h, nvmlGpm*. A metric is the difference between two samples, which must be at least 100 ms apart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_INSTANCES = 16
 
 
 class SamplePair:
-    """Two samples that are filled in turn, and the figures of their newest difference."""
+    """Two samples that are filled alternately, and the figures from the newest difference between them."""
 
     def __init__(self, first: Any, second: Any) -> None:
         self.old, self.new = first, second
@@ -35,21 +35,22 @@ class SamplePair:
 
 
 class GpmReader:
-    """Keeps a pair of samples for each GPU and MIG instance. Used by one thread."""
+    """Keeps a pair of samples for each GPU and each MIG instance. Only one thread may use it."""
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
         self._pairs: dict[tuple[str, int], SamplePair] = {}
 
     def figures(self, uuid: str) -> dict[str, float | None]:
-        """Figures of the whole GPU since the previous sample; all None without GPM and until the second sample.
+        """Return the figures of the whole GPU since the previous sample.
 
-        With MIG on, only the instances have figures.
+        All figures are None without GPM and until there is a second sample. While MIG is on, only the instances have
+        figures.
         """
         return self._read(uuid, -1)
 
     def instances(self, uuid: str) -> tuple[GpuInstance, ...] | None:
-        """The MIG instances; () where MIG is on without instances; None where MIG is off or unsupported."""
+        """Return the MIG instances; () when MIG is on without instances; None when MIG is off or unsupported."""
         calls = self._calls
         mode = calls.get(uuid, "nvmlDeviceGetMigMode", label="nvmlDeviceGetMigMode")
         most = calls.get(uuid, "nvmlDeviceGetMaxMigDeviceCount") if mode is not None and mode[0] else None
@@ -59,7 +60,7 @@ class GpmReader:
         for index in range(min(most, _MOST_INSTANCES)):
             handle = calls.get(uuid, "nvmlDeviceGetMigDeviceHandleByIndex", index)
             number = None if handle is None else calls.get(uuid, "nvmlDeviceGetGpuInstanceId", handle=handle)
-            # NVML counts memory and SMs by GPU instance: the compute instances of a GPU instance share them.
+            # NVML counts memory and SMs for a whole GPU instance, whose compute instances share them.
             if number is None or number in out:
                 continue
             memory = calls.memory(uuid, handle)
@@ -78,7 +79,7 @@ class GpmReader:
         return tuple(out[number] for number in sorted(out))
 
     def close(self) -> None:
-        """Free the samples; call it before the library is closed."""
+        """Free the samples. Call this method before the library is closed."""
         pairs, self._pairs = self._pairs, {}
         for pair in pairs.values():
             for sample in (pair.old, pair.new):

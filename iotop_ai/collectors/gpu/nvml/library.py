@@ -1,4 +1,4 @@
-"""The only user of pynvml: one session, GPUs by UUID.
+"""The only user of pynvml: opens one session and identifies GPUs by UUID.
 
 Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 """
@@ -33,9 +33,10 @@ _SM, _MEMORY = 1, 2
 
 
 class Nvml:
-    """An NVML session. Used by one thread; ``costs`` by any.
+    """An NVML session. Only one thread may use it, but any thread may call ``costs``.
 
-    Unsupported calls are not repeated until the library is opened again or the GPU's MIG mode changes.
+    A call that turned out to be unsupported is not made again until the library is reopened or the GPU's MIG mode
+    changes.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -50,10 +51,10 @@ class Nvml:
         import ctypes  # not needed at start-up
 
         try:
-            # Checked first, so that a machine without a driver does not import pynvml.
+            # Load the library first, so that a machine without a driver does not import pynvml.
             ctypes.CDLL(LIBRARY)
         except OSError as error:
-            # If the error names another library before the colon, that one is missing.
+            # If the name before the colon is another library, then that library is missing, and not the driver's.
             if f"{LIBRARY}: " in str(error) and "No such file" in str(error):
                 raise Unavailable(Status.ABSENT, "no NVIDIA driver") from error
             raise Unavailable(Status.FAILED, clean(f"NVIDIA driver: {error}")) from error
@@ -67,11 +68,11 @@ class Nvml:
             raise driver_unavailable(error) from None
 
     def close(self) -> None:
-        """Shut NVML down; safe to call twice. Keeps the GPUs' numbers to name a lost GPU."""
+        """Shut NVML down; a second call does nothing. The numbers of the GPUs are kept, in order to name a lost GPU."""
         calls = self._calls
         api = calls.api
         if api is not None:
-            # An unloaded driver has nothing to free; the next ``open`` reports it.
+            # When the driver was unloaded, there is nothing to free; the next ``open`` reports it.
             with contextlib.suppress(api.NVMLError, Unavailable):
                 self._reader.close()
             with contextlib.suppress(api.NVMLError):
@@ -81,9 +82,9 @@ class Nvml:
         calls.forget()
 
     def gpus(self) -> dict[str, GpuUnavailable | None]:
-        """Every GPU that the driver lists, by UUID, with its error or None; {} without a GPU.
+        """Return every GPU that the driver lists: by UUID, its error or None; {} without a GPU.
 
-        Raises Unavailable when the driver cannot list them.
+        Raises Unavailable when the driver cannot list the GPUs.
         """
         calls, api = self._calls, self._calls.api
         found: dict[str, GpuUnavailable | None] = {}
@@ -96,7 +97,7 @@ class Nvml:
                 handle = calls.timed("nvmlDeviceGetHandleByIndex", api.nvmlDeviceGetHandleByIndex, number)
                 uuid = text_of(calls.timed("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, handle))
             except api.NVMLError as error:
-                # A GPU without an answer keeps the UUID of its number.
+                # A GPU that does not answer is listed under the UUID that its number had before.
                 found.setdefault(self._numbers.get(number, f"gpu {number}"), gpu_unavailable(error, number))
                 continue
             calls.handles[uuid], found[uuid] = handle, None
@@ -104,7 +105,10 @@ class Nvml:
         return found
 
     def state(self, uuid: str) -> GpuState:
-        """One GPU now. Raises GpuUnavailable for this GPU, Unavailable for the whole driver."""
+        """Read one GPU.
+
+        Raises GpuUnavailable when this GPU cannot be read, Unavailable when the driver does not work.
+        """
         calls = self._calls
         self._check(uuid)
         mig = calls.get(uuid, "nvmlDeviceGetMigMode")
@@ -126,22 +130,22 @@ class Nvml:
         return self._reader.read(uuid, base)
 
     def detail(self, uuid: str) -> GpuDetail:
-        """One GPU's limits and health. Raises GpuUnavailable for this GPU, Unavailable for the whole driver."""
+        """Read the limits and health of one GPU. Raises the same exceptions as ``state``."""
         self._check(uuid)
         return read_detail(self._calls, uuid)
 
     def minor(self, uuid: str) -> int | None:
-        """The N of a GPU's /dev/nvidiaN; None when unknown."""
+        """Return the N in the GPU's /dev/nvidiaN; None when it is unknown."""
         found: int | None = self._calls.once(uuid, "nvmlDeviceGetMinorNumber")
         return found
 
     def watch(self) -> XidWatch | None:
-        """A listener for Xid events of the listed GPUs, not started; None while the library is closed."""
+        """Return a listener for Xid events of the listed GPUs, not yet started; None while the library is closed."""
         api = self._calls.api
         return None if api is None or not self._calls.handles else XidWatch(self._clock, api, self._calls.handles)
 
     def costs(self) -> dict[str, CallCost]:
-        """Cost of each call so far, by NVML's name."""
+        """Return the cost of each call so far, by the name of the NVML function."""
         return self._calls.costs()
 
     def _check(self, uuid: str) -> None:
@@ -155,8 +159,8 @@ class Nvml:
 
 
 class ForeignNvml(Nvml):
-    """Stands for NVML where /proc and /sys are another machine's: NVML knows only this machine's GPUs."""
+    """Replaces Nvml when /proc and /sys are another machine's, because NVML knows only the GPUs of this machine."""
 
     def open(self) -> None:
-        """Always raises Unavailable: NVML shows this machine's GPUs, the root that is read is another's."""
+        """Always raise Unavailable: NVML would show the GPUs of this machine, and not of the machine that is read."""
         raise Unavailable(Status.ABSENT, "the /proc and /sys shown are another machine's", "")

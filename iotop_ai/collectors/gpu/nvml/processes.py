@@ -1,4 +1,4 @@
-"""Processes on a GPU and their shares of its SMs.
+"""Reads the processes on a GPU and the share of its SMs that each uses.
 
 Source: nvml.h, nvmlDeviceGet{Compute,Graphics,MPSCompute}RunningProcesses, nvmlDeviceGetProcessUtilization.
 """
@@ -11,16 +11,22 @@ from iotop_ai.collectors.gpu.nvml.calls import NEVER, NOT_FOUND, NvmlCalls
 from iotop_ai.model.gpu.state import GpuProcess
 
 PID_LIMIT = 4_194_304
-"""PID_MAX_LIMIT on 64 bits. NVML's process record once changed its size under the same name; a higher PID shows it."""
+"""The greatest PID (PID_MAX_LIMIT on 64 bits).
+
+NVML's process record once changed its size without changing its name; a greater PID shows that we read it wrongly.
+"""
 NO_INSTANCE = 0xFFFFFFFF
 FRESH_NS = 2_000_000_000
-"""The driver samples processes at least once a second: without a newer sample a process ran no kernel."""
+"""How long a sample is used, in nanoseconds.
+
+The driver samples processes at least once a second, so a process without a newer sample did not run a kernel.
+"""
 _UTILIZATION = "nvmlDeviceGetProcessUtilization"
 _KINDS = (("compute", "Compute"), ("mps", "MPSCompute"), ("graphics", "Graphics"))
 
 
 class GpuProcessReader:
-    """Keeps each process's newest utilisation sample while it is fresh. Used by one thread."""
+    """Keeps each process's newest utilisation sample while the sample is fresh. Only one thread may use it."""
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
@@ -28,7 +34,10 @@ class GpuProcessReader:
         self._shares: dict[str, dict[int, tuple[int, int]]] = {}
 
     def read(self, uuid: str) -> tuple[GpuProcess, ...] | None:
-        """Compute processes first; a process that also draws is listed once. None if a list is missing or garbled."""
+        """Return the processes of a GPU, those that compute first. A process that also draws is listed once.
+
+        None when no list could be read, or when a list is garbled.
+        """
         found: dict[int, GpuProcess] = {}
         answered = False
         for kind, word in _KINDS:
@@ -58,9 +67,10 @@ class GpuProcessReader:
         return percent if self._calls.clock.monotonic_ns() - at_ns <= FRESH_NS else 0
 
     def _note_shares(self, uuid: str) -> bool:
-        """Read the new samples; returns whether the shares are known (NOT_FOUND: no sample is new).
+        """Read the new samples; return whether the shares are known. NOT_FOUND means that there is no new sample.
 
-        The first call returns minutes of buffered samples, which only show where the new ones begin.
+        The first call returns buffered samples of several minutes. They are only used to find where the new samples
+        begin.
         """
         calls, api = self._calls, self._calls.api
         shares = self._shares.setdefault(uuid, {})
@@ -77,7 +87,7 @@ class GpuProcessReader:
         except api.NVMLError as error:
             if error.value in NEVER:
                 calls.give_up(uuid, _UTILIZATION)
-            # The binding raises 0, "success", when the driver has no samples.
+            # The binding raises an error with the value 0, "success", when the driver has no samples.
             if error.value not in (0, NOT_FOUND):
                 return False
         now_ns = self._calls.clock.monotonic_ns()

@@ -1,4 +1,4 @@
-"""The fast figures of one GPU: a list of queries; slow queries run less often.
+"""Reads the fast figures of one GPU by a list of queries, of which the slow ones run less often.
 
 Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 """
@@ -15,7 +15,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuEarlier, GpuState
 
 SLOW_EVERY = 5
-"""A slow call runs in every fifth sweep."""
+"""A slow call is made once in this number of sweeps."""
 GAP_PERCENT = 10
 _SM, _MEMORY, _CORE_SENSOR = 1, 2, 0
 _UTILIZATION_SAMPLES = 1
@@ -35,19 +35,23 @@ FIELDS = {
     "nvlink_tx_kib": 138,
     "nvlink_rx_kib": 139,
 }
-"""Our name to NVML_FI_DEV_*; the two of NVLink summed over all links by their scope."""
+"""The NVML_FI_DEV_* by our name. The scope of the two NVLink fields makes NVML sum them over all links."""
 ENGINES = {"decoder_percent": "Decoder", "encoder_percent": "Encoder", "jpeg_percent": "Jpg", "ofa_percent": "Ofa"}
-"""Our name to the word in nvmlDeviceGet*Utilization."""
+"""The word in nvmlDeviceGet*Utilization by our name."""
 _NARROW_IS_UNKNOWN = ("pcie_tx_bytes", "pcie_rx_bytes")
-"""A byte counter of 32 bits wraps several times a second under load, so its growth means nothing."""
+"""Byte counters that are unknown if they have only 32 bits.
+
+Such a counter wraps several times a second under load, so its growth has no meaning.
+"""
 
 Figures = Mapping[str, Any]
 
 
 class Query(NamedTuple):
-    """Figures of one call. label: the call whose cost decides how often it runs. rare: always slow.
+    """A query for the figures of one call.
 
-    read_at: for counters, the field that holds the time of the call.
+    label: the call whose cost decides how often the query runs. rare: whether the query always counts as slow. read_at:
+    the name of the field for the time of the call, which is needed for counters; "" otherwise.
     """
 
     label: str
@@ -66,7 +70,7 @@ class Answer(NamedTuple):
 
 
 class StateReader:
-    """Runs the queries and keeps state between sweeps: slow answers, sample counts. Used by one thread."""
+    """Runs the queries. It keeps slow answers and sample counts between sweeps. Only one thread may use it."""
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
@@ -121,7 +125,7 @@ class StateReader:
         )
 
     def read(self, uuid: str, base: GpuState) -> GpuState:
-        """The GPU now. base: its constants. Raises GpuUnavailable, Unavailable."""
+        """Read one GPU. base: the state with the GPU's constants. Raises GpuUnavailable and Unavailable."""
         sweep = self._sweeps.get(uuid, 0)
         self._sweeps[uuid] = sweep + 1
         figures: dict[str, Any] = {}
@@ -145,7 +149,7 @@ class StateReader:
         return base._replace(**figures, earlier=tuple(earlier))
 
     def close(self) -> None:
-        """Free the library's objects; sample counts stay."""
+        """Free the objects of the library. The sample counts are kept."""
         self._answers.clear()
         self._fields.clear()
         self.gpm.close()
@@ -176,7 +180,7 @@ class StateReader:
         return self._calls.get(uuid, "nvmlDeviceGetClockInfo", which, label=f"nvmlDeviceGetClockInfo.{word}")
 
     def _gaps(self, uuid: str) -> Figures:
-        """Counts of the driver's own samples (about 6 a second), each once, from our first call on."""
+        """Count the driver's own samples (about 6 a second) from our first call on, each sample once."""
         count, gaps, newest = self._samples.get(uuid, (0, 0, 0))
         found = self._calls.get(uuid, "nvmlDeviceGetSamples", _UTILIZATION_SAMPLES, newest)
         if found is not None:
@@ -206,7 +210,7 @@ class StateReader:
         for name, value in zip(list(names), values, strict=True):
             if value.nvmlReturn == 0:
                 out[name] = self._value(name, value)
-            elif value.nvmlReturn in (2, 3, 13, 25, 26):  # not supported: do not ask again
+            elif value.nvmlReturn in (2, 3, 13, 25, 26):  # this field is not supported, so do not ask for it again
                 names.remove(name)
         return out
 
@@ -214,7 +218,7 @@ class StateReader:
         if value.valueType == _UINT and name in _NARROW_IS_UNKNOWN:
             return None
         number = number_of(value)
-        # Some boards without the sensor report 0 instead of NOT_SUPPORTED.
+        # Some boards without this sensor report 0 and not NOT_SUPPORTED.
         return None if name == "memory_celsius" and number <= 0 else number
 
     def _running(self, uuid: str) -> Figures:
@@ -232,7 +236,7 @@ class StateReader:
 
     @staticmethod
     def _needed(figures: Figures) -> bool:
-        """Whether no faster call gives the PCIe rate (this one takes 20 ms)."""
+        """Whether no faster call has given the PCIe rate. The call for this query takes 20 ms."""
         return figures.get("pcie_tx_bytes") is None and figures.get("gpm_pcie_tx_mib_per_s") is None
 
 

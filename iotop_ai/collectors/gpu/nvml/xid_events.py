@@ -1,4 +1,4 @@
-"""Xid events, as the driver reports them, received on a thread.
+"""Receives Xid events on a thread when the driver reports them.
 
 Source: nvml.h, nvmlEventSetWait_v2 (Linux only); https://docs.nvidia.com/deploy/xid-errors/.
 """
@@ -18,13 +18,17 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 log = logging.getLogger(__name__)
 
 XID = 0x8
-"""nvmlEventTypeXidCriticalError."""
+"""The type of Xid events, nvmlEventTypeXidCriticalError."""
 WAIT_MS = 200
 _MOST = 256
 
 
 class XidEvent(NamedTuple):
-    """One Xid. uuid: "" for an unidentified GPU. recovery: as in LogEvent; only the kernel's log has it."""
+    """One Xid.
+
+    uuid: the GPU; "" when it was not identified. number: the Xid's number. recovery: what the driver asks for, as in
+    LogEvent; None unless the event comes from the kernel log.
+    """
 
     uuid: str
     number: int
@@ -34,7 +38,7 @@ class XidEvent(NamedTuple):
 
 
 class XidWatch:
-    """Listens from ``start`` to ``stop``; earlier events are only in the kernel's log."""
+    """Listens for Xids from ``start`` to ``stop``. Earlier Xids are only in the kernel log."""
 
     def __init__(self, clock: Clock, api: Any, handles: Mapping[str, Any]) -> None:
         self._clock = clock
@@ -43,30 +47,30 @@ class XidWatch:
         self._found: deque[XidEvent] = deque(maxlen=_MOST)
         self._stopping = False
         self.listening = threading.Event()
-        """Set once GPUs are registered, or none can be."""
+        """Set when the GPUs have been registered, or when none can be registered."""
         self.registered: tuple[str, ...] = ()
         self._thread = threading.Thread(target=self._run, name="gpu-xid", daemon=True)
 
     def start(self) -> None:
-        """Start listening."""
+        """Start to listen."""
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
         """End the thread, and wait at most ``seconds`` for its end.
 
-        NVML counts its users. It attaches to a GPU that came back only if all users have closed NVML before it is
-        opened again.
+        NVML counts how often it was opened. It can use a GPU that has come back only after every user has closed NVML
+        and it is opened again.
         """
         self._stopping = True
         self._thread.join(seconds)
 
     @property
     def alive(self) -> bool:
-        """Whether it still listens."""
+        """Whether the thread still listens."""
         return self._thread.is_alive()
 
     def take_events(self) -> list[XidEvent]:
-        """The events since the last call, oldest first."""
+        """Return the events since the last call, oldest first."""
         out = []
         while self._found:
             out.append(self._found.popleft())
@@ -75,7 +79,7 @@ class XidWatch:
     def _run(self) -> None:
         api = self._api
         try:
-            # NVML counts its users: with our own init, the reader may close and open independently.
+            # NVML counts how often it was opened. With our own init, the reader can close and open it independently.
             api.nvmlInit()
         except api.NVMLError:
             self.listening.set()
