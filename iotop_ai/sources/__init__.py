@@ -1,1 +1,1 @@
-"""Anything that yields Snapshots."""
+"""Sources of Snapshots: the live machine, recordings, and logs of other tools."""

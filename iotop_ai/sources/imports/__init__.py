@@ -1,1 +1,1 @@
-"""Logs of other tools as Snapshots."""
+"""Imports logs of other tools as Snapshots."""

@@ -1,4 +1,4 @@
-"""Parts shared by all imports: log lines in bounded memory, times of the usual locales, Snapshots of a few Readings."""
+"""The parts that all imports share: reading long logs, parsing dates of the usual locales, and making Snapshots."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 
 LONGEST_LINE = 1 << 20
 MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
-"""Limits of devices and columns in a report, and of runs of a program in a log."""
+"""The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""A smaller step back in a log's times means a corrected clock, not the end of summer time."""
+"""The least step back in a log's times, in ns, that may be the end of summer time; a smaller one corrects the clock."""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 
 class ImportOptions(NamedTuple):
     """The user's options for a log.
 
-    start_ns: Unix time of its first report; None: as logged. interval_s: time between two reports; None: as logged.
-    keep_first: the first report is an interval too (``iostat -y``). host: the machine's name where the log has none.
-    zone: the time zone of times without an offset; None: this machine's.
+    start_ns: the Unix time of the first report; None to use the logged times. interval_s: the time between two reports;
+    None to find it in the log. keep_first: whether the first report is an interval too (``iostat -y``). host: the name
+    of the machine, if the log does not have it. zone: the time zone of times without an offset; None for this
+    machine's.
     """
 
     start_ns: int | None = None
@@ -40,9 +41,11 @@ class ImportOptions(NamedTuple):
 
 
 class LoggedTime(NamedTuple):
-    """A date and time as a locale writes it. numbers: the date's numbers, in an unknown order. offset: "+0100".
+    """A date and time as a locale writes it.
 
-    year_first: the date begins with the year. surely_day_first: it begins with the day, as the separator "." shows.
+    numbers: the three numbers of the date, in an unknown order. year_first: whether the date begins with the year.
+    surely_day_first: whether the date certainly begins with the day, because its separator is ".". seconds: the seconds
+    since midnight. offset: the offset from UTC, such as "+0100"; "" without one.
     """
 
     numbers: tuple[int, int, int]
@@ -60,7 +63,7 @@ _LOGGED_TIME = re.compile(
 
 
 def parse_logged_time(text: str) -> LoggedTime | None:
-    """A time as iostat -t and nvidia-smi write it in the usual locales; None for any other text."""
+    """Parse a time as iostat -t and nvidia-smi write it in the usual locales; None for any other text."""
     text = text.strip()
     found = _LOGGED_TIME.fullmatch(text) if len(text) <= _LONGEST_LOGGED_TIME else None
     if found is None:
@@ -75,10 +78,11 @@ def parse_logged_time(text: str) -> LoggedTime | None:
 
 
 def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
-    """The time in Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date.
+    """Return the time in Unix ns. Raises InputError for a date that does not exist.
 
-    before_ns: the log's previous time. At the end of summer time an hour comes twice: the second one is taken if the
-    first would lie before the previous time.
+    day_first: whether the log writes 21/11/2026 and not 11/21/2026. before_ns: the previous time in the log. At the end
+    of summer time, one hour occurs twice: the second occurrence is meant if the first would lie before the previous
+    time.
     """
     a, b, c = logged_time.numbers
     year, month, day = (
@@ -92,7 +96,7 @@ def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None
             zone = timezone(timedelta(seconds=away))
         ns = _unix_ns(when, logged_time.microseconds, zone)
         if before_ns is not None and ns < before_ns - _SET_BACK_NS:
-            # For a time that does not come twice, fold=1 gives the same or an earlier result.
+            # For a time that occurs only once, fold=1 gives the same result or an earlier one.
             ns = max(ns, _unix_ns(when.replace(fold=1), logged_time.microseconds, zone))
         return ns
     except (ValueError, OverflowError):
@@ -105,7 +109,7 @@ def _unix_ns(when: datetime, microseconds: int, zone: tzinfo | None) -> int:
 
 
 def open_log(path: str) -> int:
-    """A descriptor of a regular file. Raises InputError."""
+    """Open a regular file and return its descriptor. Raises InputError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
@@ -117,7 +121,10 @@ def open_log(path: str) -> int:
 
 
 def log_lines(path: str) -> Iterator[tuple[int, str]]:
-    """(number, line) of a text file, without line ends; with U+FFFD for invalid UTF-8. Raises InputError."""
+    """Yield (number, line) for each line of a text file, without line ends.
+
+    Invalid UTF-8 becomes U+FFFD. Raises InputError.
+    """
     with open(open_log(path), "rb") as file:
         number = 0
         while raw := file.readline(LONGEST_LINE + 1):
@@ -130,14 +137,14 @@ def log_lines(path: str) -> Iterator[tuple[int, str]]:
 def snapshot(
     origin: str, seq: int, at_ns: int, wall_ns: int, interval_s: float, host: Host, **readings: Reading[Any]
 ) -> Snapshot:
-    """A Snapshot with the Readings of a log; the others are off, with the reason."""
+    """Make a Snapshot with the Readings of a log. All other Readings are off, with the reason."""
     missing: Reading[Any] = Reading(None, Status.OFF, f"not in the {origin} log")
     every: dict[str, Any] = {name: readings.get(name, missing) for name in _READINGS}
     return Snapshot(seq, at_ns, wall_ns, interval_s, host, (), OwnCost(0, None, None, None, None), **every)
 
 
 def host_of(origin: str, run: int, name: str, kernel: str = "") -> Host:
-    """The host of a log. Each run of the logging program is a session of its own, as after a reboot."""
+    """Return the host of a log. Each run of the logging program counts as a session of its own, as after a reboot."""
     return Host(clean(name) or "imported", f"imported-{run}", clean(kernel), None, "", False, "", origin)
 
 
@@ -166,7 +173,7 @@ _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virt
 
 
 def device_info(name: str) -> BlockInfo:
-    """A device by its kernel name; any other name is a device mapper's name (``iostat -N``).
+    """Return the record of a device by its kernel name; any other name is a device mapper's name (``iostat -N``).
 
     Major and minor are 0:0, which no block device has.
     """

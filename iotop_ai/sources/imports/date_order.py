@@ -1,4 +1,4 @@
-"""The order of day and month in the dates of a log, which the locale of the logging program chose."""
+"""Finds the order of day and month in the dates of a log. The locale of the logging program determines this order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _MONTHS = 12
 
 
 class DateOrder(NamedTuple):
-    """Whether a log writes the day or the month first.
+    """The order of day and month in a log.
 
-    day_first: 21/11/2026, not 11/21/2026. assumed: the reason for an order that the dates do not show, else "".
+    day_first: whether the log writes 21/11/2026 and not 11/21/2026. assumed: the reason for the order, if the dates
+    themselves do not prove it; otherwise "".
     """
 
     day_first: bool
@@ -23,22 +24,22 @@ class DateOrder(NamedTuple):
 
 
 class DateOrderFinder:
-    """Finds the order from the dates of a log, which it gets one by one."""
+    """Finds the order from the dates of a log, which are passed to ``see`` one by one."""
 
     def __init__(self) -> None:
         self._last: LoggedTime | None = None
         self._known: bool | None = None
         self._differs = False
         self._days = {True: 0, False: 0}
-        """Sum of the days between successive dates, if the day is first and if it is not."""
+        """The sum of the days between successive dates, by whether the dates are read with the day first."""
 
     def see(self, logged_time: LoggedTime | None) -> None:
-        """Add the log's next date."""
+        """Take in the next date of the log."""
         if logged_time is None or logged_time.year_first or logged_time.surely_day_first:
             return
         first, second, _ = logged_time.numbers
         if first > _MONTHS or second > _MONTHS:
-            # One date that can only have the day first outweighs the others, which may be damaged.
+            # A date that can only have the day first outweighs all others, which may be damaged.
             self._known = self._known or first > _MONTHS
         self._differs = self._differs or first != second
         last, self._last = self._last, logged_time
@@ -47,7 +48,7 @@ class DateOrderFinder:
                 self._days[day_first] += _days_between(last, logged_time, day_first)
 
     def find(self, written_ns: int, zone: tzinfo | None) -> DateOrder:
-        """The order. written_ns: when the file was written, Unix ns."""
+        """Return the order. written_ns: the Unix time when the file was written, in ns."""
         if self._known is not None:
             return DateOrder(self._known, "")
         if not self._differs or self._last is None:
@@ -60,8 +61,8 @@ class DateOrderFinder:
         return DateOrder(False, "nothing in it shows the order")
 
     def _is_of(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
-        """Whether the last date, read in this order, is close to the file's date."""
-        assert self._last is not None  # the caller has checked
+        """Whether the last date, read in this order, is close to the date of the file."""
+        assert self._last is not None  # ``find`` has checked this
         try:
             day_ns = logged_time_ns(self._last._replace(seconds=0), day_first, zone)
         except InputError:

@@ -1,8 +1,8 @@
-"""The steps in a TensorBoard event file, read without TensorFlow.
+"""Reads the steps in a TensorBoard event file without TensorFlow.
 
-A file is TFRecords: uint64 length, uint32 masked CRC of it, data, uint32 masked CRC of that; each data an Event message
-with wall_time (field 1, double), step (field 2, varint), summary (field 5). Sources:
-tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto.
+The file consists of TFRecords: the length as uint64, its masked CRC as uint32, the data, and its masked CRC as uint32.
+The data of each record is an Event message with wall_time (field 1, double), step (field 2, varint) and summary (field
+5). Sources: tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from iotop_ai.model.errors import InputError
 
 LONGEST_RECORD = 64 << 20
-"""An image or a graph may be large; only numbers are kept."""
+"""The longest record that is read, in bytes. Images and graphs make records long, but only their numbers are kept."""
 _HEAD = struct.Struct("<QI")
 _DOUBLE = struct.Struct("<d")
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
@@ -23,7 +23,7 @@ _MOST_VARINT = 10
 
 
 class StepEvent(NamedTuple):
-    """One event with a summary. wall_s: Unix seconds."""
+    """An event that has a summary. wall_s: its time in Unix seconds."""
 
     wall_s: float
     step: int
@@ -35,7 +35,10 @@ def is_event_file(begin: bytes) -> bool:
 
 
 def step_events(file: BinaryIO) -> Iterator[StepEvent]:
-    """The events with a summary, in the file's order; a torn last record is left out. Raises InputError."""
+    """Yield the events with a summary, in the order of the file. Raises InputError.
+
+    A last record that is incomplete is left out.
+    """
     while True:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size:
@@ -64,7 +67,7 @@ def _event(data: bytes) -> StepEvent | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(number, wire type, content) of a message's fields; the content of a varint as little-endian bytes."""
+    """Yield (number, wire type, content) for each field of a message. A varint's content is its little-endian bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

@@ -1,7 +1,7 @@
-"""``iostat -x`` logs as Snapshots: rates become counters that give the same rates back.
+"""Imports logs of ``iostat -x`` as Snapshots, with counters from which the same rates result as in the log.
 
-Text and ``-o JSON`` of sysstat 10.1 to 12, with or without -t, -k, -m, -N, -p, -y and -z. Source: iostat.c of
-https://github.com/sysstat/sysstat.
+Supported are text and ``-o JSON`` of sysstat 10.1 to 12, with or without -t, -k, -m, -N, -p, -y and -z. Source:
+iostat.c of https://github.com/sysstat/sysstat.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ _MICRO = 1_000_000
 _MS_BITS = 2**32
 _KIB = 1024
 MOST_NAMES = 65_536
-"""Limit of device names in all runs of a log."""
+"""The most device names in all runs of a log together."""
 _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 
 
 class LogSummary(NamedTuple):
-    """Facts of a whole log, needed before the first Snapshot. A run is one start of iostat.
+    """Facts about a whole log that are needed before the first Snapshot. A run is one start of iostat.
 
-    interval_s: the most frequent one, None without times. timed: every report has a time. dates: finds the order of
-    day and month. sparse: idle devices are left out (``-z``), so a missing one did nothing. names, columns: by run.
-    day: the date of the first banner.
+    interval_s: the most frequent interval; None in a log without times. timed: whether every report has a time. dates:
+    the finder for the order of day and month. sparse: whether idle devices are left out (``-z``), so that a device that
+    is missing in a report did nothing. names, columns: the device names and the columns by run. day: the date in the
+    first banner; None when it cannot be read.
     """
 
     reports: int
@@ -58,7 +59,7 @@ class LogSummary(NamedTuple):
 
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
-    """Read a log once, and return its facts. Raises InputError for an empty one."""
+    """Read a log once and return its facts. Raises InputError for a log without a report."""
     count, named, timed, idle, missing = 0, 0, True, False, False
     dates = DateOrderFinder()
     steps: Counter[int] = Counter()
@@ -99,10 +100,10 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
 
 
 class CounterBuilder:
-    """One device's counters, summed up from logged rates.
+    """The counters of one device, summed up from the logged rates.
 
-    Fractions are carried to the next interval, so nothing is lost over a log. Times grow with the counted requests, so
-    that the mean times are those of the log.
+    Fractions are carried over to the next interval, so that nothing is lost in a long log. The times grow in proportion
+    to the requests that were counted, so that the mean times are those of the log.
     """
 
     def __init__(self) -> None:
@@ -110,11 +111,11 @@ class CounterBuilder:
         self._rest: dict[str, int] = {}
 
     def add(self, name: str, amount: float | None) -> int | None:
-        """Increase a counter; returns its whole units of growth, None where the log has no value."""
+        """Increase a counter; return by how many whole units it grew, or None when the log does not have the value."""
         if amount is None:
             return None
-        # Counted in millionths, as floats printed with two decimals then add up exactly. Rounded, as iostat prints 1 as
-        # 0.99 at times; so the rest may be negative, but a counter never falls.
+        # Count in millionths, because floats printed with two decimals then add up exactly. Round, because iostat
+        # sometimes prints 1 as 0.99. The rest may therefore be negative, but a counter never falls.
         due = self._rest.get(name, 0) + round(amount * _MICRO)
         grown = (due + _MICRO // 2) // _MICRO
         self._rest[name] = due - grown * _MICRO
@@ -130,7 +131,7 @@ class CounterBuilder:
         self.add(letter + "ms", _product(rates.get(f"{letter}_await"), done))
 
     def add_interval(self, rates: dict[str, float], seconds: float) -> None:
-        """Add one interval of logged rates."""
+        """Add one interval of logged rates. seconds: the length of the interval."""
         for letter in "rwd":
             self.add_kind(letter, rates, seconds)
         flushed = self.add("fios", _product(rates.get("f/s"), seconds))
@@ -139,7 +140,7 @@ class CounterBuilder:
         self.add("busy", _product(rates.get("util"), seconds * 10))
 
     def counters(self, columns: frozenset[str]) -> BlockCounters:
-        """The counters as in /proc/diskstats; None for those without a column in the log."""
+        """Return the counters as in /proc/diskstats; None for a counter whose column the log does not have."""
 
         def four(letter: str) -> tuple[int, int, int, int]:
             ios, merges, sectors, ms = (self._whole.get(letter + n, 0) for n in ("ios", "merges", "sectors", "ms"))
@@ -160,9 +161,10 @@ def _product(rate: float | None, by: float | None) -> float | None:
 def assumed_start(
     summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None, day_first: bool
 ) -> tuple[int, str]:
-    """(start of a log without times, how it was found).
+    """Return (the start of a log without times, in Unix ns, and how it was found).
 
-    The last report is taken to be as old as the file; if the banner's date contradicts, the log begins on that date.
+    The last report is assumed to be as old as the file. If the date in the banner contradicts this, the log is assumed
+    to begin at midnight of that date.
     """
     start_ns = written_ns - round((summary.reports - 1) * interval_s * _NS)
     if summary.day is None:
@@ -176,10 +178,11 @@ def assumed_start(
 def iostat_snapshots(
     path: str, options: ImportOptions, say: Callable[[str], None] = lambda text: None
 ) -> Iterator[Snapshot]:
-    """The Snapshots of a log, oldest first: for each run one before its first interval and one for each interval.
+    """Return the Snapshots of a log, oldest first.
 
-    The first report of a run is iostat's mean since boot, which is left out unless ``keep_first``. say: called with a
-    sentence about each assumption. Raises InputError for another kind of file, UsageError where times are missing.
+    Each run gives one Snapshot before its first interval and one for each interval. The first report of a run has
+    iostat's mean since boot; it is left out unless ``keep_first``. say: called with a sentence about each assumption.
+    Raises InputError for another kind of file, and UsageError if times are missing.
     """
     try:
         summary = summarize(iostat_reports(path), options)
@@ -215,18 +218,18 @@ class _Import:
         self._day_first = day_first
         self._shift_ns: int | None = None
         self._logged_ns: int | None = None
-        """The newest time, as logged."""
+        """The newest time, as it was logged."""
         self._run = -1
         self._seq = 0
         self._at_ns = 0
         self._wall_ns = 0
         self._builders: dict[BlockKey, CounterBuilder] = {}
         self._generations: dict[str, int] = {}
-        """How often each device went missing."""
+        """How often each device was missing after it had been listed, by name."""
         self._columns: frozenset[str] = frozenset()
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """All Snapshots of the log."""
+        """Yield all Snapshots of the log."""
         for number, report in enumerate(iostat_reports(self._path), 1):
             try:
                 logged_ns = self._logged_time(report)
@@ -242,7 +245,7 @@ class _Import:
             yield self._interval(report, seconds)
 
     def _logged_time(self, report: Report) -> int | None:
-        """The report's time, shifted to the user's start time; None where it has none."""
+        """Return the report's time, shifted to the user's start time; None when the report has no time."""
         if not self._summary.timed or report.logged_time is None:
             return None
         logged_ns = logged_time_ns(report.logged_time, self._day_first, self._options.zone, self._logged_ns)
@@ -252,7 +255,7 @@ class _Import:
         return logged_ns + self._shift_ns
 
     def _begin(self, report: Report, logged_ns: int | None) -> Snapshot:
-        """The Snapshot before a run's first interval."""
+        """Return the Snapshot before the first interval of a run."""
         start_ns = logged_ns
         if start_ns is None:
             start_ns = (self._options.start_ns or 0) if self._run < 0 else self._at_ns + round(self._interval_s * _NS)
@@ -267,14 +270,17 @@ class _Import:
         return self._snapshot(report)
 
     def _step(self, logged_ns: int | None) -> float:
-        """Seconds of the interval that ends now. Logged times are whole seconds: a difference of 1 s is rounding."""
+        """Return the length in seconds of the interval that ends now.
+
+        Logged times are whole seconds, so a difference of 1 s from the usual interval is due to rounding.
+        """
         if logged_ns is None:
             return self._interval_s
         apart_s = (logged_ns - self._wall_ns) / _NS
         return self._interval_s if apart_s <= 0 or abs(apart_s - self._interval_s) <= 1 else apart_s
 
     def _key(self, name: str) -> BlockKey:
-        """A device's key, a new one after a report without the device."""
+        """Return the key of a device. After a report without the device, it gets a new key."""
         return BlockKey(name, self._generations.setdefault(name, 0))
 
     def _interval(self, report: Report, seconds: float) -> Snapshot:

@@ -1,4 +1,4 @@
-"""The text and the JSON of ``iostat -x``, report by report.
+"""Parses the text and the JSON of ``iostat -x``, report by report. The text looks like this:
 
 Linux 6.1.0 (node7) 	11/21/26 	_x86_64_	(64 CPU)
 
@@ -30,9 +30,9 @@ from iotop_ai.sources.imports.common import (
 
 LARGEST_JSON = 128 << 20
 _MOST_RATE = 1e15
-"""A larger value is damage: a petabyte a second is 1e12 kB/s."""
+"""The limit of plausible values. A petabyte a second is 1e12 kB/s, so a larger value shows that the log is damaged."""
 _TORN = 4096
-"""Bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
+"""The number of bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
@@ -41,9 +41,11 @@ _NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
 
 
 class Report(NamedTuple):
-    """One report. run: number of its banner. logged_time: from -t; None if missing or unreadable. columns: JSON keys.
+    """One report of iostat.
 
-    day: the date of its banner, None where unreadable.
+    run: the number of the banner above the report. logged_time: the time from -t; None when it is missing or cannot be
+    read. columns: the columns, named like the keys in JSON. devices: the rates by device and column. day: the date in
+    the banner; None when it cannot be read.
     """
 
     run: int
@@ -56,7 +58,10 @@ class Report(NamedTuple):
 
 
 def iostat_reports(path: str) -> Iterator[Report]:
-    """The reports of a log in order. Raises InputError with the file, the line and a reason, never its content."""
+    """Yield the reports of a log in order.
+
+    Raises InputError with the file, the line and a reason, but never with the content of the file.
+    """
     first = next((line for _, line in log_lines(path) if line.strip()), "")
     if first.lstrip().startswith("{"):
         yield from _json_reports(path)
@@ -68,7 +73,7 @@ def iostat_reports(path: str) -> Iterator[Report]:
 
 
 def checked_columns(names: list[str]) -> list[str]:
-    """Column titles as iostat's JSON keys. Raises InputError for titles of another program."""
+    """Return the column titles as the keys of iostat's JSON. Raises InputError for titles of another program."""
     columns = [_TERMS.get(name, name) for name in names]
     if "tps" in columns:
         raise InputError("not the extended statistics; log with iostat -x, without -s")
@@ -89,7 +94,7 @@ def check_report(devices: Sized, values: Iterable[float]) -> None:
 
 
 class _Text:
-    """The state of a text log between its lines."""
+    """Parses a text log line by line, and keeps its state between the lines."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -103,12 +108,12 @@ class _Text:
         self._torn = 0
 
     def line(self, number: int, line: str) -> Iterator[Report]:
-        """Read a line; yields the report that it ends."""
+        """Parse a line; yield the report that this line ends, if it ends one."""
         words = line.split()
-        # Match only at the last "Linux ": a match from each of many would take quadratic time.
+        # Match only at the last "Linux ": matching at each of many occurrences would take quadratic time.
         banner = _BANNER.match(line, max(0, line.rfind("Linux ")))
         if banner is not None and banner.start():
-            # A killed run's last line, followed by another run's banner on the same line.
+            # The last line of a killed run has no line end, so the banner of the next run is on the same line.
             self._torn = number
         if self._torn and banner is None:
             raise InputError(f"{self._path}: line {self._torn}: not a line of iostat -x")
@@ -142,10 +147,10 @@ class _Text:
         self._in_table = True
 
     def _row(self, number: int, words: list[str]) -> None:
-        assert self._report is not None  # a table begins with its header
+        assert self._report is not None  # a table begins with its header, which sets the report
         numbers = words[1:]
         if len(numbers) != len(self._columns) or not all(map(_NUMBER.fullmatch, numbers)):
-            # The last line of a log may be torn; elsewhere such a line is an error.
+            # The last line of a log may be incomplete; anywhere else, such a line is an error.
             self._torn = number
             return
         values = [float(text.replace(",", ".")) for text in numbers]
@@ -156,7 +161,10 @@ class _Text:
             raise InputError(f"{self._path}: line {number}: {error}") from None
 
     def end(self) -> Iterator[Report]:
-        """The open report, unless it has a torn line, after which devices may be missing."""
+        """Yield the report that is still open.
+
+        It is left out if one of its lines is incomplete, because devices may be missing after that line.
+        """
         if self._report is not None and not self._torn:
             yield self._report
         self._report = None
@@ -164,7 +172,10 @@ class _Text:
 
 
 def _json_reports(path: str) -> Iterator[Report]:
-    """Reports of ``iostat -x -o JSON``; only the whole ones of a killed iostat, whose JSON has no end."""
+    """Yield the reports of ``iostat -x -o JSON``.
+
+    The JSON of a killed iostat has no end; only its complete reports are returned.
+    """
     with open(open_log(path), "rb") as file:
         if os.fstat(file.fileno()).st_size > LARGEST_JSON:
             raise InputError(f"{path}: more than 128 MiB of JSON; log as text instead")
@@ -204,7 +215,7 @@ def _day(text: str) -> LoggedTime | None:
 
 
 def _runs(text: str) -> Iterator[str]:
-    """The text after each "nodename", up to the next."""
+    """Yield the text after each "nodename", up to the next "nodename"."""
     ends = (found.span() for found in re.finditer(r'"nodename"\s*:', text))
     start = next(ends, (0, 0))[1]
     for begin, end in ends:
@@ -219,7 +230,7 @@ def _refuse(name: str) -> float:
 
 
 def _skip_separators(text: str, at: int) -> int:
-    """The index after white space and commas."""
+    """Return the index after any white space and commas."""
     while at < len(text) and text[at] in " \t\r\n,":
         at += 1
     return at

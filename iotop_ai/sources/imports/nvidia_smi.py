@@ -1,4 +1,4 @@
-"""``nvidia-smi --query-gpu=… --format=csv`` logs as Snapshots.
+"""Imports logs of ``nvidia-smi --query-gpu=… --format=csv`` as Snapshots. Such a log looks like this:
 
     timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw [W]
     2026/11/21 09:32:17.123, 0, GPU-6ffb…, NVIDIA H100 80GB HBM3, 87 %, 71234 MiB, 512.33 W
@@ -35,14 +35,17 @@ _NS = 1_000_000_000
 _MIB = 1 << 20
 _MOST_GPUS = 256
 _MOST, _MOST_MJ = 1e12, 1e15
-"""A larger value is damage, in any of nvidia-smi's units; energy adds up to more: 700 W are 1e12 mJ in 17 days."""
+"""The limits of plausible values, in any of nvidia-smi's units, and for energy in mJ.
+
+A larger value shows that the log is damaged. Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
+"""
 _SAMPLED = 50
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
 
 
 def number(text: str, most: float = _MOST) -> float | None:
-    """A number with or without unit; None for [N/A], [Not Supported] and the like. Raises ValueError."""
+    """Parse a number with or without a unit; None for texts such as [N/A] and [Not Supported]. Raises ValueError."""
     found = _NUMBER.fullmatch(text)
     if found is not None and abs(value := float(found[1])) < most:
         return value
@@ -101,12 +104,18 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pcie.link.width.max": ("pcie_max_width", _WHOLE),
     "mig.mode.current": ("mig", _enabled),
 }
-"""nvidia-smi's field names to ours. Where several map to one of ours, the first with a value counts."""
+"""Our field and the parser of its value, by nvidia-smi's name.
+
+If several names have the same field, the first value counts.
+"""
 _IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
 
 
 def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
-    """The rows of a log. Raises InputError with the file, the line and a reason, never its content."""
+    """Yield the rows of a log.
+
+    Raises InputError with the file, the line and a reason, but never with the content of the file.
+    """
     names: list[str] = []
     order: dict[str, int] = {}
     begins, before_ns = True, None
@@ -186,15 +195,15 @@ def _state(identity: str, position: int, cells: dict[str, str]) -> GpuState:
 
 
 def _lost(cells: dict[str, str]) -> str:
-    """Why most values of a GPU are missing; "" where they are not."""
+    """Return why most values of a GPU are missing; "" if they are not missing."""
     reasons = [found[1] for cell in cells.values() if (found := _LOST.fullmatch(cell)) is not None]
     return reasons[0] if len(reasons) * 2 > len(cells) else ""
 
 
 def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot]:
-    """The Snapshots of a log, one for each round of GPUs. Each GPU's Reading has its row's time.
+    """Return the Snapshots of a log, one for each round of GPUs. The Reading of a GPU has the time of its row.
 
-    Raises InputError for another kind of file, UsageError where times are missing.
+    Raises InputError for another kind of file, and UsageError if times are missing.
     """
     sample = list(islice(rounds(path, nvidia_smi_rows(path, options)), _SAMPLED))
     if not sample:
@@ -214,13 +223,13 @@ def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator
     shift_ns: int | None = None
     run, last_ns = 1, None
     for seq, rows in enumerate(rounds(path, nvidia_smi_rows(path, options)), 1):
-        # Each GPU's row has its own time; the Snapshot has the latest.
+        # The row of each GPU has a time of its own; the Snapshot gets the latest of these times.
         logged = [row.logged_ns for row in rows if row.logged_ns is not None]
         if shift_ns is None:
             shift_ns = 0 if options.start_ns is None else options.start_ns - (rows[0].logged_ns or 0)
         at_ns = shift_ns + (max(logged) if logged else round((seq - 1) * interval_s * _NS))
         if last_ns is not None and at_ns <= last_ns:
-            # The clock was set back, or another log follows: another session.
+            # The clock was set back, or another log begins here, so a new session begins.
             run += 1
         last_ns = at_ns
         table = {}

@@ -1,4 +1,4 @@
-"""The rows of an nvidia-smi log in rounds: each query has each GPU once."""
+"""Groups the rows of an nvidia-smi log into rounds, of which each has all GPUs once, as one query returns them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from iotop_ai.model.gpu.state import GpuState
 _SAMPLED_ROWS = 4096
 _MS = 1_000_000
 _FACTOR = 3
-"""Two queries are at least this many times farther apart than two rows of one query."""
+"""Two queries are at least this many times farther apart than two rows of the same query."""
 _QUERY_NS = 500 * _MS
-"""Two rows of one query are mostly less than this apart; a larger distance needs more rounds as evidence."""
+"""The usual limit, in ns, of the distance between two rows of one query.
+
+A larger distance needs more rounds as evidence.
+"""
 _SHORTEST_LOOP_NS = 100 * _MS
-"""Rows that follow each other faster than this may be GPUs of one query."""
+"""Rows that follow each other faster than this, in ns, may belong to different GPUs of one query."""
 _MOST_PAUSES = 0.05
 
 
 class Row(NamedTuple):
-    """One GPU at one time. identity: "" in a log without a column that names GPUs.
+    """One GPU at one time.
 
-    logged_ns: None without a timestamp column. lost: why the GPU gives no values, or "". begins: a header precedes it.
+    identity: the name of the GPU; "" in a log without a column that names GPUs. logged_ns: the time of the row; None in
+    a log without a timestamp column. lost: why the GPU does not give values; "" when it does. begins: whether a header
+    is directly above the row.
     """
 
     identity: str
@@ -35,14 +40,17 @@ class Row(NamedTuple):
 
 
 class _Spacing(NamedTuple):
-    """The way to separate the rounds of a log. gpus: rows in a round. limit_ns: a larger step of time ends a round."""
+    """How to separate the rounds of a log.
+
+    gpus: the number of rows in a round. limit_ns: the largest step of time within a round.
+    """
 
     gpus: int
     limit_ns: int
 
 
 def rounds(path: str, rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """The rows of each query. Raises InputError where they do not show the GPU of each row."""
+    """Yield the rows of each query. Raises InputError if it is not clear which GPU each row belongs to."""
     sample = list(islice(rows, _SAMPLED_ROWS))
     rows = chain(sample, rows)
     if not sample or sample[0].identity:
@@ -74,7 +82,10 @@ def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:
-    """(whether the round may be incomplete, like a log's last one; its rows) for each round, by the steps of time."""
+    """Yield (whether the round may be incomplete, its rows) for each round, separated by the steps of time.
+
+    The last round of a log, for example, may be incomplete.
+    """
     found: list[Row] = []
     for row in rows:
         if found:
@@ -88,12 +99,12 @@ def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list
 
 
 def _step(before: Row, row: Row) -> int | None:
-    """The time between two rows; None where another log begins between them."""
+    """Return the time between two rows; None when another log begins between them."""
     return None if row.begins else (row.logged_ns or 0) - (before.logged_ns or 0)
 
 
 def _spacing(sample: list[Row]) -> _Spacing | None:
-    """How to separate the rounds of a log without names; None where it is impossible."""
+    """Find out how to separate the rounds of a log that does not name the GPUs; None when it is impossible."""
     if any(row.logged_ns is None for row in sample):
         return None
     found = (_step(*pair) for pair in pairwise(sample))
@@ -114,6 +125,6 @@ def _spacing(sample: list[Row]) -> _Spacing | None:
 
 
 def _numbered(row: Row, place: int, gpus: int) -> Row:
-    """The row with its place in the query as the name of its GPU."""
+    """Return the row with its place in the query as the name of its GPU."""
     identity = "GPU" if gpus == 1 else f"GPU {place}"
     return row._replace(identity=identity, state=row.state._replace(uuid=identity, number=place))

@@ -1,4 +1,7 @@
-"""The steps of an untouched training log: printed lines, trainer_state.json, TensorBoard's event files."""
+"""Reads the steps of a training log that was not written for us.
+
+The log may have printed lines, or be trainer_state.json or an event file of TensorBoard.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _RANK = re.compile(r"(?<![a-z])rank\W{0,3}(\d{1,6})\b|^\s*\[default(\d{1,6})\]", re.IGNORECASE)
-"""torchrun begins a line with "[default3]:"."""
+"""The rank in a line. torchrun begins each line with "[default3]:"."""
 _EVALUATION = re.compile(
     r"(?<![a-z])(?:val(?:id(?:at(?:e|ion|ing))?)?|eval(?:uat(?:e|ion|ing))?)(?![a-z])", re.IGNORECASE
 )
@@ -33,13 +36,17 @@ _STEP_KEYS = ("global_step", "step", "iteration", "iter", "_step", "batch")
 _RANK_KEYS = ("rank", "global_rank", "local_rank")
 _PHASE_KEYS = ("phase", "split", "mode", "stage")
 _BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d{1,5}):)?(\d{1,2}):(\d{2})<")
-"""tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
+"""The progress bar of tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
 _MOST_PER_S = 1e9
 _FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
 
 
 class StepSeries(NamedTuple):
-    """A count that a log keeps under one name. trains: not in an evaluation. rank: "" where the log has none."""
+    """A count of steps that a log keeps under one name.
+
+    trains: whether the steps are those of training and not of an evaluation. rank: the rank; "" when the log does not
+    name it. keyword: the name of the count.
+    """
 
     trains: bool = True
     rank: str = ""
@@ -50,10 +57,11 @@ _UNNAMED = StepSeries()
 
 
 class StepPoint(NamedTuple):
-    """A logged step. wall_ns: its Unix time; None where the log has no time.
+    """A step in a log.
 
-    elapsed_s: seconds since its progress bar began. total: the bar's steps, "?" if unknown. series: the count to which
-    the step belongs.
+    wall_ns: the Unix time of the step in ns; None when the log has no time. elapsed_s: the seconds since the progress
+    bar of the step began. total: the number of steps of the bar; "?" when the bar does not know it. series: the count
+    to which the step belongs.
     """
 
     step: int
@@ -64,9 +72,10 @@ class StepPoint(NamedTuple):
 
 
 class StepLog(NamedTuple):
-    """A training log's steps.
+    """The steps of a training log.
 
-    kind: PRINTED, STATE or EVENTS. points: in the log's order. per_s: steps per second, None if not in the log.
+    kind: PRINTED, STATE or EVENTS. points: the steps in the order of the log. per_s: the steps per second; None when
+    the log does not have this rate.
     """
 
     kind: str
@@ -75,7 +84,10 @@ class StepLog(NamedTuple):
 
 
 def read_step_log(path: str) -> StepLog:
-    """The steps of a log. Raises InputError for a file that has none, without quoting it."""
+    """Read the steps of a log.
+
+    Raises InputError for a file without steps, with a message that does not quote the file.
+    """
     descriptor = open_log(path)
     try:
         with open(descriptor, "rb") as file:
@@ -116,7 +128,7 @@ def _state_or_lines(data: bytes) -> StepLog:
 
 
 def _state(data: bytes) -> StepLog:
-    """Hugging Face's trainer_state.json: steps without times, and at the end the mean that the trainer measured."""
+    """Read Hugging Face's trainer_state.json, which has steps without times, and the trainer's mean rate."""
     if len(data) > LARGEST_STATE:
         raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
     try:
@@ -133,7 +145,7 @@ def _state(data: bytes) -> StepLog:
 
 
 def _printed(data: bytes) -> Iterator[StepPoint]:
-    """The steps of printed lines; a progress bar overwrites its line with carriage returns."""
+    """Yield the steps in printed lines. A progress bar overwrites its line by carriage returns."""
     for found in re.finditer(rb"[^\r\n]+", data):
         if found.end() - found.start() > LONGEST_LINE:
             continue
@@ -162,7 +174,7 @@ def _from_json(line: str) -> StepPoint | None:
 
 
 def _time_ns(value: Any) -> int | None:
-    """Unix ns of a number of seconds, or of a date and time as text."""
+    """Return the Unix time in ns from a number of seconds, or from a text with date and time; None for other values."""
     if isinstance(value, str):
         found = _MOMENT.fullmatch(value.strip())
         return None if found is None else _parsed(found[0])

@@ -1,1 +1,1 @@
-"""The live machine as Snapshots."""
+"""Yields Snapshots of the live machine."""

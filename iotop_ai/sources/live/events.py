@@ -1,4 +1,7 @@
-"""Events derived from two Snapshots: out-of-memory kills, dropped caches, ends of jobs' processes and watched ones."""
+"""Finds events that only a comparison of two Snapshots shows.
+
+They are kills for lack of memory, dropped caches, and the ends of processes of jobs and of watched processes.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,14 @@ def derive_events(
     child_codes: Mapping[int, int] = {},
     unlogged: Callable[[int], int] = int,
 ) -> list[Event]:
-    """The events that two Snapshots of one boot show, at the later one's time.
+    """Return the events between two Snapshots of the same boot, with the time of the later Snapshot.
 
-    oom_kill: vmstat's oom_kill grew; the text names the processes that SIGKILL ended. drop_caches: vmstat's
-    drop_pagecache or drop_slab grew. process_ended: a trainer or worker of a job ended, in any way, or a process
-    of ``watched`` ended with a known code other than 0. child_codes: exit code, or minus the signal, by pid of our own
-    children. unlogged: from a number of kills, returns how many are missing in the kernel's log.
+    oom_kill: vmstat's oom_kill has grown; the text names the processes that SIGKILL ended. drop_caches: vmstat's
+    drop_pagecache or drop_slab has grown. process_ended: a trainer or worker of a job has ended in any way, or a
+    process in ``watched`` has ended with a known exit code other than 0.
+
+    child_codes: the exit code, or minus the signal, of our own children by PID. unlogged: a function that takes a
+    number of kills and returns how many of them are missing in the kernel's log.
     """
     if before is None or before.host.boot_id != after.host.boot_id:
         return []
@@ -47,7 +52,7 @@ def derive_events(
 
 
 def _ends(old: ProcessTable, new: ProcessTable) -> dict[ProcessKey, Ended]:
-    """The ended processes with a known exit code."""
+    """Return the processes that have ended with a known exit code."""
     return {
         key: Ended(key, old.info[key].name, MEMBER, new.exits[key])
         for key in new.gone
@@ -75,7 +80,7 @@ def _grown(old: int | None, new: int | None) -> int:
 
 
 class DescendantTracker:
-    """The descendants of a process, without the process itself, updated with each Snapshot."""
+    """Follows the descendants of a process, without the process itself. Call ``update`` with each Snapshot."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -84,7 +89,7 @@ class DescendantTracker:
         self.members: frozenset[ProcessKey] = frozenset()
 
     def update(self, table: ProcessTable) -> None:
-        """Add new descendants; keep members whose parent exited."""
+        """Add new descendants. A descendant whose parent has exited is kept."""
         new = table.stat.keys() - self._seen
         members = {key for key in self.members if key in table.stat}
         for key in sorted(new, key=lambda k: (k.start_ticks, k.pid)):

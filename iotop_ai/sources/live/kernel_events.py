@@ -1,4 +1,4 @@
-"""Events of the kernel's log and of the GPU driver, each reported once although both sources may have it."""
+"""Merges the events of the kernel's log and of the GPU driver, so that an event in both is reported only once."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuState
 
 SAME_NS = 5_000_000_000
-"""The log and NVML report the same Xid within this time; both are read once a second."""
+"""The time within which the log and NVML report the same Xid, in ns. Both are read once a second."""
 
 
 def bus(address: str) -> str:
-    """A PCI address in one spelling: NVML's "00000000:3B:00.0" and the log's "0000:3b:00" are "0:3b:00"."""
+    """Return a PCI address in one spelling: "0:3b:00" for NVML's "00000000:3B:00.0" and for the log's "0000:3b:00"."""
     domain, _, rest = address.lower().partition(":")
     return f"{domain.lstrip('0') or '0'}:{rest.split('.')[0]}"
 
 
 class KernelEvents:
-    """Joins the two sources. on_xid: called with each Xid of a known GPU in the log."""
+    """Merges the events of the two sources. on_xid: called with each Xid in the log whose GPU is known."""
 
     def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
         self._on_xid = on_xid
@@ -40,8 +40,8 @@ class KernelEvents:
         at_ns: int,
         wall_ns: int,
     ) -> list[Event]:
-        """The events of one tick. Events of the log get the tick's time, as the log's clock drifts."""
-        # Kept for a GPU that fell off the bus: the log has its address, and NVML no longer lists it.
+        """Return the events of one tick. Events of the log get the time of the tick, because the log's clock drifts."""
+        # Addresses are kept because the log names a lost GPU by its address, and NVML no longer lists this GPU.
         if gpus:
             self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
         if self._xids:
@@ -52,7 +52,7 @@ class KernelEvents:
             if entry.kind == XID and entry.number is not None:
                 uuid = self._uuids.get(bus(entry.subject), "")
                 if uuid:
-                    # Also for an Xid that NVML reported first: the log alone says which recovery the driver asks for.
+                    # Pass it on even if NVML has reported it: only the log says which recovery the driver asks for.
                     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent  # only a GPU error needs it
 
                     self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns, entry.recovery))
@@ -72,12 +72,12 @@ class KernelEvents:
     def _first(self, gpu: str, number: int, at_ns: int) -> bool:
         if (gpu, number) in self._xids:
             return False
-        # Repeats do not renew it: a fault that goes on is reported again.
+        # A repetition does not renew this time, so that a fault that goes on is reported again.
         self._xids[gpu, number] = at_ns
         return True
 
     def unlogged(self, kills: int) -> int:
-        """How many of the kills that the kernel counted since the last call are not in its log."""
+        """Return how many of the kills that the kernel has counted since the last call are not in its log."""
         logged = min(kills, self._logged_kills)
         self._logged_kills -= logged
         return kills - logged

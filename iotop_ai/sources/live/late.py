@@ -1,4 +1,4 @@
-"""The parts of a Snapshot that arrive late, and how long a command with a single Snapshot waits for them."""
+"""The parts of a Snapshot that may be late, and how long a command that needs only one Snapshot waits for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATE_FIELDS = ("smart", "gpu", "filesystems")
 
 
 def late_parts(snapshot: Snapshot) -> tuple[str, ...]:
-    """The fields with a pending part."""
+    """Return the fields of a Snapshot that still have a pending part."""
     return tuple(name for name in LATE_FIELDS if _pending(getattr(snapshot, name)))
 
 

@@ -1,7 +1,7 @@
-"""Collectors that the first screen does not need: GPUs and SMART, on threads or in a process, and rarely read ones.
+"""The collectors that the first screen does not need: those of GPUs and SMART, and those that are rarely read.
 
-Importing this module loads all of their code, so that the sampling thread reads no file of the program later: the
-folder that the program is installed in may hang.
+The import of this module loads all of their code, so that the sampling thread does not read a file of the program
+later: the folder in which the program is installed may hang.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from iotop_ai.model.settings import Settings
 
 
 class SlowCollectors:
-    """smart: None when switched off. rare: collectors that are read rarely and have no thread of their own."""
+    """The collectors that are made after the first Snapshot.
+
+    smart: the SMART collector; None when SMART is switched off. rare: collectors that are read rarely and do not have a
+    thread of their own.
+    """
 
     def __init__(
         self, root: Root, clock: Clock, settings: Settings, interval_s: float, mounts: MountsCollector
@@ -43,11 +47,11 @@ class SlowCollectors:
         self.smart = SmartCollector(root, clock, settings, history=history) if settings.smart else None
 
     def cgroups(self, jobs: JobCollector) -> CgroupCollector:
-        """The collector of the jobs' cgroups, which only a machine with a job needs."""
+        """Return the collector of the jobs' cgroups, which only a machine with a job needs."""
         return CgroupCollector(self._root, self._clock, jobs)
 
     def start(self) -> None:
-        """Make the first queries now, not at the first reading."""
+        """Start the first queries of GPUs and SMART now, and not only when the first Reading is needed."""
         self.gpu.wait(0)
         if self.smart is not None:
             self.smart.wait(0)

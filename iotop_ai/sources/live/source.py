@@ -52,16 +52,16 @@ _LATER = {
     "smart": "the disks are not listed yet",
 }
 SLEPT_NS = 100_000_000
-"""Smaller differences are not a suspend: the two clocks are read one after the other."""
+"""The least difference of the clocks, in ns, that counts as a suspend, since the two clocks are not read at once."""
 
 
 class LiveSource:
-    """Yields a Snapshot at once and then one each interval, until ``close``.
+    """Yields one Snapshot at once and then one in each interval, until ``close`` is called.
 
-    The collectors run on the iterating thread; collectors that may be slow (GPU, SMART, statvfs) have threads or
-    processes of their own and give their newest answer. The other methods may be called from any thread. marks: listen
-    on the socket by which other programs send marks and step counts. soon: give the first Snapshot without GPUs, SMART
-    and marks; ``begin`` starts these, at the latest before the second Snapshot.
+    The collectors run on the thread that iterates. Collectors that may be slow (GPU, SMART, statvfs) have threads or
+    processes of their own and return their newest answer. The other methods may be called from any thread. marks:
+    whether to listen on the socket to which other programs send marks and step counts. soon: whether to yield the first
+    Snapshot without GPUs, SMART and marks; ``begin`` starts these, at the latest before the second Snapshot.
     """
 
     live = True
@@ -84,7 +84,7 @@ class LiveSource:
         self._closed, self._dropped_events = False, 0
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self._newest_events: tuple[int, tuple[Event, ...]] = (0, ())
-        """Number and events of the newest Snapshot."""
+        """The number and the events of the newest Snapshot."""
         self._host = read_host(self._root)
         self._own = OwnCostReader(self._root, self._clock)
         self._mounts = MountsCollector(self._root, self._clock)
@@ -114,9 +114,10 @@ class LiveSource:
             self.begin()
 
     def _first_collectors(self, *, exact: bool) -> list[ScheduledCollector]:
-        """The collectors that the first picture needs; ``SlowCollectors`` makes the others.
+        """Return the collectors that the first screen needs; ``SlowCollectors`` makes the others.
 
-        In the order of reading: devices and processes come first, close together, as their figures are compared.
+        They are in the order in which they are read. Devices and processes are read first, one directly after the
+        other, because their figures are compared.
         """
         root, clock, mounts = self._root, self._clock, self._mounts
         block = BlockCollector(root, clock)
@@ -136,7 +137,10 @@ class LiveSource:
         return [ScheduledCollector(collector, clock) for collector in collectors]
 
     def begin(self) -> None:
-        """Start the collectors that the first Snapshot does not need, once. From any thread."""
+        """Start the collectors that the first Snapshot does not need.
+
+        Any thread may call this; only the first call counts.
+        """
         with self._starting:
             if self._slow is not None or self._closed:
                 return
@@ -154,7 +158,7 @@ class LiveSource:
                 slow.start()
 
     def _listen(self) -> None:
-        """Listen for marks and steps of other programs; where that fails, the Reading has the reason."""
+        """Listen for the marks and steps of other programs. If that fails, the Reading of marks has the reason."""
         from iotop_ai.collectors.io.marks_socket import listen
         from iotop_ai.collectors.job.steps import StepReports
 
@@ -186,20 +190,20 @@ class LiveSource:
         planned_ns: int | None = None
         while not self._closed:
             now_ns = self._clock.monotonic_ns()
-            # Planned anew after each wake, so that a shorter interval does not wait for the longer one.
+            # The time is computed again after each wake, so that a new shorter interval need not wait for the old one.
             due_ns = now_ns if planned_ns is None else planned_ns + int(self._interval_s * 1e9)
             if now_ns < due_ns:
                 self._wake.wait((due_ns - now_ns) / 1e9)
                 self._wake.clear()
                 continue
-            # Ticks keep to a grid; one that is late by an interval starts a new grid instead of a burst.
+            # Ticks keep to a fixed grid. A tick that is an interval late starts a new grid, to avoid a burst of ticks.
             late = now_ns - due_ns > self._interval_s * 1e9
             planned_ns = now_ns if late else due_ns
             yield self.snapshot(now_ns - due_ns)
             self.begin()
 
     def snapshot(self, late_ns: int = 0) -> Snapshot:
-        """Read every collector that is due. late_ns: how late this tick began."""
+        """Read every collector that is due and return the Snapshot. late_ns: how late this tick began."""
         step = step_ns(self._interval_s)
         at_ns, wall_ns = (ns - ns % step for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
         readings = self._readings(at_ns, wall_ns, step)
@@ -220,8 +224,8 @@ class LiveSource:
         return self._with_derived_events(snapshot)
 
     def _readings(self, at_ns: int, wall_ns: int, step: int) -> dict[str, Reading[Any]]:
-        """The Readings of a Snapshot by the name of their field."""
-        # Read before the loop, as begin() on another thread may add collectors during it.
+        """Return the Readings of a Snapshot by field name."""
+        # This is read before the loop, because begin() on another thread may add collectors during the loop.
         slow = self._slow
         readings: dict[str, Reading[Any]] = {}
         for scheduled in self._collectors:
@@ -249,7 +253,7 @@ class LiveSource:
         return readings
 
     def _note_changes(self, readings: Mapping[str, Reading[Any]], at_ns: int, wall_ns: int) -> None:
-        """Note devices that came or went, errors of the kernel's log, and changed acknowledgements as events."""
+        """Add events for devices that came or went, errors in the kernel's log, and changed acknowledgements."""
         self._note_devices(readings["disks"], at_ns, wall_ns)
         log = self._kernel.events()
         for event in self._kernel_events.of(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
@@ -259,12 +263,12 @@ class LiveSource:
             self._note(Event(at_ns, wall_ns, kind, text))
 
     def _with_derived_events(self, snapshot: Snapshot) -> Snapshot:
-        """The Snapshot with events that show only beside the previous one, such as the ends of processes."""
+        """Return the Snapshot with those events that only a comparison with the previous Snapshot shows."""
         descendants, table = self._descendants, snapshot.processes.value
         members = frozenset() if descendants is None else descendants.members
         more: list[Event] = []
         if self._previous is not None:
-            # Imported here: the first Snapshot does not need it.
+            # The first Snapshot does not need this import.
             from iotop_ai.sources.live.events import derive_events
 
             more = derive_events(self._previous, snapshot, members, self._child_codes, self._kernel_events.unlogged)
@@ -282,14 +286,17 @@ class LiveSource:
         return self._rounder.reading(scheduled.field, reading, step)
 
     def _suspended(self) -> int | None:
-        """How long the machine has been suspended since boot; growth below SLEPT_NS is ignored."""
+        """Return how long the machine has been suspended since boot. Growth below SLEPT_NS is ignored."""
         now_ns, last_ns = self._clock.suspended_ns(), self._suspended_ns
         if last_ns is None or abs(now_ns - last_ns) >= SLEPT_NS:
             self._suspended_ns = now_ns
         return self._suspended_ns
 
     def in_flight(self) -> tuple[str, int] | None:
-        """(the field that is being read, its start in monotonic ns); None while none is read. From any thread."""
+        """Return (the field that is being read, the monotonic time in ns when its tick began); None while none is read.
+
+        Any thread may call this method.
+        """
         return self._in_flight
 
     def _xid_logged(self, xid: XidEvent) -> None:
@@ -311,22 +318,22 @@ class LiveSource:
 
     def _note(self, event: Event) -> None:
         with self._lock:
-            # A flood of marks or kernel messages in a long interval must not fill the memory: the oldest is dropped.
+            # Many marks or kernel messages in a long interval must not fill the memory, so the oldest event is dropped.
             self._dropped_events += len(self._events) == MOST_EVENTS
             self._events.append(event)
 
     def wait_smart(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for SMART's answer, which may be an error; returns whether it came."""
+        """Wait at most ``seconds`` for SMART's answer, which may be an error; return whether it has arrived."""
         slow = self._slow_collectors()
         return slow is None or slow.smart is None or slow.smart.wait(seconds)
 
     def wait_gpu(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the first answer of the GPU thread; returns whether it came."""
+        """Wait at most ``seconds`` for the first answer of the GPU thread; return whether it has arrived."""
         slow = self._slow_collectors()
         return slow is not None and slow.gpu.wait(seconds)
 
     def set_interval(self, seconds: float) -> None:
-        """Use another interval from the next tick on, limited to 0.1 s to 1 h."""
+        """Use another interval from the next tick on, which is limited to the range from 0.1 s to 1 h."""
         with self._lock:
             self._interval_s = min(LONGEST_S, max(SHORTEST_S, seconds))
         if self._slow is not None:
@@ -334,53 +341,57 @@ class LiveSource:
         self._wake.set()
 
     def hold_smart(self, hold: bool) -> None:
-        """Stop SMART queries (True) or allow them again (False)."""
+        """Stop the SMART queries (True) or allow them again (False)."""
         slow = self._slow_collectors()
         if slow is not None and slow.smart is not None:
             slow.smart.hold(hold)
 
     def refresh_smart(self) -> None:
-        """Query every disk now, even while held (user request)."""
+        """Query every disk now because the user asked for it, even while the queries are stopped by ``hold_smart``."""
         slow = self._slow_collectors()
         if slow is not None and slow.smart is not None:
             slow.smart.refresh()
 
     def add_event(self, kind: str, text: str) -> None:
-        """Put an action or a mark into the next Snapshot."""
+        """Add an event, such as an action or a mark, to the next Snapshot."""
         self._note(Event(self._clock.monotonic_ns(), self._clock.wall_ns(), kind, text))
 
     def add_mark(self, text: str) -> None:
-        """Put a mark into the next Snapshot."""
+        """Add a mark to the next Snapshot."""
         self.add_event("mark", text)
 
     def take_steps(self, pid: int, counts: StepCounts) -> None:
-        """Take the totals of a training process that did not come through the socket of marks."""
+        """Take the totals of a training process that were not received on the socket for marks."""
         if self._steps is not None:
             self._steps.take(pid, counts)
 
     def pending(self, seq: int) -> tuple[Event, ...]:
-        """The events that no Snapshot up to this number has. They stay in the source.
+        """Return the events that no Snapshot up to number ``seq`` has. The events stay in the source.
 
-        Only the newest Snapshot's events are kept: call it before a second one follows.
+        Of the Snapshots after ``seq``, only the newest is considered, so call this before a second one follows.
         """
         with self._lock:
             number, events = self._newest_events
             return (*(events if number > seq else ()), *self._events)
 
     def watch(self, pid: int) -> None:
-        """Report how the descendants of this process end."""
+        """Report from now on how the descendants of this process end."""
         from iotop_ai.sources.live.events import DescendantTracker
 
         self._descendants = DescendantTracker(pid)
 
     def child_ended(self, pid: int, code: int) -> None:
-        """Take the exit code, or minus the signal, of a child of the monitor; root alone can read those of others."""
+        """Take the exit code, or minus the signal, of a child of the monitor.
+
+        Only root can read those of other processes.
+        """
         self._child_codes = {pid: code}
 
     def close(self) -> None:
-        """Stop iterating and release descriptors, threads and helpers; from any thread, also repeatedly.
+        """Stop the iteration and release descriptors, threads and helper processes.
 
-        A thread that iterates releases them itself, at its next step or when its iterator is dropped.
+        Any thread may call this method, also repeatedly. If a thread is iterating, that thread releases them, at its
+        next step or when its iterator is dropped.
         """
         self._closed = True
         self._wake.set()

@@ -1,4 +1,4 @@
-"""The user's state folder for the live source, read on a thread, because the folder's server may not answer."""
+"""Reads the user's state folder for the live source, on a thread, because the folder's server may not answer."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
 
 READ_EVERY_NS = 900_000_000
-"""The shortest time between two reads of the acknowledged findings."""
+"""The least time between two reads of the acknowledged findings, in nanoseconds."""
 FIRST_WAIT_S = 0.25
-"""How long a start waits for the first read, which takes a millisecond on a local disk."""
+"""How long the start waits for the first read, in seconds. On a local disk, this read takes a millisecond."""
 WAIT_S = 0.005
-"""How long a tick waits for a read, so that a change before the tick is in its Snapshot."""
+"""How long a tick waits for a read, in seconds, so that its Snapshot has all changes before the tick."""
 LATE_NS = 3_000_000_000
-"""After this time without an answer the Reading is failed."""
+"""How long a read may take, in nanoseconds, before the Reading is failed."""
 
 
 class StateFiles:
-    """The acknowledged findings and optionally the baselines of a state folder. For use by one thread."""
+    """Reads the acknowledged findings and, if wanted, the baselines of a state folder. Only one thread may use it."""
 
     def __init__(self, folder: str, clock: Clock, *, baselines: bool) -> None:
         self._folder = folder
@@ -33,10 +33,13 @@ class StateFiles:
         self._wants_baselines = baselines
         self._baselines: Reading[Any] | None = None
         self._none: Reading[Any] | None = None
-        """The Reading without an answer; the same object while unchanged, so that a recording holds it once."""
+        """The Reading without an answer.
+
+        It stays the same object while unchanged, so that a recording has it only once.
+        """
 
     def start_read(self, at_ns: int, wall_ns: int) -> None:
-        """Start a read in the background, if one is due and none is running."""
+        """Start a read in the background if a read is due and none is running."""
         if self._asked_ns is not None and at_ns - self._asked_ns < READ_EVERY_NS:
             return
         first = self._asked_ns is None
@@ -51,14 +54,17 @@ class StateFiles:
             self._aside.wait(FIRST_WAIT_S if first else WAIT_S)
 
     def changes(self) -> list[tuple[str, str | None]]:
-        """(identity, value) of findings acknowledged since the last call; value None: the user took it back."""
+        """Return (identity, value) of each finding whose acknowledgement has changed since the last call.
+
+        The value is None if the user has removed the acknowledgement.
+        """
         changes: list[tuple[str, str | None]] = []
         while self._changes:
             changes.append(self._changes.pop(0))
         return changes
 
     def baselines(self, at_ns: int) -> Reading[Any] | None:
-        """The baselines from before this session, once; None where this Snapshot has nothing new."""
+        """Return the baselines from before this session, once. None when this Snapshot gets no baselines."""
         if not self._wants_baselines:
             return None
         baselines, asked_ns = self._baselines, self._asked_ns
@@ -79,7 +85,7 @@ class StateFiles:
 
 
 def read_baselines(folder: str, at_ns: int, wall_ns: int) -> Reading[Any]:
-    """The baselines in the folder. May hang with the folder."""
+    """Read the baselines in the folder. The read may hang if the folder's server does not answer."""
     from iotop_ai.store.baselines import Baselines
 
     try:

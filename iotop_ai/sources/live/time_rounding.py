@@ -1,4 +1,4 @@
-"""Rounds times to their real precision: further digits would be most of an idle machine's recording."""
+"""Rounds times to their real precision, because further digits would be most of an idle machine's recording."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from iotop_ai.model.snapshot import OwnCost
 
 FINEST_NS, COARSEST_NS = 10_000, 1_000_000
 INNER_AT_NS = 1_000_000
-"""Precision of the times within a Reading, of single devices: a GPU's own figures are at least 20 ms old."""
+"""The precision of times within a Reading, in ns, as for single GPUs: a GPU's own figures are at least 20 ms old."""
 TOOK_NS = 1_000_000
 OWN_NS = 100_000
 OWN_BYTES = 1 << 18
 _LIMIT_PAGES = 1024
 LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
-"""Readings without rates, whose time only shows their age."""
+"""The fields without rates. The time of such a Reading only shows its age, so its precision may be coarse."""
 EXACT = ("processes",)
-"""Readings whose value contains their time too."""
+"""The fields whose value contains their time as well, so that the time must stay exact."""
 _GRAINS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
 _LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
-"""The background limit is the next field."""
+"""The index of the first of two dirty limits in MemoryState; the background limit is the next field."""
 
 
 def step_ns(interval_s: float) -> int:
-    """The precision of a Reading's and a Snapshot's time: 1e-4 of the interval."""
+    """Return the precision of the times of Readings and Snapshots, in ns: 1e-4 of the interval, within limits."""
     return max(FINEST_NS, min(COARSEST_NS, int(interval_s * 1e5)))
 
 
@@ -37,7 +37,10 @@ def _taken(reading: Reading[Any], step: int, value: Any) -> Reading[Any]:
 
 
 def _limits(state: MemoryState) -> MemoryState:
-    """The state with its two dirty limits rounded down to 1024 pages, as the kernel computes them from free memory."""
+    """Return the state with its two dirty limits rounded down to 1024 pages.
+
+    The kernel computes these limits from free memory, so they change all the time.
+    """
     threshold, background = state.dirty_threshold_pages, state.dirty_background_pages
     limits = _rounded(threshold), _rounded(background)
     return MemoryState._make((*state[:_LIMIT_AT], *limits, *state[_LIMIT_AT + 2 :]))
@@ -48,13 +51,16 @@ def _rounded(pages: int | None) -> int | None:
 
 
 class TimeRounder:
-    """Rounds Readings; a Reading that is repeated stays the same object."""
+    """Rounds Readings. A Reading that is repeated stays the same object."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[Reading[Any], Reading[Any]]] = {}
 
     def reading(self, field: str, reading: Reading[Any], step: int) -> Reading[Any]:
-        """The Reading with its time rounded down to a step and its duration up to 1 ms; cores without idle time."""
+        """Return the Reading with its time rounded down to its precision and its duration rounded up to 1 ms.
+
+        Its value is rounded as well, and the cores of a CpuTable lose their idle time.
+        """
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
             return seen[1]
@@ -70,12 +76,12 @@ class TimeRounder:
 
     @staticmethod
     def fine_ns(field: str, step: int) -> int:
-        """The precision of the time of this field's Reading."""
+        """Return the precision, in ns, of the time of this field's Reading."""
         return _GRAINS_NS.get(field, step)
 
 
 def _value(value: Any) -> Any:
-    """The rounded value."""
+    """Return the value in its rounded form."""
     if isinstance(value, CpuTable):
         return without_idle(value)
     if isinstance(value, MemoryState):
@@ -89,7 +95,7 @@ def _value(value: Any) -> Any:
 
 
 def rounded_cost(cost: OwnCost) -> OwnCost:
-    """Our own cost, rounded down to 0.1 ms and 256 KiB."""
+    """Return the monitor's own cost, rounded down to multiples of 0.1 ms and 256 KiB."""
     pid, cpu_ns, rss_bytes, collect_ns, late_ns = cost
     return OwnCost(
         pid, _down(cpu_ns, OWN_NS), _down(rss_bytes, OWN_BYTES), _down(collect_ns, OWN_NS), _down(late_ns, OWN_NS)

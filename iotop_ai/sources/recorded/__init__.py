@@ -1,1 +1,1 @@
-"""Recordings as Snapshots."""
+"""Yields the Snapshots of recordings."""

@@ -1,9 +1,9 @@
-"""Wall times that never fall, even where a recording's clock was set back: intervals and sums stay correct.
+"""Finds wall times that never fall, even if the clock was set back during a recording, so that sums stay correct.
 
-After a step back, the time goes on with the monotonic clock until the recorded time has caught up; a later boot's time
-begins where that of the boot before ended, or later. Without such a step every time is as recorded. Older versions
-wrote no keyframe where the clock was set: if it was set ahead and back between two keyframes, the times up to the next
-keyframe may still fall.
+After a step back, the times follow the monotonic clock until the recorded time has caught up. The times of a later boot
+begin at the end of the earlier boot or later. Without such a step, all times are as recorded. Older versions of the
+recorder did not write a keyframe when the clock was set. If the clock was set ahead and back between two of their
+keyframes, the times up to the next keyframe may still fall.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 
 TOLERANCE_NS = CLOCK_STEP_NS
-"""Smaller steps of the clock are ignored."""
+"""The least step of the clock, in ns, that is corrected."""
 
 Place = tuple[str, int]
-"""The boot and the monotonic time of a Snapshot."""
+"""The place of a Snapshot in time: its boot ID and its monotonic time."""
 
 
 class Anchor(NamedTuple):
-    """A keyframe's times. wall_ns: as recorded. shown_ns: the wall time to use instead."""
+    """The times of a keyframe. wall_ns: the wall time as recorded. shown_ns: the corrected wall time."""
 
     boot_id: str
     at_ns: int
@@ -33,15 +33,17 @@ class Anchor(NamedTuple):
     shown_ns: int
 
     def shown(self, at_ns: int, wall_ns: int) -> int:
-        """The wall time to use for a later time of the same boot."""
+        """Return the corrected wall time for a later time of the same boot."""
         elapsed_ns = self.shown_ns + at_ns - self.at_ns
         return wall_ns if wall_ns >= elapsed_ns - TOLERANCE_NS else elapsed_ns
 
 
 class RisingTimes(NamedTuple):
-    """The times of all keyframes outside the pre-roll, and of the last Snapshot; empty where the clock only rose.
+    """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot.
 
-    steps: an event for each step back; key: the first Snapshot after it. set_backs: the same events by part and block.
+    Empty if the clock only rose. anchors: the times by the place of the keyframe. steps: an event for each step back,
+    by the place of the first Snapshot after the step. set_backs: the same events by (part, block). end_ns: the
+    corrected time of the last Snapshot.
     """
 
     anchors: Mapping[Place, Anchor] = {}
@@ -50,13 +52,13 @@ class RisingTimes(NamedTuple):
     end_ns: int = 0
 
     def anchor(self, part: FileRecording, index: int) -> Anchor | None:
-        """The times of a block; None: as recorded."""
+        """Return the times of a block's keyframe; None if the times are as recorded."""
         if not self.anchors:
             return None
         return self.anchors.get((part.header_of(index).boot_id, part.blocks[index].at_ns))
 
     def begin_ns(self, part: FileRecording, index: int) -> int:
-        """The wall time to use for a block's keyframe."""
+        """Return the corrected wall time of a block's keyframe."""
         anchor = self.anchor(part, index)
         return part.blocks[index].wall_ns if anchor is None else anchor.shown_ns
 
@@ -65,14 +67,17 @@ AS_RECORDED = RisingTimes()
 
 
 class RisingClock:
-    """Gives the time to use for each recorded time, in order. times: for a recording's files; empty: unknown."""
+    """Corrects recorded times one after the other, in their order.
+
+    times: the corrected times of the recording's files; empty when they are not known.
+    """
 
     def __init__(self, times: RisingTimes = AS_RECORDED) -> None:
         self._times = times
         self.anchor: Anchor | None = None
         self.newest_ns = 0
         self._offset_ns = 0
-        """The newest time: shown minus recorded."""
+        """The corrected minus the recorded wall time, at the newest time."""
 
     def falls(self, boot_id: str, at_ns: int, wall_ns: int) -> bool:
         """Whether the clock was set back before this time, or another boot began."""
@@ -83,7 +88,10 @@ class RisingClock:
         return self.anchor.shown(at_ns, wall_ns) - wall_ns - self._offset_ns > TOLERANCE_NS
 
     def add(self, boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> tuple[int, Event | None]:
-        """The wall time to use, and the event of a step just before it, else None."""
+        """Return (the corrected wall time, the event of a step directly before it).
+
+        The event is None without a step.
+        """
         known, anchor = self._times.anchors.get((boot_id, at_ns)), self.anchor
         if anchor is None:
             shown_ns = wall_ns if known is None else known.shown_ns
@@ -112,7 +120,7 @@ class RisingClock:
         return self.anchor is not None and (boot_id != self.anchor.boot_id or at_ns < self.anchor.at_ns)
 
     def snapshot(self, snapshot: Snapshot, *, key: bool) -> Snapshot:
-        """The Snapshot with the times to use; a step just before it is one of its events."""
+        """Return the Snapshot with corrected times. A step directly before the Snapshot becomes one of its events."""
         shown_ns, step = self.add(snapshot.host.boot_id, snapshot.at_ns, snapshot.wall_ns, key=key)
         if shown_ns == snapshot.wall_ns and step is None:
             return snapshot
@@ -120,7 +128,10 @@ class RisingClock:
         return snapshot._replace(wall_ns=shown_ns, events=events if step is None else (*events, step))
 
     def event(self, event: Event, latest_ns: int | None = None) -> Event:
-        """An event with the time to use. latest_ns: the time of its Snapshot."""
+        """Return an event with its corrected time.
+
+        latest_ns: the time of its Snapshot, which the event must not exceed.
+        """
         if self.anchor is None:
             return event
         shown_ns = self.anchor.shown(event.at_ns, event.wall_ns)
@@ -128,9 +139,10 @@ class RisingClock:
 
 
 def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = None) -> Iterator[Snapshot | Keyframe]:
-    """The items with the wall times to use. times: those of the recording's files; None for a stream.
+    """Yield the items with corrected wall times.
 
-    Pre-roll before the first known keyframe stays as it is.
+    times: the corrected times of the recording's files; None for a stream. Pre-roll before the first known keyframe is
+    not changed.
     """
     if times is not None and not times.anchors:
         yield from items
@@ -147,7 +159,7 @@ def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = Non
 
 
 def rising_times(parts: list[FileRecording]) -> RisingTimes:
-    """The wall times to use for the files of a recording, from the index of their blocks."""
+    """Find the corrected wall times for the files of a recording, from the index of their blocks."""
     clock = RisingClock()
     anchors: dict[Place, Anchor] = {}
     steps: dict[Place, Event] = {}
@@ -160,7 +172,7 @@ def rising_times(parts: list[FileRecording]) -> RisingTimes:
             set_backs.setdefault(place, []).append(step)
 
     def add_others(p: int, b: int) -> None:
-        """Add the Snapshots of a block after its keyframe."""
+        """Pass the other Snapshots of a block, after its keyframe, to the clock."""
         block, boot_id = parts[p].blocks[b], parts[p].header_of(b).boot_id
         for head in map(parse_head, parts[p].raw_lines(block)):
             if head is None or head.kind != "snap" or head.at_ns is None or head.wall_ns is None:

@@ -1,4 +1,4 @@
-"""The files that a recording was rotated into, and the newest one while it grows."""
+"""Finds the files into which a recording was rotated, and reads the newest file while it grows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from iotop_ai.store.read.file import FileRecording
 
 LOOK_S = 0.25
 GRACE_S = 2.0
-"""How long a reader waits after an end line for the next file of a rotation."""
+"""How long a reader waits, in seconds, for the next file of a rotation after it has read an end line."""
 _CHUNK = 1 << 20
 _NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)(?:\.gz)?")
 _PART = r"\.(\d{8}T\d{6})(?:[.-](\d+))?"
 
 
 def parts_of(path: str) -> list[str]:
-    """The rotated parts beside a recording that belong to its owner, oldest first.
+    """Return the rotated parts that lie next to a recording and belong to its owner, oldest first.
 
-    A full file is renamed from NAME.iotop.jsonl to NAME.20261121T143205.iotop.jsonl and packed later.
+    A full file is renamed from NAME.iotop.jsonl to NAME.20261121T143205.iotop.jsonl, and packed later.
     """
     folder, name = os.path.split(path)
     found = _NAME.fullmatch(name)
@@ -36,13 +36,13 @@ def parts_of(path: str) -> list[str]:
     for other in sorted(os.listdir(folder or ".")):
         match = part.fullmatch(other)
         if match is not None and owner in (None, _owner(os.path.join(folder, other))):
-            # While a part is being packed, both forms exist; the plain one sorts first and is complete.
+            # While a part is being packed, both files exist. The plain file sorts first and is complete.
             parts.setdefault((match[1], int(match[2] or 1)), os.path.join(folder, other))
     return [parts[when] for when in sorted(parts)]
 
 
 def _owner(path: str) -> int | None:
-    """The uid of a file's owner; None for a missing file (retention, or during a rotation)."""
+    """Return the UID of a file's owner; None when the file is missing because of retention or during a rotation."""
     try:
         return os.lstat(path).st_uid
     except FileNotFoundError:
@@ -50,9 +50,10 @@ def _owner(path: str) -> int | None:
 
 
 def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
-    """The files of a recording: the older parts that it continues, then itself; only itself when it begins a session.
+    """Open the files of a recording: the older parts that it continues, and then the recording itself.
 
-    allow_root: as in ``open_blocks``, for all of them. Raises InputError.
+    A recording that begins a session has no older parts. allow_root: as in ``open_blocks``, for all files. Raises
+    InputError.
     """
     chain = [_open_live(path, allow_root)]
     for older in reversed(parts_of(path) if chain[0].header.continues else []):
@@ -69,7 +70,10 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 
 
 def _open_live(path: str, allow_root: bool) -> FileRecording:
-    """The newest file; waits a moment for it where older parts show that a rotation may be under way."""
+    """Open the newest file.
+
+    If it has no keyframe but has older parts, a rotation may be under way: wait for it briefly.
+    """
     for _ in range(round(GRACE_S / LOOK_S)):
         try:
             return FileRecording(path, allow_root=allow_root)
@@ -88,10 +92,10 @@ def _has_parts(path: str) -> bool:
 
 
 def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
-    """The part after ``done``: the oldest that begins later, the live file last. None if missing.
+    """Open the part after ``done``: the oldest part that begins later, or the live file; None when there is none.
 
-    wait: sleeps for some seconds while the live file has no keyframe yet; returns True to stop. None: such a file
-    counts as missing.
+    wait: called with a number of seconds to sleep while the live file has no keyframe yet; it returns True to stop. If
+    wait is None, a live file without a keyframe counts as missing.
     """
     while True:
         names = parts_of(path)
@@ -114,7 +118,10 @@ def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | No
 
 
 def _is_later(header: Header, part: FileRecording) -> bool:
-    """Whether a file with this header follows a part. Within a boot, only at_ns tells: the clock may be set back."""
+    """Whether a file with this header follows a part.
+
+    Within a boot only at_ns is compared, because the wall clock may have been set back.
+    """
     newest = part.header_of(len(part.blocks) - 1)
     if header.boot_id == newest.boot_id:
         return header.at_ns > newest.at_ns
@@ -122,7 +129,7 @@ def _is_later(header: Header, part: FileRecording) -> bool:
 
 
 def _opened(path: str, allow_root: bool) -> FileRecording | None:
-    """The part, which may have been packed since it was listed; None when retention has removed it."""
+    """Open the part, which may have been packed since it was listed; None when retention has removed it."""
     for name in (path, path + ".gz"):
         try:
             return FileRecording(name, allow_root=allow_root)
@@ -133,14 +140,15 @@ def _opened(path: str, allow_root: bool) -> FileRecording | None:
 
 
 def may_grow(part: FileRecording) -> bool:
-    """Whether the file is plain; a packed one does not grow."""
+    """Whether the file is plain and may therefore grow. A packed file does not grow."""
     return os.pread(part.fileno(), len(GZIP_MAGIC), 0) != GZIP_MAGIC
 
 
 class Tail:
-    """The lines of an open file from an offset on, also appended ones, until it is closed, replaced or removed.
+    """Reads the lines of an open file from an offset on, and the lines that are appended later.
 
-    path: its name, to see that it was replaced. wait: sleeps for some seconds; returns True to stop.
+    It ends when the recording was closed, or when the file was replaced or removed. path: the name of the file, by
+    which a replacement is noticed. wait: called with a number of seconds to sleep; it returns True to stop.
     """
 
     def __init__(self, fd: int, path: str, offset: int, wait: Callable[[float], bool]) -> None:
@@ -151,11 +159,11 @@ class Tail:
         self._closed = False
 
     def items(self, budget: ReaderBudget | None = None) -> Iterator[Item]:
-        """The whole lines, decoded. budget: as in Decoder. Raises InputError."""
+        """Yield the decoded items of all complete lines. budget: as in Decoder. Raises InputError."""
         decoder, idle_s = Decoder(budget), 0.0
         while True:
             got_lines = False
-            # Checked before reading, so that all lines from before the replacement are read.
+            # This is checked before the read, so that all lines that were written before the replacement are read.
             replaced = self._replaced()
             for line in self._lines():
                 got_lines = True
@@ -170,7 +178,10 @@ class Tail:
                 return
 
     def _lines(self) -> Iterator[bytes]:
-        """Whole lines up to the present end. A torn line is read again later, as its writer may cut it off."""
+        """Yield the complete lines up to the present end of the file.
+
+        An incomplete line is read again later, because its writer may cut it off.
+        """
         size = _CHUNK
         while True:
             chunk = os.pread(self._fd, size, self._at)

@@ -1,4 +1,4 @@
-"""A recording as a Source: one file with the parts that it was rotated into, or a stream."""
+"""A recording as a Source. It may be a file with the parts into which it was rotated, or a stream."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CHUNK = 1 << 16
 
 
 class Span(NamedTuple):
-    """Unix ns of the first and the last Snapshot that is shown."""
+    """The Unix times, in ns, of the first and of the last Snapshot that is shown."""
 
     begin_ns: int
     end_ns: int
 
 
 class Start(NamedTuple):
-    """Where to read from: the index of a part of the chain, and of a block in it."""
+    """Where to begin to read: the index of a part of the chain, and the index of a block in that part."""
 
     part: int = 0
     block: int = 0
@@ -40,8 +40,8 @@ class Start(NamedTuple):
 class LinePlayer:
     """Turns decoded lines into the items that ``pipeline.frames`` takes.
 
-    header: the header in force, None before the first. recorded_stamp: that of the recorded fold states, which are used
-    only where the stamp is this program's.
+    header: the header that applies to the next line; None before the first header. recorded_stamp: the stamp of the
+    rules that made the recorded fold states. The fold states are used only if this stamp is the same as this program's.
     """
 
     def __init__(self, header: Header | None = None, recorded_stamp: str = "") -> None:
@@ -50,7 +50,10 @@ class LinePlayer:
         self._new_session = False
 
     def play(self, item: Item | None, *, skip_pre: bool = False) -> Snapshot | Keyframe | None:
-        """The Snapshot of a snap line, None for any other. skip_pre: leave out the pre-roll of a later part."""
+        """Return the Snapshot of a snap line; None for any other line.
+
+        skip_pre: leave out the pre-roll of a later part.
+        """
         if isinstance(item, Header):
             self.header = item
             self._same_rules = item.stamp == stamp()
@@ -69,12 +72,13 @@ class LinePlayer:
 
 
 class ReplaySource:
-    """Yields the Snapshots and Keyframes of a recording, oldest first. Can be iterated once, which closes the files.
+    """Yields the Snapshots and Keyframes of a recording, oldest first.
 
-    path: a file, or "-" for a stream on ``fd``. follow: wait for more at the end of a file that was not closed, also
-    across a rotation. allow_root: as in ``open_blocks``; not for a stream, which the user's shell opened. rises: where
-    the clock was set back, use the times of ``rising_time``. Raises InputError for a file that is not a recording.
-    Requests upstream are ignored.
+    Only one iteration is possible; it closes the files. path: a file, or "-" for a stream on ``fd``. follow: whether to
+    wait for more at the end of a file that was not closed, even if the file is rotated. allow_root: as in
+    ``open_blocks``; it has no effect on a stream, which the user's shell has opened. rises: whether to correct the
+    times by ``rising_time`` if the clock was set back. Raises InputError for a file that is not a recording. Requests
+    such as ``set_interval`` have no effect.
     """
 
     live = False
@@ -96,7 +100,7 @@ class ReplaySource:
 
     @property
     def header(self) -> Header | None:
-        """The header in force at the newest item; None before a stream's first line."""
+        """The header that applies to the newest item; None before the first line of a stream."""
         return self._player.header
 
     @property
@@ -105,7 +109,7 @@ class ReplaySource:
         return self._parts
 
     def span(self) -> Span:
-        """The times of the first and last Snapshot that is shown. Raises UsageError for a stream."""
+        """Return the times of the first and the last Snapshot that is shown. Raises UsageError for a stream."""
         if self.streams:
             raise UsageError("a stream has no known end; give the time with its date, or name a file")
         if self._span is None:
@@ -125,7 +129,10 @@ class ReplaySource:
         return Span(begin_ns, end_ns)
 
     def start_at(self, wall_ns: int) -> None:
-        """Begin at this time; enough earlier Snapshots are yielded as pre-roll to make each Frame as it was live."""
+        """Begin at this time.
+
+        Earlier Snapshots are yielded as pre-roll, so that each Frame is the same as it was live.
+        """
         self._from_ns = wall_ns
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:
@@ -142,7 +149,7 @@ class ReplaySource:
     def _stream(self) -> Iterator[Snapshot | Keyframe]:
         decoder, number = Decoder(), 0
         try:
-            # A torn last line of a killed writer is left out.
+            # The last line of a killed writer may be incomplete and is then left out.
             for line in split_lines(self._chunks(), torn=False):
                 if not number and line.startswith(GZIP_MAGIC):
                     raise InputError("packed; unpack it first: zcat FILE | iotop-ai …")
@@ -159,7 +166,7 @@ class ReplaySource:
             raise InputError("standard input: not a recording: no whole line came")
 
     def _chunks(self) -> Iterator[bytes]:
-        ready = select.poll()  # select() takes no descriptors from 1024 on
+        ready = select.poll()  # select() does not accept descriptors from 1024 on
         ready.register(self._fd, select.POLLIN)
         while not self._closing.is_set():
             if ready.poll(LOOK_S * 1000):
@@ -187,7 +194,7 @@ class ReplaySource:
                     following = next_part(self.path, part, self._closing.wait)
                 part.close()
                 part, block, skip_pre = following, 0, True
-        finally:  # also after an error, and when the caller stops early
+        finally:  # this also runs after an error, and when the caller stops early
             for one in (*self._parts, *([] if part is None else [part])):
                 one.close()
 
@@ -195,7 +202,7 @@ class ReplaySource:
         return Tail(part.fileno(), self.path, part.blocks[block].offset, self._closing.wait).items(budget)
 
     def _start(self) -> Start:
-        """Where to read from: far enough before the wanted time that history and fold state are complete."""
+        """Return where to begin to read: early enough that history and fold state are complete at the wanted time."""
         start = None
         if self._from_ns is not None:
             for p, part in enumerate(self._parts):
@@ -209,16 +216,16 @@ class ReplaySource:
         return start._replace(block=part.entry(block.session, block.at_ns).block)
 
     def set_interval(self, seconds: float) -> None:
-        """Ignored: the interval is as recorded."""
+        """Do nothing: the interval is that of the recording."""
 
     def hold_smart(self, hold: bool) -> None:
-        """Ignored: a recording queries no disk."""
+        """Do nothing: a recording does not query disks."""
 
     def add_event(self, kind: str, text: str) -> None:
-        """Ignored: a recording is read-only."""
+        """Do nothing: a recording is read-only."""
 
     def close(self) -> None:
-        """Stop yielding, also while waiting; safe from any thread."""
+        """Stop the iteration, even while it waits. Any thread may call this method."""
         self._closing.set()
 
     @property

@@ -1,4 +1,4 @@
-"""Reads a recording fast: the recorded totals of a block if they are usable, else its Snapshots, to be folded."""
+"""Reads a recording fast: the recorded totals of each block or, if these cannot be used, the Snapshots to be folded."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from iotop_ai.store.read.block_contents import BlockContents, Depth, block_conte
 from iotop_ai.store.read.file import FileRecording
 
 Items = Iterator[Snapshot | Keyframe]
-"""Input of ``pipeline.frames``; pre-roll in it yields no Frame."""
+"""The input of ``pipeline.frames``. Pre-roll in it does not yield a Frame."""
 
 
 class ShownBlock(NamedTuple):
-    """A block outside the pre-roll. begin_ns: wall time of its keyframe. until_ns: the next block's, None at the end.
+    """A block outside the pre-roll.
 
-    Wall times are those of ``rising_time``.
+    begin_ns: the wall time of its keyframe. until_ns: the wall time of the next block's keyframe; None for the last
+    block. The wall times are corrected by ``rising_time``.
     """
 
     part: int
@@ -32,16 +33,16 @@ class ShownBlock(NamedTuple):
 
 
 class SummedBlock(NamedTuple):
-    """A block with totals. new_session: nothing before it belongs to its session."""
+    """A block with totals. new_session: whether the block begins a session, so that nothing before it belongs to it."""
 
     contents: BlockContents
     new_session: bool
 
 
 def same_rules(parts: list[FileRecording]) -> bool:
-    """Whether this program's rules made all fold states and totals.
+    """Whether this program's rules made all fold states and totals of a recording.
 
-    Fold states of other rules cannot be used, so that only the whole recording can be folded anew.
+    Fold states of other rules cannot be used; the whole recording must then be folded again.
     """
     own_stamp = stamp()
     return all(part.stamp_of(block) == own_stamp for part in parts for block in range(len(part.blocks)))
@@ -55,21 +56,22 @@ def blocks_or_totals(
     each: int = 1,
     times: RisingTimes = AS_RECORDED,
 ) -> Iterator[SummedBlock | Items]:
-    """The blocks of the wall time from begin to end (both included, None: all), in order: summed, or Items to fold.
+    """Yield the blocks from begin to end in order: each with its totals, or as Items to fold. The last is always Items.
 
-    Call it only where ``same_rules``. Items may reach beyond both times; the last result is always Items. depth: how
-    much of a summed block is read. each: at depth KEYFRAME, one block of this many has its keyframe, the others only
-    events; the first and last block between two gaps always have it, as do blocks with a job that is new. times:
-    of the parts.
+    begin_ns, end_ns: the first and the last wall time; None for no limit. Items may reach beyond these times. depth:
+    how much is read of a block with totals. each: at depth KEYFRAME, only one block of this many has its keyframe, and
+    the others only have their events. The first and the last block between two gaps always have their keyframe, and so
+    do blocks with a new job. times: the corrected times of the parts. Call this function only if ``same_rules`` is
+    True.
     """
     reader = _Reader(parts, times)
     blocks = shown_blocks(parts, begin_ns, end_ns, times)
     run: list[ShownBlock] = []
     waiting: tuple[ShownBlock, SummedBlock] | None = None
-    """A block without its keyframe, until it is known whether the next follows it without a gap."""
+    """A block without its keyframe, until it is known whether there is a gap before the next block."""
     thin = 0
     jobs: frozenset[ProcessKey] = frozenset()
-    """The jobs of the newest keyframe."""
+    """The jobs in the newest keyframe."""
     for before, block in zip([None, *blocks], blocks, strict=False):
         contents = totals = None
         joins = _same_session(parts, before, block)
@@ -108,7 +110,7 @@ def _jobs_of(contents: BlockContents) -> frozenset[ProcessKey]:
 
 
 def _same_session(parts: list[FileRecording], before: ShownBlock | None, after: ShownBlock) -> bool:
-    """Whether two successive blocks are of one session."""
+    """Whether two successive blocks belong to the same session."""
     if before is None:
         return False
     if before.part != after.part:
@@ -118,7 +120,7 @@ def _same_session(parts: list[FileRecording], before: ShownBlock | None, after: 
 
 
 def _adjacent(parts: list[FileRecording], before: ShownBlock, after: ShownBlock) -> bool:
-    """Whether a block is the next of the same session and file."""
+    """Whether ``after`` is the next block of the same session and file."""
     blocks = parts[before.part].blocks
     return (before.part, before.block + 1) == (after.part, after.block) and (
         blocks[before.block].session == blocks[after.block].session
@@ -128,7 +130,7 @@ def _adjacent(parts: list[FileRecording], before: ShownBlock, after: ShownBlock)
 def shown_blocks(
     parts: list[FileRecording], begin_ns: int | None, end_ns: int | None, times: RisingTimes = AS_RECORDED
 ) -> list[ShownBlock]:
-    """The blocks outside the pre-roll that reach into this wall time, in order."""
+    """Return the blocks outside the pre-roll that overlap the wall times from begin to end, in order."""
     shown = [
         (p, b, times.begin_ns(part, b))
         for p, part in enumerate(parts)
@@ -147,14 +149,14 @@ def _within(block: ShownBlock, begin_ns: int | None, end_ns: int | None) -> bool
 
 
 class _Reader:
-    """Reads blocks, with the wall times of ``rising_time``."""
+    """Reads blocks, and corrects their wall times by ``rising_time``."""
 
     def __init__(self, parts: list[FileRecording], times: RisingTimes) -> None:
         self._parts = parts
         self._times = times
 
     def contents(self, block: ShownBlock, depth: Depth) -> BlockContents:
-        """The totals, keyframe or Snapshots of a block."""
+        """Read the totals, the keyframe or the Snapshots of a block, depending on the depth."""
         part = self._parts[block.part]
         found, anchor = block_contents(part, block.block, depth), self._times.anchor(part, block.block)
         if anchor is None:
@@ -169,11 +171,11 @@ class _Reader:
         return BlockContents(_shown_totals(found.totals, anchor), snapshots, tuple(events))
 
     def with_keyframe(self, block: ShownBlock, summed: SummedBlock) -> SummedBlock:
-        """A block of which only the events were read, with its keyframe."""
+        """Return a block, of which only the events were read, with its keyframe."""
         return summed._replace(contents=self.contents(block, Depth.KEYFRAME))
 
     def items(self, run: list[ShownBlock]) -> Items:
-        """Adjacent blocks, with the history before them as pre-roll."""
+        """Return the items of adjacent blocks, with the history before them as pre-roll."""
         part, first = self._parts[run[0].part], run[0].block
         block = part.blocks[first]
         entry = part.entry(block.session, block.at_ns)
@@ -181,7 +183,10 @@ class _Reader:
 
 
 def _shown_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:
-    """A block's totals with the wall times to use: a span of a verdict begins where the one before ends, or later."""
+    """Return a block's totals with corrected wall times.
+
+    The spans of its verdicts do not overlap after the correction.
+    """
     if line is None:
         return None
     spans = list[VerdictSpan]()
