@@ -2,10 +2,11 @@
 
 The socket is the file PID.sock in ``marks.d``, in a folder that only its owner may enter; IOTOP_AI_SOCKET may name
 another path. The socket has mode 0600, the kernel reports which user sent a message (SO_PASSCRED, unix(7)), and the
-monitor accepts messages only from root and from its own user. A message is one JSON object of at most 4 KiB. It is
-either a mark, ``{"kind": "mark", "text": "epoch 3"}``, or the totals of a training process
-(``model.job.steps.StepCounts``): ``{"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns":
-1200000000, "rank": 0}``.
+monitor accepts messages only from root and from its own user. A message is one JSON object of at most 4 KiB: a mark,
+or the totals of a training process (``model.job.steps.StepCounts``).
+
+    {"kind": "mark", "text": "epoch 3"}
+    {"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns": 1200000000, "rank": 0}
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from iotop_ai.model.clean import clean, clean_bytes
 from iotop_ai.model.errors import UsageError
 
 READ_LIMIT = 1 << 22
-"""The most bytes that are read from a file; no kernel file that we read is larger. A longer file is cut."""
+"""The most bytes that are read from a file; a longer file is cut. No kernel file that we read is this long."""
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """O_NONBLOCK has no effect on a kernel file. A pipe in a captured tree would block the open without this flag."""
 _BOOT = "proc/sys/kernel/random/boot_id"
@@ -44,7 +44,7 @@ class KeptFile:
         """Return the whole content of a file that the kernel writes as one record.
 
         Such files are /proc/PID/stat, /proc/meminfo and the attributes in /sys. A read that does not fill the buffer
-        has returned the whole record, so the empty read at the end is saved.
+        has returned the whole record, so a second, empty read is not needed.
         """
         raw = os.pread(self.fd, self._size, 0)
         return raw if len(raw) < self._size else self._rest(raw)
@@ -117,7 +117,7 @@ class Root:
     def place(self, path: str) -> str:
         """Return where we can open an absolute path of the machine.
 
-        With --procfs or --sysfs, it is opened under the root of PID 1.
+        With --procfs or --sysfs, this is below the root directory of PID 1.
         """
         return self.join(f"proc/1/root{path}" if self.has_given_trees else path.lstrip("/"))
 
@@ -139,7 +139,7 @@ class Root:
             os.close(fd)
 
     def text(self, relative: str) -> str:
-        """Return a file of one line, without control characters and outer blanks. Raises OSError."""
+        """Return the content of a one-line file, without control characters and surrounding blanks. Raises OSError."""
         return clean_bytes(self._record(relative, 4096).strip(b" \t\r\n\0"))
 
     def text_or(self, relative: str, default: str = "") -> str:

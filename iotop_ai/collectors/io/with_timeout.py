@@ -1,4 +1,4 @@
-"""Runs calls that may hang on daemon threads, so that a dead server blocks only the thread of its own call.
+"""Runs each call that may hang on a daemon thread, so that a dead server blocks only the thread of its own call.
 
 Any access outside /proc, /sys and /dev may hang while a server is down: to the user's home, a name service, or a
 mount (statvfs). The sampling thread, the screen and the exit must not wait for such an access.

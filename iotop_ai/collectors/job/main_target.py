@@ -27,7 +27,10 @@ _WORKS = frozenset((DISK, RUNNING, NET))
 
 
 class MainTargets:
-    """Marks main threads that do not wait for data as OTHER, or as WRITING if they write."""
+    """Marks main threads that do not wait for data as OTHER, or as WRITING if they write.
+
+    A place is the state of a task, as in ``model.job.task_states``; OTHER and WRITING are places.
+    """
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -40,7 +43,7 @@ class MainTargets:
         """(time of the read, whether a loader has the inode open) by (the trainer's PID, the inode)."""
 
     def update(self, watches: Sequence[RankWatch], places: list[int | None], now_ns: int) -> None:
-        """Correct the places that one sweep found, in the list itself. places: one for each task of the sweep."""
+        """Correct the places that one sweep found in the list. places: the place of each task in the sweep."""
         self._find_writers(watches, places)
         unsure = [watch for watch in watches if _is_unsure(watch, places)]
         if not unsure:

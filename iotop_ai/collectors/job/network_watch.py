@@ -96,7 +96,7 @@ def _receives(traffic: Traffic) -> bool:
 def sleepers(watches: Sequence[RankWatch], places: Sequence[int | None]) -> list[int]:
     """Return the PIDs of the processes whose main thread sleeps, in jobs whose trainer sleeps too.
 
-    places: the places that one sweep found, for the tasks of all watches.
+    places: the state of each task of all watches in one sweep, as in ``model.job.task_states``.
     """
     out: list[int] = []
     for watch in watches:

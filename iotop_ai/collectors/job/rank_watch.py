@@ -38,7 +38,7 @@ class RankWatch:
 
     The part begins with the main thread of the trainer; the main threads of its workers and then the extra tasks
     follow. start, end: the limits of the part in the row; the part is empty after the trainer's exit. mains: the number
-    of main threads at the beginning of the part.
+    of main threads at the beginning of the part. A place is the state of a task, as in ``model.job.task_states``.
     """
 
     def __init__(self, root: Root) -> None:

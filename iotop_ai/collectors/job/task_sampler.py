@@ -74,7 +74,8 @@ class _Planned:
 class TaskSampler:
     """Samples the tasks of jobs on a thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts.
 
-    ``looks`` returns the samples of each training process since its last call.
+    ``looks`` returns the samples of each training process since its last call. A place is the state of a task, as in
+    ``model.job.task_states``.
     """
 
     def __init__(self, root: Root, clock: Clock, *, period_s: float = PERIOD_S, most: int = MOST_TASKS) -> None:

@@ -31,7 +31,7 @@ _LARGEST = 1 << 20
 
 
 class Acknowledged:
-    """Reads and writes the file of one state folder."""
+    """Reads and writes the acknowledged findings of one state folder."""
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = folder

@@ -54,8 +54,8 @@ _CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
 class KernelLogCollector:
     """Reads the kernel log through one descriptor.
 
-    It starts at the end of the log, so that old records are not reported as new.
-    Only records of the kernel itself are used, because any program that may write to /dev/kmsg can add other records.
+    It starts at the end of the log, so that old records are not reported as new. Only records of the kernel itself are
+    used, because any program that may write to /dev/kmsg can add other records.
     """
 
     field = "kernel"

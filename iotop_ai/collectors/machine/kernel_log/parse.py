@@ -52,7 +52,10 @@ _NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout,
 _OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
 _XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
 _RECOVERY = pattern(r"GPU recovery action changed from 0x[0-9a-f]+ \([^)]{0,40}\) to (0x[0-9a-f]{1,4}) \(")
-"""An Xid 154 sums up what earlier Xids require: "... from 0x0 (None) to 0x2 (Node Reboot Required)"."""
+"""The text of an Xid 154, which sums up what earlier Xids require.
+
+Sample: "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)".
+"""
 _EXT4 = pattern(rf"^EXT4-fs \({_NAME}\): Remounting filesystem read-only")
 _XFS = pattern(rf"^XFS \({_NAME}\): .{{0,200}}?(?:Shutting down filesystem|Filesystem has been shut down)")
 _BTRFS = pattern(rf"^BTRFS info \(device {_NAME}(?: state [A-Z]+)?\): forced readonly")
@@ -104,7 +107,7 @@ def parse_record(raw: bytes) -> Record | None:
 
 def parse_line(text: str) -> LogEvent | None:
     """Return the event that a line of the kernel reports; None for an irrelevant line."""
-    # The test for a text skips most lines without the cost of a regular expression.
+    # Most lines do not have the text that a parser requires; they are skipped without a regular expression.
     for words, parse in _ALL_PARSERS:
         if words in text:
             found = parse(text)
