@@ -1,1 +1,4 @@
-"""Pure records and arithmetic: what a reading is, what a rate is. Reads no file, clock or socket."""
+"""Pure records and arithmetic: what the collectors read, and the rates computed from it.
+
+Nothing here reads a file, a clock or a socket.
+"""

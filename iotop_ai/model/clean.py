@@ -1,4 +1,4 @@
-"""Outside text is hostile: ``clean`` is applied to every string where it enters."""
+"""Makes text from outside safe to show: ``clean`` is applied to every such string where it enters the program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ LONGEST = 512
 
 
 MOST_MARKS = 4
-"""Combining marks on one letter: no script in use needs more, and a pile of them covers the lines around it."""
+"""The most combining marks kept on one letter: no script in use needs more, and a pile of marks covers other lines."""
 _FIRST_MARK = "\u0300"
 _INVISIBLE = frozenset(
     map(
@@ -20,17 +20,17 @@ _INVISIBLE = frozenset(
         ),
     )
 )
-"""Printable characters without a visible form: the rest of Default_Ignorable_Code_Point, and an empty Braille cell.
-Two names that differ in these alone look the same."""
+"""Printable characters without a visible form: those of Default_Ignorable_Code_Point that ``isprintable`` accepts, and
+the empty Braille cell. Two names that differ only in such characters look equal."""
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
     """The text with every non-printable character replaced by U+FFFD, cut to ``longest`` characters.
 
-    Non-printable as in ``str.isprintable``: C0, DEL, C1, bidi controls, zero-width, surrogates, line ends; also
-    invisible characters (fillers, variation selectors), and combining marks without a letter or beyond
-    MOST_MARKS. The result does not move a terminal's cursor; it may still look like markup, so widgets get it only as
-    Text or Content.
+    Characters are non-printable if ``str.isprintable`` is false (C0, DEL, C1, bidi controls, zero-width characters,
+    surrogates, line ends) or if they are invisible (fillers, variation selectors). Combining marks without a letter or
+    beyond MOST_MARKS are replaced too. The result does not move a terminal's cursor. It may still look like markup, so
+    widgets get it only as Text or Content.
     """
     if len(text) > longest:
         text = text[:longest]
@@ -42,18 +42,18 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 
 def _marked(text: str) -> str:
-    """Replaces invisible characters, and in each pile of marks all beyond MOST_MARKS by one U+FFFD."""
-    # Imported for the first name that is not Latin.
+    """Replaces each invisible character by U+FFFD, and all marks beyond MOST_MARKS on one letter by a single U+FFFD."""
+    # Imported here, because only names with non-Latin characters need it.
     from unicodedata import category
 
     out: list[str] = []
-    marks = MOST_MARKS  # the first character has no letter before it
+    marks = MOST_MARKS  # no letter precedes the first character
     for c in text:
         if c < _FIRST_MARK:
             marks = 0
         elif c in _INVISIBLE:
             c, marks = REPLACEMENT, 0
-        # Vowels and finals of a Hangul syllable are letters without a cell of their own, like marks.
+        # The vowels and final consonants of a Hangul syllable are letters that share its cell, as marks do.
         elif category(c)[0] == "M" or "\u1161" <= c <= "\u11ff" or "\ud7b0" <= c <= "\ud7fb":
             marks += 1
             if marks > MOST_MARKS + 1:
@@ -67,5 +67,5 @@ def _marked(text: str) -> str:
 
 
 def clean_bytes(raw: bytes, longest: int = LONGEST) -> str:
-    """``clean`` of bytes that are usually UTF-8; invalid ones become U+FFFD."""
+    """``clean`` for bytes that are usually UTF-8; invalid bytes become U+FFFD."""
     return clean(raw[: longest * 4].decode("utf-8", "replace"), longest)

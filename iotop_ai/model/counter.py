@@ -1,4 +1,4 @@
-"""Arithmetic on the kernel's counters. None is unknown; no result is negative."""
+"""Arithmetic on the kernel's counters. None stands for an unknown value; no result is negative."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ U32 = 2**32
 
 
 def delta(before: int | None, after: int | None) -> int | None:
-    """Growth of a 64-bit counter; None when either value is unknown or the counter fell (a reset)."""
+    """The growth of a 64-bit counter; None when either value is unknown or the counter fell, which means a reset."""
     if before is None or after is None or after < before:
         return None
     return after - before
 
 
 def delta_u32(before: int | None, after: int | None) -> int | None:
-    """Growth of an unsigned 32-bit counter, across a wrap.
+    """The growth of an unsigned 32-bit counter, also when it wraps.
 
-    Valid only when no count of the same record fell; the caller checks that.
+    It is valid only if no count of the same record fell, which the caller checks.
     """
     if before is None or after is None:
         return None
@@ -23,26 +23,26 @@ def delta_u32(before: int | None, after: int | None) -> int | None:
 
 
 def delta_up_to(most: int, before: int | None, after: int | None) -> int | None:
-    """Growth of a counter that stays at ``most``; None if it was at ``most`` before."""
+    """The growth of a counter whose maximum is ``most``; None if it had reached ``most`` before."""
     return None if before == most else delta(before, after)
 
 
 def per_second(grown: int | float | None, seconds: float | None) -> float | None:
-    """A rate; None when the growth is unknown or the interval is not positive."""
+    """The growth per second; None when the growth is unknown or the interval is not positive."""
     if grown is None or seconds is None or seconds <= 0:
         return None
     return grown / seconds
 
 
 def quotient(part: int | float | None, whole: int | float | None) -> float | None:
-    """part / whole; None when either is unknown or whole is 0 (undefined, e.g. await without requests)."""
+    """part / whole; None when either is unknown or whole is 0, as the mean time of a request without requests."""
     if part is None or not whole:
         return None
     return part / whole
 
 
 def total(*parts: int | None) -> int | None:
-    """The sum; None when any part is unknown."""
+    """The sum of the parts; None when any part is unknown."""
     out = 0
     for part in parts:
         if part is None:

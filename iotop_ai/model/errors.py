@@ -4,32 +4,38 @@ from __future__ import annotations
 
 
 class IotopError(Exception):
-    """Its message is one line: what failed, where, what to do; ``word`` precedes it on stderr."""
+    """An error whose message is one line: what failed, where, and what to do.
+
+    On stderr ``word`` precedes the message.
+    """
 
     word = "unknown"
     exit_code = 2
 
 
 class UsageError(IotopError):
-    """An invalid flag, argument or combination."""
+    """An invalid option, argument or combination of them."""
 
     word = "usage"
 
 
 class InputError(IotopError):
-    """A file or stream that is not in its format. The message never quotes its content."""
+    """A file or stream whose content does not have the expected format. The message never quotes that content."""
 
     word = "input"
 
 
 class UnknownError(IotopError):
-    """A valid question that cannot be answered here."""
+    """A valid question that cannot be answered on this machine or from this recording."""
 
     word = "unknown"
 
 
 class NotDoneError(UnknownError):
-    """An action that was refused or not confirmed; nothing changed. text: the reason, with or without "not done: "."""
+    """An action that was refused or not confirmed, so that nothing changed.
+
+    text: the reason, with or without "not done: " before it
+    """
 
     word = "not done"
 

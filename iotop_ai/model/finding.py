@@ -8,11 +8,11 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.verdict_class import CLASS_SPECS, WITHOUT_JOB, State
 
 SHORTEST_S = 10.0
-"""No claim that needs a window is made before this time has been observed."""
+"""Claims that need a window of time are made only after this many seconds have been observed."""
 
 
 class Severity(StrEnum):
-    """Severity of a finding, the lowest first."""
+    """The severities of a finding, in ascending order."""
 
     INFO = "info"
     WARNING = "warning"
@@ -20,25 +20,25 @@ class Severity(StrEnum):
 
 
 class Evidence(NamedTuple):
-    """One measured figure behind a finding."""
+    """One measured figure that supports a finding."""
 
     metric: str
-    """Dotted id: "disks.sda.read_await_ms"."""
+    """The figure's dotted name, such as "disks.sda.read_await_ms"."""
     value: float | None
     unit: str
     threshold: float | None = None
-    """None: the figure has no limit."""
+    """The value that the figure is compared with; None if there is none."""
 
 
 class Advice(NamedTuple):
-    """A cure as (template id, arguments); present/verdict/cures.py has the sentence."""
+    """A cure as (template id, arguments); present/verdict/cures.py holds the sentences."""
 
     template: str
     args: tuple[tuple[str, str | float | None], ...] = ()
 
 
 class RuledOut(NamedTuple):
-    """A class that was considered and the reason why it does not apply, as (template id, arguments)."""
+    """A class that was considered, and the reason why it does not apply as (template id, arguments)."""
 
     class_id: str
     template: str
@@ -46,30 +46,33 @@ class RuledOut(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A claim of a rule."""
+    """A claim of a rule about the machine or a job."""
 
     class_id: str
-    """One of CLASS_SPECS."""
+    """The class of the finding, one of CLASS_SPECS."""
     severity: Severity
     confidence: float
-    """0..1."""
+    """How certain the claim is, 0 to 1."""
     subject: str = ""
-    """The device, GPU or pid."""
+    """The device, GPU or pid that the finding is about."""
     args: tuple[tuple[str, str | float | None], ...] = ()
-    """The figures of the claim's sentence (device, MB/s, ...)."""
+    """The figures in the sentence of the claim, such as the device and its MB/s."""
     evidence: tuple[Evidence, ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
     advice: tuple[Advice, ...] = ()
     lost_ratio: float | None = None
-    """Share of time lost, 0..1."""
+    """The share of time lost, 0 to 1."""
     gpu_hours_lost: float | None = None
-    """Lost by its job so far, set by the engine; None for a finding without a job and a job without a GPU."""
+    """GPU-hours that the job has lost so far, set by the engine; None without a job and for a job without a GPU."""
     since_ns: int | None = None
-    """When it entered, monotonic."""
+    """The monotonic time in ns at which the finding became active."""
 
     @property
     def state(self) -> State:
-        """The banner's word for this class; of class ``unknown`` without a job its argument ``state``."""
+        """The word that the banner shows for this class.
+
+        For the class ``unknown`` without a job, the word is the argument ``state``.
+        """
         if self.class_id == "unknown":
             own = dict(self.args).get("state")
             return next((state for state in WITHOUT_JOB if state == own), State.UNSURE)
@@ -77,12 +80,12 @@ class Finding(NamedTuple):
 
 
 class SlowDisk(NamedTuple):
-    """A disk that is very slow or saturated over the window, whoever waits for it."""
+    """A disk that is very slow or saturated over the window, whether or not a job waits for it."""
 
     device: str
     label: str
     await_ms: float | None
-    """The longer of the mean awaits of its reads and of all requests."""
+    """The mean time of its reads or of all its requests, whichever is longer."""
     normal_ms: float | None
     busy_ratio: float | None
     read_bytes_per_s: float | None
@@ -90,31 +93,31 @@ class SlowDisk(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The primary finding and the others, ranked."""
+    """The findings in order of rank, the primary one first, and what they rest on."""
 
     findings: tuple[Finding, ...]
     """The first is the primary. There is always one: class ``unknown`` when no rule holds, never OK by default."""
     watched_s: float
     needed_s: float
-    """While measuring: the length of the shortest window, of which ``watched_s`` has been observed."""
+    """While measuring, the length of the shortest window; ``watched_s`` of it has been observed."""
     groups_seen: int
-    """Signal groups that can be read here."""
+    """The number of signal groups that can be read on this machine."""
     groups_all: int
     missing: tuple[str, ...] = ()
     """One clause for each group that cannot be read."""
     job_pid: int | None = None
-    """The top process of the job that the verdict is about; None without a job."""
+    """The pid of the top process of the job that the verdict is about; None without a job."""
     slow_disk: SlowDisk | None = None
-    """The worst very slow or saturated disk; None without one, and not recorded before it existed."""
+    """The worst disk that is very slow or saturated; None without such a disk, and in older recordings."""
 
     @property
     def primary(self) -> Finding:
-        """The finding that names the state."""
+        """The finding that determines the state."""
         return self.findings[0]
 
     @property
     def state(self) -> State:
-        """The banner's word."""
+        """The word that the banner shows."""
         return self.primary.state
 
     @property
@@ -124,5 +127,5 @@ class Verdict(NamedTuple):
 
     @property
     def unjudged(self) -> bool:
-        """Whether nothing is found because no rule has a full window yet."""
+        """Whether nothing was found because no rule has a full window yet."""
         return self.measuring and self.primary.class_id == "unknown"

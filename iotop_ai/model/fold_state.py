@@ -1,6 +1,6 @@
-"""What ``diagnosis.engine.fold()`` passes from one Sample to the next, beside the last 60 s of Samples.
+"""The state that ``diagnosis.engine.fold()`` passes from one Sample to the next, besides the last 60 s of Samples.
 
-It is small and comparable; every keyframe of a recording holds it, so that a replay can begin there.
+It is small and comparable. Every keyframe of a recording contains it, so that a replay can begin there.
 """
 
 from __future__ import annotations
@@ -20,77 +20,78 @@ class ActiveFinding(NamedTuple):
     finding: Finding
     entered_ns: int
     last_true_ns: int
-    """Time of the newest Sample in which its condition held."""
+    """The time of the newest Sample in which the finding's condition was true."""
 
 
 class WorkerRestart(NamedTuple):
-    """All loader workers of a job were replaced."""
+    """The replacement of all loader workers of a job."""
 
     at_ns: int
     lost_s: float
-    """Time without data caused by the restart."""
+    """Seconds without data that the restart caused."""
     other_s: float
-    """Time without data from then until the next restart."""
+    """Seconds without data between this loss and the next restart."""
 
 
 class JobMemory(NamedTuple):
-    """A job's restarts of its loader workers, and the time that they cost."""
+    """The restarts of a job's loader workers, and the time that they cost."""
 
     newest_ticks: int = 0
-    """Start time of the youngest worker of its first rank; 0 before it has one."""
+    """The start time of the youngest worker of the job's first rank; 0 before the rank has a worker."""
     turns: tuple[WorkerRestart, ...] = ()
-    """Oldest first, at most eight."""
+    """The restarts, oldest first, at most eight."""
     following: bool = False
-    """Whether the newest restart is still costing time."""
+    """Whether the newest restart still costs time."""
     idle_s: float = 0.0
-    """Time lost while it has no worker; the last seconds of it count for the next restart."""
+    """Seconds lost while the job has no worker; the last of them count for the next restart."""
     left_ns: int | None = None
-    """When its last worker ended; None while it has one, and before the first."""
+    """When the job's last worker ended; None while the job has a worker, and before its first one."""
 
 
 class GpuMemory(NamedTuple):
-    """How a GPU was used so far by the program that is on it."""
+    """How the present program has used a GPU so far."""
 
     pids: tuple[int, ...] = ()
-    """Pids of the GPU's compute processes."""
+    """The pids of the GPU's compute processes."""
     idle_ns: int | None = None
-    """Since when the GPU is idle although they hold memory of it; None while it is not."""
+    """Since when the GPU is idle although these processes occupy its memory; None while it is not idle."""
     power: float | None = None
-    """Power over its limit while it is busy, smoothed over 10 s; None when unknown."""
+    """The GPU's power over its limit while busy, smoothed over 10 s; None if unknown."""
     peak: float | None = None
-    """The highest ``power`` so far; None when unknown."""
+    """The highest ``power`` so far; None if unknown."""
 
 
 class FoldState(NamedTuple):
-    """The state as a whole; all times are monotonic ns."""
+    """The whole state; all times are monotonic ns."""
 
     started_ns: int | None = None
-    """First sample of this session."""
+    """The time of the first Sample of this session."""
     held: Mapping[tuple[str, str], ActiveFinding] = {}
-    """Active findings by (class id, subject)."""
+    """The active findings by (class id, subject)."""
     active_ns: Mapping[str, int] = {}
-    """Newest activity of devices that are hidden when idle (loop, ram, zram, rom), by name."""
+    """The time of the newest activity of each device that is hidden when idle (loop, ram, zram, rom), by name."""
     verdict: Verdict | None = None
-    """The newest decision; it stands until the next one."""
+    """The newest decision, which is valid until the next one."""
     decided_ns: int | None = None
     states: tuple[tuple[int, str], ...] = ()
     """(at_ns, state word) at each change of the last hour, oldest first."""
     lost: Mapping[ProcessKey, float] = {}
-    """Hours lost so far, by job."""
+    """GPU-hours that each job has lost so far."""
     classes: tuple[tuple[int, str], ...] = ()
-    """(at_ns, class of the verdict) at each change, like ``states``."""
+    """(at_ns, class of the verdict) at each change of the last hour, oldest first."""
     pending: Mapping[tuple[str, str], int] = {}
-    """For each finding that is not active yet, since when its condition holds; keys as in ``held``."""
+    """Since when the condition of each finding that is not active yet is true; the keys are as in ``held``."""
     learned: Mapping[str, DeviceBaseline] = {}
-    """Read latency baselines by serial number."""
+    """The read latency baseline of each disk, by serial number."""
     memory: Mapping[ProcessKey, JobMemory] = {}
     fed_ns: int | None = None
-    """The newest Sample that went into learned, memory, gpus and hung."""
+    """The time of the newest Sample that is included in learned, memory, gpus and hung."""
     acked: Mapping[str, str] = {}
-    """Severity and figures of each acknowledged finding at that time, by its identity."""
+    """The severity and figures of each acknowledged finding when the user acknowledged it, by the finding's identity.
+    """
     gpus: Mapping[str, GpuMemory] = {}
-    """Each GPU's use, by UUID."""
+    """How each GPU has been used, by UUID."""
     ended: tuple[Event, ...] = ()
-    """Ends of processes since the last decision."""
+    """The ends of processes since the last decision."""
     hung: Mapping[str, int] = {}
-    """Since when a device holds requests and completes none, by kernel name."""
+    """Since when a device has requests in flight and completes none, by kernel name."""

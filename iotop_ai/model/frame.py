@@ -10,13 +10,13 @@ from iotop_ai.model.snapshot import Snapshot
 
 HISTORY_S = 60.0
 HISTORY_LEAST = 5
-"""Samples that a history holds at any interval: a rule needs three and the edge of its window."""
+"""The fewest Samples in a history, at any interval: a rule needs three Samples and one before its window."""
 
 
 class Frame(NamedTuple):
     """Everything that is shown at one time.
 
-    history: Samples in (t - 60 s, t] and at least the newest five, oldest first; the last is ``sample``.
+    history: the Samples of the last 60 s and at least the newest five, oldest first; the last one is ``sample``
     """
 
     snapshot: Snapshot

@@ -18,9 +18,10 @@ SECTOR_BYTES = 512
 
 
 class BlockKey(NamedTuple):
-    """A device's identity: its kernel name and /sys/block/X/diskseq (0 where the kernel has none).
+    """A device's identity: its kernel name and the number in /sys/block/X/diskseq (0 on kernels without that file).
 
-    A device that was re-plugged or re-attached under its old name has another diskseq. A partition has its disk's.
+    A device that was plugged in or attached again under its old name has another diskseq. A partition has the diskseq
+    of its disk.
     """
 
     name: str
@@ -28,10 +29,10 @@ class BlockKey(NamedTuple):
 
 
 class BlockCounters(NamedTuple):
-    """Columns 4 to 20 of one line of /proc/diskstats, as printed. None: the kernel prints fewer columns.
+    """Columns 4 to 20 of one line of /proc/diskstats, as printed; None for columns that the kernel does not print.
 
-    Sectors are always 512 B. ``*_ms`` are unsigned 32-bit and wrap; only ``in_flight`` is a level, None in a log
-    without it.
+    A sector is always 512 B. The ``*_ms`` fields are unsigned 32-bit counters that wrap. Only ``in_flight`` can fall,
+    as it is a present number; it is None in a log that lacks it.
     """
 
     rd_ios: Annotated[int, Exported("count", "Reads completed, after merging.", "reads_completed")]
@@ -54,11 +55,12 @@ class BlockCounters(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """A relevant line of mountinfo: mount point, type and source.
+    """A mount that matters to the monitor, from a line of mountinfo.
 
-    device: "254:0", st_dev of the superblock as mountinfo prints it ("0:39" for btrfs, NFS, overlay), "" unknown. root:
-    the part of the filesystem that is mounted here; not "/" for a bind mount or a btrfs subvolume. layers: an overlay's
-    upper and lower folders, as paths in the namespace that mounted it.
+    device: the superblock's st_dev as mountinfo prints it, such as "254:0" ("0:39" for btrfs, NFS and overlay); "" if
+        unknown
+    root: the part of the filesystem that is mounted here; it differs from "/" for a bind mount or a btrfs subvolume
+    layers: the upper and lower folders of an overlay, as paths in the namespace that mounted it
     """
 
     path: str
@@ -73,21 +75,30 @@ class Mount(NamedTuple):
 class BlockInfo(NamedTuple):
     """A device's identity and settings; they change only with hardware, mounts or settings.
 
-    kind: disk, partition, dm, md, loop, ublk, zloop, ram, zram, rom, floppy, zvol, nvme-path (a hidden path of a
-    multipath head). label: a readable name (dm name, LVM volume), else the kernel name. detail: "LVM", "crypt",
-    "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio", the file behind a loop. parent: the whole disk of a
-    partition, the head of an nvme-path. slaves/holders: kernel names. transport: nvme, ata, scsi, usb, virtio, xen,
-    mmc, loop, virtual, unknown. rotational: the kernel's value (meaningful for SCSI/ATA only). queue_depth: the smaller
-    of queue/nr_requests and the device's own depth. stats_off: queue/iostats is 0.
+    kind: disk, partition, dm, md, loop, ublk, zloop, ram, zram, rom, floppy, zvol, or nvme-path (a hidden path of a
+        multipath head)
+    label: a readable name (of the device-mapper device or LVM volume), or the kernel name if there is none
+    detail: the type of the device ("LVM", "crypt", "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio"), or
+        the file of a loop device
+    parent: the whole disk of a partition, or the multipath head of an nvme-path
+    slaves, holders: the kernel names of the devices directly below and above it
+    transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual or unknown
+    rotational: the kernel's value, which means something only for SCSI and ATA
+    queue_depth: the smaller of queue/nr_requests and the device's hardware queue depth
+    stats_off: whether the kernel does not count its I/O (queue/iostats is 0)
+    pcie: the present PCIe link of an NVMe disk as "4x4" (generation x width)
+    pcie_max: the fastest PCIe link that both the disk and its slot support
+    md_sync: the running resync, check or recovery of an md array; "" when it is idle
+    below: the devices that hold the file of a loop device; () if it has no file or the file is not on a local disk
+    backing_fstype: the filesystem that holds the file of a loop device ("ext4", "fuse.sshfs"); "" if unknown
+    write_cache: "write back" if writes may be lost until a flush, else "write through"; "" if unknown
+    fua: whether a single write can bypass the write cache
+    wbt_us: the read latency in µs above which the kernel throttles background writes; 0 if it does not, None if unknown
+    controllers: the controllers of an NVMe disk or path ("nvme1"), whose numbers may differ from the disk's; None in a
+        recording without them
 
-    pcie: for an NVMe disk the current "4x4" (generation x width), pcie_max the limit of device and slot. md_sync: an md
-    array's running resync/check/recover, "" when idle. below: for a loop, the devices of its file; () when it is
-    unattached or the file is on no local disk. backing_fstype: for a loop, the filesystem of its file ("ext4",
-    "fuse.sshfs"), "" unknown. write_cache: "write back" when writes may be lost until a flush, "write through", ""
-    unknown. controllers: for an NVMe disk or path, its controllers ("nvme1"), whose numbers may differ from the disk's;
-    None not recorded. fua: whether a single write can bypass that cache. wbt_us: the read latency above which the
-    kernel throttles background writes, 0 for no throttling, None unknown (queue/write_cache, fua and wbt_lat_usec:
-    https://docs.kernel.org/admin-guide/abi-stable.html).
+    Source of write_cache, fua and wbt_us: queue/write_cache, fua and wbt_lat_usec in
+    https://docs.kernel.org/admin-guide/abi-stable.html.
     """
 
     name: str
@@ -128,7 +139,7 @@ class BlockInfo(NamedTuple):
 
 
 class BlockRates(NamedTuple):
-    """The figures of ``iostat -x`` for one device and one interval. None: unknown, or undefined (no requests)."""
+    """The figures of ``iostat -x`` for one device and one interval; None if unknown, or undefined without requests."""
 
     reads_per_s: Annotated[float | None, Metric("1/s", "Reads completed per second, after merging.", "r/s")]
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second.", "rkB/s")]
@@ -158,7 +169,7 @@ class BlockRates(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether anything was completed in the interval or is in flight."""
+        """Whether a request was completed in the interval or is in flight."""
         done = (self.reads_per_s, self.writes_per_s, self.discards_per_s, self.flushes_per_s)
         return any(done) or bool(self.in_flight)
 
@@ -173,7 +184,7 @@ _MS_FIELDS = frozenset(i for i, name in enumerate(BlockCounters._fields) if name
 
 
 def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
-    """Whether a count has fallen: the device was re-created, re-attached or re-initialised in between."""
+    """Whether a count has fallen, because the device was created, attached or initialised again in between."""
     for i in _COUNT_FIELDS:
         old, new = before[i], after[i]
         if old is not None and new is not None and new < old:
@@ -197,16 +208,19 @@ def _kind_rates(
 
 
 def _ms(before: int | None, after: int | None) -> int | None:
-    """Growth of a uint32 ms field across a wrap; None for more than half its range, as it may have fallen instead."""
+    """The growth of an unsigned 32-bit field of milliseconds, also when it wraps.
+
+    Growth by more than half the range gives None, because the field may have fallen instead.
+    """
     grown = delta_u32(before, after)
     return None if grown is None or grown >= U32 // 2 else grown
 
 
 def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
-    """The rates of one device between two readings of the same identity, ``seconds`` apart (> 0).
+    """The rates of one device between two readings with the same BlockKey, taken ``seconds`` (> 0) apart.
 
-    After a reset all but in_flight is None for one interval. The ms fields are subtracted modulo 2**32, which is valid
-    because no count has fallen.
+    If the device was reset, every rate except in_flight is None for this interval. The ms fields are subtracted modulo
+    2**32, which is valid because no count has fallen.
     """
     if None not in before and None not in after:
         grown = [*map(sub, after, before)]
@@ -217,7 +231,7 @@ def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) 
 
 
 def _plain_rates(grown: list[int], in_flight: int | None, seconds: float) -> BlockRates:
-    """The rates where every counter is known and has only increased, as in nearly every reading."""
+    """The rates when every counter is known and has not fallen, as in nearly every reading."""
     rd_ios, rd_merges, rd_sectors, rd_ms, wr_ios, wr_merges, wr_sectors, wr_ms = grown[:_IN_FLIGHT]
     busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = grown[_IN_FLIGHT + 1 :]
     all_ios = rd_ios + wr_ios + dc_ios
@@ -245,7 +259,7 @@ def _plain_kind(
 
 
 def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
-    """The rates where a counter is unknown, fell or wrapped."""
+    """The rates when a counter is unknown, has fallen or has wrapped."""
     if is_reset(before, after):
         return UNKNOWN_BLOCK_RATES._replace(in_flight=after.in_flight)
     rd_ios, wr_ios = delta(before.rd_ios, after.rd_ios), delta(before.wr_ios, after.wr_ios)
@@ -254,7 +268,7 @@ def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) 
     dc_sectors = delta(before.dc_sectors, after.dc_sectors)
     rd_ms, wr_ms = _ms(before.rd_ms, after.rd_ms), _ms(before.wr_ms, after.wr_ms)
     dc_ms, fl_ms = _ms(before.dc_ms, after.dc_ms), _ms(before.fl_ms, after.fl_ms)
-    # iostat's combined figures leave flushes out; a kernel without discards has had none.
+    # iostat's combined figures exclude flushes. On a kernel without discards their number is 0.
     all_ios = total(rd_ios, wr_ios, dc_ios or 0)
     all_ms = total(rd_ms, wr_ms, dc_ms or 0)
     all_sectors = total(rd_sectors, wr_sectors, dc_sectors or 0)
@@ -275,7 +289,7 @@ def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) 
 
 
 BlockTable = Mapping[BlockKey, BlockCounters]
-"""All lines of /proc/diskstats, in the file's order."""
+"""All lines of /proc/diskstats, in the order of that file."""
 
 IDLE_BLOCK_RATES = BlockRates(
     *(0.0, 0.0, 0.0, 0.0, None, None) * 3,
@@ -287,16 +301,17 @@ IDLE_BLOCK_RATES = BlockRates(
     request_size_bytes=None,
     in_flight=0,
 )
-"""Rates of a 20-column device whose counters did not move and that holds nothing in flight."""
+"""The rates of a device with all 20 columns whose counters did not change and that has no request in flight."""
 
 
 def block_rates(
     before: BlockTable | None, after: BlockTable, seconds: float | None, infos: Mapping[str, BlockInfo] | None = None
 ) -> dict[BlockKey, BlockRates]:
-    """Rates of every device in ``after``; unknown where ``before`` lacks an equal key.
+    """The rates of every device in ``after``; all are unknown for a device whose key ``before`` does not contain.
 
-    The head of an NVMe multipath device that the kernel does not count gets the sum of its paths. If a device's I/O
-    accounting is off, constant counters mean nothing; some drivers (zram, brd) count all the same.
+    The kernel does not count the head of an NVMe multipath device, so the head gets the sum of its paths. If a device's
+    I/O accounting is off, unchanged counters say nothing and its rates are unknown; some drivers (zram, brd) count even
+    then.
     """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}
@@ -316,7 +331,7 @@ def block_rates(
     for head, paths in heads.items():
         out[head] = head_rates([(before.get(path), after[path]) for path in paths], seconds)
     if heads:
-        # The paths do not count the head's partitions separately.
+        # The counters of the paths do not distinguish the partitions of the head.
         parts = tuple(f"{head.name}p" for head in heads)
         out.update({key: UNKNOWN_BLOCK_RATES for key in after if key.name.startswith(parts) and not any(after[key])})
     return out
@@ -334,9 +349,10 @@ def nvme_head(name: str) -> str:
 
 
 def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
-    """Multipath heads whose counters are zero while their paths' are not, with those paths.
+    """The multipath heads that the kernel does not count, each with its paths.
 
-    Kernels before 6.2 count I/O on the paths only (d4d957b53d91); later ones count the head itself.
+    Their counters are zero although those of their paths are not: kernels before 6.2 count I/O only on the paths
+    (d4d957b53d91), later kernels count it on the head too.
     """
     paths: dict[str, list[BlockKey]] = {}
     for key in table:
@@ -352,10 +368,10 @@ def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
 
 
 def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seconds: float) -> BlockRates:
-    """The rates of a multipath head from its paths' (before, after).
+    """The rates of a multipath head, computed from the (before, after) counters of its paths.
 
-    busy_ratio is None when several paths were active: their times overlap by an unknown amount. All but in_flight is
-    None when a path is new or was reset, because its share of the interval is unknown.
+    busy_ratio is None when several paths were active, because their busy times overlap by an unknown amount. When a
+    path is new or was reset, every rate except in_flight is None, because that path's share of the interval is unknown.
     """
     moved = 0
     sums: list[int | None] = [0] * len(BlockCounters._fields)
@@ -380,16 +396,16 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
 
 
 def is_leaf(info: BlockInfo) -> bool:
-    """Whether the device counts in totals: physical or at the bottom of its stack, not a partition or a hidden path.
+    """Whether the device counts in the machine's totals: a device with no other listed device below it.
 
-    A loop over a local file is charged again on the disk below it, so it is not a leaf; neither are ublk and zloop,
-    whose lower devices the kernel does not list. zram and ram are memory.
+    Partitions and hidden paths do not count. Nor does a loop over a local file, as the disk below it counts the same
+    bytes, nor ublk and zloop, as the kernel does not list the devices below them, nor zram and ram, which are memory.
     """
     return info.kind in ("disk", "rom", "floppy") and not info.slaves
 
 
 class BlockTotals(NamedTuple):
-    """Sums over the leaves: each byte once. None without a leaf or with an unknown rate of a leaf."""
+    """Sums over the leaves, so that each byte counts once; None without a leaf or if a leaf's rate is unknown."""
 
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
@@ -398,7 +414,7 @@ class BlockTotals(NamedTuple):
 
 
 def block_totals(rates: Mapping[BlockKey, BlockRates], infos: Iterable[BlockInfo]) -> BlockTotals:
-    """Whole-machine totals over leaves only. A leaf whose statistics are off counts nothing and is left out."""
+    """The totals of the whole machine, over its leaves; leaves whose I/O accounting is off are left out."""
     leaves = {info.name for info in infos if is_leaf(info) and not info.stats_off}
     counted = [r for key, r in rates.items() if key.name in leaves]
     return BlockTotals(

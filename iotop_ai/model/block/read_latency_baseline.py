@@ -1,4 +1,4 @@
-"""Past read times of a device: histograms of one-minute means, small enough for every keyframe."""
+"""Past read times of a device, as histograms of one-minute means that are small enough for every keyframe."""
 
 from __future__ import annotations
 
@@ -8,31 +8,35 @@ from collections.abc import Iterable
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 _OCTAVE = (1000, 1189, 1414, 1682)
-"""Lower bounds of the four bins of one octave, in ns: 1 µs times the fourth roots of two."""
+"""The lower bounds in ns of the four bins of the first octave: 1 µs times the powers of the fourth root of two."""
 BOUNDS_NS = tuple(low << octave for octave in range(26) for low in _OCTAVE)
-"""Lower bounds of all bins, 1 µs to about a minute."""
+"""The lower bounds of all bins in ns, from 1 µs to about a minute."""
 SIZES = (16 << 10, 128 << 10)
-"""Bounds of the size buckets: mean read of a minute up to 16 KiB, up to 128 KiB, larger."""
+"""The upper bounds in bytes of the first two size buckets, by the mean size of a minute's reads; the third is
+unbounded."""
 PART_NS = 3 * 3600 * 10**9
 PARTS = 9
 MINUTE_NS = 60 * 10**9
 
 Bins = tuple[tuple[int, int], ...]
-"""(bin, minutes in it), by bin; only those that are not empty."""
+"""Pairs of (bin, number of minutes in that bin), ordered by bin, without empty bins."""
 
 
 class Baseline(NamedTuple):
-    """Minutes by their mean read time, of one device and one size of read. parts: (number of the 3 h, bins)."""
+    """The minutes of one device and one bucket of read sizes, counted by their mean read time.
+
+    parts: the bins of each period of 3 h, as (number of the period since the clock's zero, bins)
+    """
 
     parts: tuple[tuple[int, Bins], ...] = ()
 
     @property
     def minutes(self) -> int:
-        """The number of minutes in it."""
+        """The number of minutes counted."""
         return sum(count for _, bins in self.parts for _, count in bins)
 
     def low_ms(self, share: float = 0.1) -> float | None:
-        """The read time below which this share of the minutes lies (the middle of its bin); None without minutes."""
+        """The read time below which ``share`` of the minutes lie, as the middle of a bin; None without minutes."""
         counts: dict[int, int] = {}
         for _, bins in self.parts:
             for place, count in bins:
@@ -46,10 +50,11 @@ class Baseline(NamedTuple):
 
 
 class DeviceBaseline(NamedTuple):
-    """The baseline of one device.
+    """The read times of one device.
 
-    minute: number of the current minute, None when it does not count; reads, wait_us, size_bytes: its sums so far.
-    sizes: a Baseline for each size bucket.
+    minute: the number of the current minute; None when that minute does not count
+    reads, wait_us, size_bytes: the sums of the current minute so far
+    sizes: the Baseline of each size bucket
     """
 
     minute: int | None = None
@@ -60,18 +65,18 @@ class DeviceBaseline(NamedTuple):
 
 
 def middle_ms(place: int) -> float:
-    """The middle of a bin in ms."""
+    """The middle of the bin ``place``, in ms."""
     place = min(max(place, 0), len(BOUNDS_NS) - 2)
     return (BOUNDS_NS[place] + BOUNDS_NS[place + 1]) / 2e6
 
 
 def bin_of(wait_ms: float) -> int:
-    """The bin of a read time."""
+    """The index of the bin that a read time belongs to."""
     return max(0, bisect_right(BOUNDS_NS, wait_ms * 1e6) - 1)
 
 
 def size_of(size_bytes: float) -> int:
-    """The bucket of a read's size."""
+    """The index of the bucket that a read size belongs to."""
     return sum(size_bytes > bound for bound in SIZES)
 
 

@@ -1,6 +1,6 @@
 """The stacking of block devices (partitions, md, dm, multipath, loops) and the mounts on them.
 
-Pure functions of a table of BlockInfo; for an unknown name they return nothing.
+All functions are pure. They take a table of BlockInfo, and return an empty result for an unknown device name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo, Mount
 
 BlockInfos = Mapping[str, BlockInfo]
-"""Kernel name to the device's identity."""
+"""The BlockInfo of each device, by its kernel name."""
 
 _HIDDEN_KINDS = frozenset(("loop", "ram", "zram", "rom", "floppy"))
 _FOLDED_KINDS = frozenset(("partition", "nvme-path"))
@@ -23,12 +23,12 @@ def hidden_when_idle(info: BlockInfo) -> bool:
 
 
 def below_of(info: BlockInfo) -> tuple[str, ...]:
-    """The devices directly below this one: a partition's disk, slaves, a loop file's devices."""
+    """The names of the devices directly below: a partition's disk, its slaves, or the disks of a loop's file."""
     return (info.parent,) if info.kind == "partition" else info.slaves or info.below
 
 
 def leaves_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """The physical devices of ``name``, or ``name`` itself if nothing is below it; each once, in order of the tree."""
+    """The physical devices below ``name``, each once, in the order of the tree; ``name`` if nothing is below it."""
     leaves: dict[str, None] = {}
     seen: set[str] = set()
 
@@ -47,12 +47,12 @@ def leaves_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
 
 
 def partitions_of(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """The partitions of a disk, in the table's order."""
+    """The names of a disk's partitions, in the order of the table."""
     return tuple(i.name for i in infos.values() if i.kind == "partition" and i.parent == name)
 
 
 def mounts_on(name: str, infos: BlockInfos) -> tuple[Mount, ...]:
-    """Mounts of the device and of every device above it, nearest first, each path once."""
+    """The mounts of a device and of every device above it, nearest first; each mount point appears once."""
     found: dict[str, Mount] = {}
     queue, seen = [name], {name}
     while queue:
@@ -70,8 +70,9 @@ def mounts_on(name: str, infos: BlockInfos) -> tuple[Mount, ...]:
 class DeviceRow(NamedTuple):
     """A device's place in a list.
 
-    title: its label, with the number of disks below it if there are several ("md0 x4"). depth: 0 has its own row; 1
-    folds under ``under``. member: a disk or path whose bytes are part of the row above.
+    title: the device's label, with the number of disks below it if there are several ("md0 x4")
+    depth: 0 if the device has a row of its own, 1 if it folds under the device ``under``
+    member: whether the device is a disk or path whose bytes are part of the row above
     """
 
     name: str
@@ -83,11 +84,11 @@ class DeviceRow(NamedTuple):
 
 
 def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
-    """Every device of ``names`` (else of the table) once: whole devices, each followed by those that fold under it.
+    """Every device of ``names`` (by default all) once: devices with a row, each followed by those folded under it.
 
     An array or volume over several disks has its own row and its disks fold under it, except a disk that also has other
     uses. Devices on one disk (partitions, volumes, crypt) fold under that disk, devices on an array under the array.
-    Devices that hide when idle come last. Otherwise the order is that of ``names``.
+    Devices that are hidden when idle come last. Otherwise the order is that of ``names``.
     """
     tree = _Tree(infos)
     under: dict[str, list[DeviceRow]] = {}
@@ -113,7 +114,7 @@ def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[Devic
 
 
 class _Tree:
-    """The relations of one table, each computed once."""
+    """The relations between the devices of one table; each relation is computed once."""
 
     def __init__(self, infos: BlockInfos) -> None:
         self._infos = infos
@@ -125,7 +126,7 @@ class _Tree:
                 self._partitions.setdefault(info.parent, []).append(info.name)
 
     def leaves(self, name: str) -> tuple[str, ...]:
-        """``leaves_below``, cached."""
+        """The cached result of ``leaves_below``."""
         if name not in self._leaves:
             self._leaves[name] = leaves_below(name, self._infos)
         return self._leaves[name]
@@ -146,9 +147,9 @@ class _Tree:
         return list(tops)
 
     def home(self, name: str) -> str:
-        """The device under which ``name`` folds; itself if it has its own row."""
+        """The device under which ``name`` folds, or ``name`` if it has a row of its own."""
         if name not in self._homes:
-            self._homes[name] = name  # ends a cycle, which a table read during a change may have
+            self._homes[name] = name  # ends the recursion in a cycle, which a table read during a change may contain
             self._homes[name] = self._find_home(name)
         return self._homes[name]
 
@@ -169,7 +170,7 @@ class _Tree:
         return homes.pop() if len(homes) == 1 and not serves_more else name
 
     def widest(self, name: str) -> str:
-        """The lowest device of a stack that spans all of its disks: the array under its crypt and volumes."""
+        """The lowest device of the stack below ``name`` that spans all its disks: the array below crypt and volumes."""
         width = len(self.leaves(name))
         seen = {name}
         while True:
@@ -186,9 +187,9 @@ class _Tree:
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """The mount that holds an absolute path: the longest mount point that is a prefix; None if missing.
+    """The mount that contains an absolute path: the mount point that is its longest prefix; None if there is none.
 
-    The path is compared as it is: the caller resolves links.
+    The path is compared as given; the caller resolves links.
     """
     best: Mount | None = None
     for mount in mounts:
@@ -199,13 +200,13 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
 
 
 def devices_of_mount(mount: Mount, infos: BlockInfos) -> tuple[str, ...]:
-    """Kernel names of the filesystem's own devices: one, or several for btrfs; () when remote."""
+    """The kernel names of the devices that hold a mounted filesystem; several for btrfs, none for a remote one."""
     named = tuple(i.name for i in infos.values() if mount.device and f"{i.major}:{i.minor}" == mount.device)
     return named or tuple(i.name for i in infos.values() if any(m.path == mount.path for m in i.mounts))
 
 
 def chain_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """A device and those below it down to its leaf: ("dm-0", "md0", "nvme0n1"); the first of several slaves."""
+    """The device, the first device below it, and so on down to a leaf: ("dm-0", "md0", "nvme0n1")."""
     chain = []
     while name in infos and name not in chain:
         chain.append(name)

@@ -28,17 +28,19 @@ from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
 
 ALONE = ""
-"""Stands for a family's only object, whose name is left out: "memory.swap_in_bytes_per_s"."""
+"""Stands for the only object of a family, whose name is left out, as in "memory.swap_in_bytes_per_s"."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
 SHARE_NAMES = (*_DERIVED, *SHARES)
-"""Shares of a job's time: "data_wait" is that of the verdict's job, "jobs.PID.data_wait" that of any job."""
+"""Names of shares of a job's time: "data_wait" is for the verdict's job, "jobs.PID.data_wait" for any job."""
 
 
 class Table(NamedTuple):
-    """A family's objects in a Frame. renewed: read since the previous Frame, not repeated from it.
+    """A family's objects in a Frame.
 
-    objects: (name, record). record None: the object did not answer. ALONE also stands for an unknown name.
+    objects: pairs of (name, record); the record is None if the object did not answer, the name is ALONE if it is
+        unknown
+    renewed: whether the objects were read since the previous Frame
     """
 
     objects: Iterable[tuple[str, Any]]
@@ -49,9 +51,10 @@ _UNKNOWN = Table(((ALONE, None),))
 
 
 class Family(NamedTuple):
-    """A kind of object, such as disks. records: each class of its values, and the function that finds them in a Frame.
+    """A kind of object, such as disks.
 
-    alone: there is only one object, without a name.
+    records: each class of record that holds values, and the function that finds these records in a Frame
+    alone: whether there is only one object, which has no name
     """
 
     name: str
@@ -60,10 +63,11 @@ class Family(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure of one or several objects. text: as the user wrote it.
+    """A figure of one or several objects.
 
-    family: "" for a share of the verdict's job, and for a figure that the caller defines. name: the objects' names;
-    ``*`` stands for any text, ``?`` for any character.
+    text: the figure as the user wrote it
+    family: the name of the Family; "" for a share of the verdict's job, and for a figure that the caller defines
+    name: a pattern for the objects' names, in which ``*`` stands for any text and ``?`` for any character
     """
 
     text: str
@@ -74,13 +78,13 @@ class Figure(NamedTuple):
 
 
 def share_value(name: str, shares: Iterable[float]) -> float:
-    """A share by its name in SHARE_NAMES. shares: in the order of SHARES."""
+    """The share called ``name``, one of SHARE_NAMES; ``shares`` has the order of SHARES."""
     by_name = dict(zip(SHARES, shares, strict=False))
     return sum(by_name[one] for one in _DERIVED.get(name, (name,)))
 
 
 def matches(wanted: str, name: str) -> bool:
-    """Whether a pattern with ``*`` and ``?`` matches a name."""
+    """Whether the pattern ``wanted``, which may contain ``*`` and ``?``, matches a name."""
     return _compiled(wanted).fullmatch(name) is not None
 
 
@@ -97,7 +101,7 @@ def _disks(frame: Frame) -> Table:
 
 
 def _gpus(frame: Frame) -> Table:
-    """The GPUs by NVML's index, as in the table of GPUs; a GPU that does not answer has no known index."""
+    """The GPUs by NVML's index, as the screen names them; the index of a GPU that does not answer is unknown."""
     rated, table = frame.sample.gpu, frame.snapshot.gpu.value or {}
     if rated.value is None:
         return _UNKNOWN
@@ -135,7 +139,7 @@ def _values(table: Mapping[str, Any] | None) -> Table:
 
 
 def _jobs(frame: Frame) -> Table:
-    """The jobs and their shares of time; unknown where a job's time is not counted."""
+    """The jobs by pid, with the shares of their time; the record is None if a job's time is not counted."""
     rated, table = frame.sample.jobs, frame.snapshot.jobs.value
     if rated.value is None:
         return _UNKNOWN
@@ -145,7 +149,7 @@ def _jobs(frame: Frame) -> Table:
 
 
 def _named(field: str) -> Callable[[Frame], Table]:
-    """The rates of a table by name."""
+    """A function that finds the rates of named objects in the table ``field`` of a Sample."""
 
     def found(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
@@ -155,7 +159,7 @@ def _named(field: str) -> Callable[[Frame], Table]:
 
 
 def _alone(field: str) -> Callable[[Frame], Table]:
-    """The rates of the whole machine."""
+    """A function that finds the rates of the whole machine in the field ``field`` of a Sample."""
 
     def found(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
@@ -187,7 +191,7 @@ FAMILIES = {
 
 @cache
 def fields_of(family: str) -> dict[str, tuple[str, str]]:
-    """A family's fields, also by their standard terms: (field, unit)."""
+    """A family's fields as (field, unit), by their own names and by their standard terms."""
     out: dict[str, tuple[str, str]] = {}
     for record, _ in FAMILIES[family].records:
         if record is TimeShares:
@@ -202,7 +206,7 @@ def fields_of(family: str) -> dict[str, tuple[str, str]]:
 
 
 def _levels(record: type) -> list[str]:
-    """The numbers of a record without metrics. For memory only sizes: its other fields are counters."""
+    """The names of the numbers in a record without metrics; of memory only the sizes, as the rest are counters."""
     if record is MemoryState:
         return [name for name in MemoryState._fields if name.endswith("_bytes") and name != "page_bytes"]
     names = [name for name, hint in get_type_hints(record).items() if _is_number(hint)]
@@ -215,9 +219,9 @@ def _is_number(hint: Any) -> bool:
 
 
 def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
-    """The figure that a text names. Raises UsageError.
+    """The figure that a text names. Raises UsageError if there is no such figure.
 
-    extra: figures that the caller defines, with their units; their names may have any form.
+    extra: the units of further figures that the caller defines, by name; these names may have any form
     """
     if extra and text in extra:
         return Figure(text, "", ALONE, text, extra[text])
@@ -249,10 +253,12 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 
 class Value(NamedTuple):
-    """A figure of one object. value None: unknown.
+    """The value of a figure for one object.
 
-    name: the object's; "" for a family's only object, and where the name is unknown. weight: this interval's weight in
-    a mean over time, besides its length. renewed: read since the previous Frame, not repeated from it.
+    name: the object's name; "" for the only object of a family, and if the name is unknown
+    value: the figure's value; None if it is unknown
+    weight: the weight of this interval in a mean over time, which is multiplied by the interval's length
+    renewed: whether the value was read since the previous Frame
     """
 
     name: str
@@ -266,13 +272,13 @@ _PER_REQUEST = {
     "write_size_bytes": "writes_per_s", "discard_await_ms": "discards_per_s",
     "discard_size_bytes": "discards_per_s", "flush_await_ms": "flushes_per_s",
 }  # fmt: skip
-"""Means per request, and the rate that weights them in a mean over several intervals."""
+"""For each mean per request, the rate that weights it in a mean over several intervals."""
 _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
-"""Means of all requests, and a count that is known where they are measured."""
+"""For each mean over all kinds of requests, a rate that is known whenever the mean is measured."""
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The figure's value for each object that it names in the Frame."""
+    """The figure's value for each object in the Frame that it names."""
     if not figure.family:
         return _own_share(figure, frame)
     out = []
@@ -288,7 +294,7 @@ def values(figure: Figure, frame: Frame) -> list[Value]:
 
 
 def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
-    """The value and its weight."""
+    """The figure's value in a record, and its weight in a mean over time."""
     if record is None:
         return None, 1.0
     if isinstance(record, TimeShares):
@@ -304,13 +310,14 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
 
 
 _NOT_ITSELF = ("ram", "zram", "partition", "nvme-path")
-"""Kinds of block devices that are memory, or a part or a path of another listed disk."""
+"""Kinds of block devices that are memory, or that are a part or a path of another listed disk."""
 
 
 def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
-    """Whether the figure is measured, for each disk it names; a time per request without a request is measured.
+    """For each disk that the figure names, whether the figure is measured.
 
-    Returns nothing for a Frame without an interval.
+    A mean per request counts as measured even if the interval had no request. The result is empty for a Frame without
+    an interval.
     """
     rated, infos = frame.sample.block, frame.snapshot.disks.value or {}
     if rated.value is None or rated.seconds is None:
@@ -324,7 +331,7 @@ def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
 
 
 def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
-    """Whether the figure names a job by its name instead of its pid."""
+    """Whether the figure names the job with this pid by its name."""
     table = frame.snapshot.jobs.value
     if figure.family != "jobs" or table is None:
         return False

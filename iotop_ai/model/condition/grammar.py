@@ -19,7 +19,7 @@ from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 
 LONGEST = 500
-"""Characters of a condition."""
+"""The greatest length of a condition, in characters."""
 _AND = pattern(r"\s+and\s+")
 _FINDING = pattern(r"finding\s+([\w*?]+)(?:\s+for\s+(\S+))?")
 _COMPARISON = pattern(
@@ -33,9 +33,12 @@ _IN_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 class Clause(NamedTuple):
-    """One comparison, or one finding. figure None: a finding. value: in the figure's unit. hold_s: 0 without "for".
+    """One comparison of a figure, or one finding.
 
-    finding: class or state, with ``*`` and ``?``.
+    figure: the figure to compare; None if the clause names a finding
+    value: the number to compare with, in the figure's unit
+    finding: a pattern for the finding's class or state, which may contain ``*`` and ``?``
+    hold_s: for how many seconds the clause must hold; 0 without "for"
     """
 
     text: str
@@ -46,7 +49,7 @@ class Clause(NamedTuple):
     hold_s: float = 0.0
 
     def met_by(self, value: float) -> bool:
-        """Whether a figure's value meets the comparison."""
+        """Whether a value of the figure meets the comparison."""
         if self.operator == ">":
             return value > self.value
         if self.operator == ">=":
@@ -59,14 +62,17 @@ class Clause(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """Clauses that must all be met."""
+    """A list of clauses that must all be met."""
 
     text: str
     clauses: tuple[Clause, ...]
 
 
 def parse_condition(text: str, extra: Mapping[str, str] | None = None) -> Condition:
-    """The condition of a text. extra: figures beside the common ones, with their units. Raises UsageError."""
+    """The condition that a text states. Raises UsageError if the text is not a condition.
+
+    extra: the units of further figures that the caller defines, by name
+    """
     typed = " ".join(text.split())
     if not typed or len(typed) > LONGEST:
         raise UsageError(f"not a condition: {_HELP}")
@@ -94,7 +100,7 @@ def _hold(text: str | None) -> float:
 
 
 def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
-    """A number in a figure's own unit. Raises UsageError for a unit of something else."""
+    """Converts a number to the figure's unit. Raises UsageError if ``unit`` measures something else."""
     own, lower = figure.unit, unit.lower()
     if not math.isfinite(number):
         raise UsageError(f"{text!r}: not a number")
@@ -118,7 +124,7 @@ def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
 
 
 def _bytes(unit: str, own: str) -> float | None:
-    """The bytes of "mb", "mib/s", "g"; powers of 1,024 as in iostat -m. None for something else."""
+    """The number of bytes in "mb", "mib/s" or "g", with powers of 1,024 as in iostat -m; None for any other unit."""
     size, _, per = unit.partition("/")
     if per and (per != "s" or own != "B/s"):
         return None

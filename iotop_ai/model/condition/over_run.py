@@ -1,7 +1,8 @@
-"""A condition over a period: a clause with "for" is met if it held that long once; others concern the whole.
+"""A condition that is evaluated over a whole period, such as a recording.
 
-Over the whole period, a share is a part of the job's whole time, a finding counts if it was ever active, and any other
-figure is a mean.
+A clause with "for" is met if it held that long at least once; each other clause concerns the period as a whole. Over
+the period, a share is a part of the job's whole time, a finding counts if it was ever active, and any other figure is a
+mean.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from iotop_ai.model.reading import Status
 from iotop_ai.model.verdict_totals import VerdictTotals
 
 _READ_SINGLY = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
-"""Families whose objects have a Reading each, and their field in a Snapshot."""
+"""Families in which each object has a Reading, with their field in a Snapshot."""
 _DISKS = "disks"
 
 
 class ConditionResult(NamedTuple):
-    """The answer. met None: unknown, because a figure was not recorded."""
+    """The answer to a condition; ``met`` is None if it is unknown, because a figure was not recorded."""
 
     condition: Condition
     met: bool | None
@@ -31,33 +32,33 @@ class ConditionResult(NamedTuple):
 
 
 class ConditionOverRun:
-    """Takes in the Frames of a period. Without ``needs_frames`` the period's totals alone suffice."""
+    """Takes in the Frames of a period. If ``needs_frames`` is false, the totals of the period suffice."""
 
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
         self._held = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
         self._best: dict[int, ClauseResult] = {}
-        """The result of each clause with "for" when all of them held together, else when that clause held longest.
-        """
+        """The result of each clause with "for": at the time when all of them held together, or if they never did, at
+        the time when that clause held longest."""
         self._together = False
         self._sums: dict[int, dict[str, tuple[float, float]]] = {
             i: {} for i, clause in enumerate(condition.clauses) if i not in self._held and _is_mean(clause)
         }
-        """Weighted sum and weight by object."""
+        """For each clause about a mean, the weighted sum and the sum of weights of each object."""
         self._failed: dict[int, dict[str, bool]] = {
             i: {}
             for i, clause in enumerate(condition.clauses)
             if clause.figure is not None and clause.figure.family in (*_READ_SINGLY, _DISKS)
         }
-        """Whether every reading of the object failed; for a disk, whether it was never measured."""
+        """For each clause, whether every reading of an object failed; for a disk, whether it was never measured."""
 
     @property
     def needs_frames(self) -> bool:
-        """Whether some clause cannot be answered from totals."""
+        """Whether a clause cannot be answered from totals alone."""
         return bool(self._held or self._sums)
 
     def add(self, frame: Frame) -> None:
-        """Add a Frame."""
+        """Take in the next Frame of the period."""
         self._add_means(frame)
         self._add_failed(frame)
         found = {i: watch.add(frame) for i, watch in self._held.items()}
@@ -90,7 +91,10 @@ class ConditionOverRun:
             failed.update((name, not answered and failed.get(name, True)) for name, answered in known.items())
 
     def outcome(self, totals: VerdictTotals, extra: Mapping[str, float | None] | None = None) -> ConditionResult:
-        """The answer so far. totals: those of the same period. extra: values of figures beside the common ones."""
+        """The answer so far; ``totals`` belong to the same period.
+
+        extra: the values of further figures that the caller defines, by name
+        """
         seen = []
         for i, clause in enumerate(self.condition.clauses):
             if i in self._held:
@@ -107,13 +111,13 @@ class ConditionOverRun:
         return ConditionResult(self.condition, all_met(seen), tuple(seen))
 
     def _or_unknown(self, i: int, seen: ClauseResult) -> ClauseResult:
-        """Unknown instead of "not met" where an object of the clause was never read, as it may have met the clause."""
+        """The result; unknown instead of "not met" if an object was never read, as it may have met the clause."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
         return seen if seen.met is not False or name is None else ClauseResult(seen.clause, name=name)
 
 
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
-    """Whether each object gave a value; objects without a value for a reason other than failure are left out."""
+    """Whether each object gave a value; an object without a value is listed only if its reading failed."""
     table = getattr(frame.snapshot, _READ_SINGLY[figure.family]).value or {}
     return {
         name: reading.value is not None
@@ -138,7 +142,7 @@ def _compared(clause: Clause, found: Mapping[str, float]) -> ClauseResult:
 
 
 def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float | None]) -> dict[str, float]:
-    """Shares over the whole period, by job."""
+    """The share that a clause names over the whole period, by pid of the job; "" stands for the verdict's job."""
     figure = clause.figure
     assert figure is not None
     if not figure.family:
@@ -156,7 +160,7 @@ def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float 
 
 
 def _finding_result(clause: Clause, totals: VerdictTotals) -> ClauseResult:
-    """Whether the finding was ever active; unknown where nothing was judged."""
+    """Whether the finding was ever active; unknown if the rules judged nothing."""
     named = [one for one in totals.finding_totals if clause.names(one.finding.class_id, one.finding.state.value)]
     if not named:
         return ClauseResult(clause, False if totals.finding_totals else None)

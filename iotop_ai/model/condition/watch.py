@@ -1,4 +1,4 @@
-"""A condition Frame by Frame: whether it is met now, and for how long."""
+"""Follows a condition from Frame to Frame: whether it is met now, and for how long."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from iotop_ai.model.frame import Frame
 
 
 class ClauseResult(NamedTuple):
-    """The result of a clause. met None: no value was known. name: the object that meets it, else the nearest.
+    """The result of one clause.
 
-    value: None for a finding, and when unknown. held_s: how long the clause has been met without a break.
+    met: whether the clause is met; None if no value was known
+    name: the object that meets the clause, or if none does, the object that comes nearest
+    value: the value of that object; None for a finding, and if the value is unknown
+    held_s: how long the comparison has been true without a break
     """
 
     clause: Clause
@@ -24,24 +27,25 @@ class ClauseResult(NamedTuple):
 
 
 class ClauseWatch:
-    """Follows one clause; one and the same object must meet it throughout."""
+    """Follows one clause; a single object must meet the clause for the whole time that "for" asks."""
 
     def __init__(self, clause: Clause) -> None:
         self.clause = clause
         self._since: dict[str, int] = {}
-        """Objects that meet it, and from when on (monotonic ns)."""
+        """The objects for which the comparison is true, and the monotonic time in ns since when it is."""
         self._known: dict[str, float | None] = {}
         self._was_known = False
 
     def add(self, frame: Frame) -> ClauseResult:
-        """Add a Frame.
+        """Take in a Frame and return the clause's result.
 
-        A hold ends at a gap, an unknown value or its object's end; it goes on for an object that was not read again.
-        Met is unknown where every value is, and False where the objects whose values were known have ended.
+        The time for which an object meets the clause ends at a gap, at an unknown value, or when the object ends. It
+        continues while the object is not read again. The result is unknown if every value is unknown, and "not met" if
+        the objects whose values were known have ended.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:
-            # The interval is the gap itself: what is met now holds from now on.
+            # The interval is itself the gap, so the time for which a clause is met starts now.
             self._since.clear()
         else:
             begin_ns -= round(frame.sample.seconds * 1e9)
@@ -60,7 +64,7 @@ class ClauseWatch:
         )
 
     def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
-        """Whether the Frame was judged."""
+        """Take in the Frame's findings; returns whether the rules judged this Frame."""
         verdict = frame.verdict
         if verdict.unjudged:
             self._since.clear()
@@ -74,7 +78,7 @@ class ClauseWatch:
         return True
 
     def _take_values(self, frame: Frame, begin_ns: int) -> bool:
-        """Whether a value is known, or was known of objects that have all ended."""
+        """Take in the Frame's values; returns whether a value is known, or was known of objects that have all ended."""
         assert self.clause.figure is not None
         since, self._since, self._known = self._since, {}, {}
         for name, value, _, renewed in values(self.clause.figure, frame):
@@ -89,7 +93,7 @@ class ClauseWatch:
 
 
 def nearest(clause: Clause, known: Iterable[tuple[str, float | None]]) -> tuple[str, float | None]:
-    """The object and value that come nearest to meeting a clause; ("", None) without a known one."""
+    """The object and value that come nearest to meeting a clause; ("", None) if no value is known."""
     found = [(name, value) for name, value in known if value is not None]
     if not found:
         return "", None
@@ -97,18 +101,18 @@ def nearest(clause: Clause, known: Iterable[tuple[str, float | None]]) -> tuple[
 
 
 class ConditionWatch:
-    """Follows a condition, for alerts: it is met while all its clauses are."""
+    """Follows a condition for alerts: it is met while all its clauses are met."""
 
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
         self._clauses = [ClauseWatch(clause) for clause in condition.clauses]
 
     def add(self, frame: Frame) -> tuple[ClauseResult, ...]:
-        """Add a Frame; returns one result per clause."""
+        """Take in a Frame and return one result per clause."""
         return tuple(clause.add(frame) for clause in self._clauses)
 
 
 def all_met(seen: Iterable[ClauseResult]) -> bool | None:
-    """Whether every clause is met: False if one is not, else None if one is unknown."""
+    """Whether every clause is met: False if one is not, otherwise None if one is unknown."""
     met = [one.met for one in seen]
     return False if False in met else None if None in met else True

@@ -1,1 +1,1 @@
-"""Many machines, as a Prometheus server knows them."""
+"""Machines and jobs as a Prometheus server reports them."""

@@ -1,4 +1,4 @@
-"""Machines and jobs of a fleet over one window of time. None is unknown."""
+"""Machines and jobs of a fleet over one window of time. None stands for unknown."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from iotop_ai.model.job.time_shares import LOST, SHARES
 from iotop_ai.model.verdict_class import LOSING, State
 
 OK, WARNING, CRITICAL = 0, 1, 2
-"""Severities of a disk's health."""
+"""The severities of a disk's health."""
 SILENT_S = 90.0
-"""A machine whose newest reading is this old counts as silent; Prometheus scrapes at least once a minute."""
+"""The age in seconds at which a machine's newest reading makes it silent; Prometheus scrapes at least once a minute."""
 _TROUBLE = (*LOSING, State.WASTED)
 _LOST_AT = tuple(SHARES.index(name) for name in LOST)
 
 
 class FleetFinding(NamedTuple):
-    """An active finding. class_id, state: as in model.verdict_class, unchecked. subject: a disk, a GPU or a pid."""
+    """An active finding as a machine's exporter reports it.
+
+    class_id, state: names as in model.verdict_class, which are not checked
+    subject: the disk, GPU or pid that the finding is about
+    """
 
     class_id: str
     state: str
@@ -28,19 +32,23 @@ class FleetFinding(NamedTuple):
 
 
 class FleetAlert(NamedTuple):
-    """A firing alert of Prometheus. severity: its label, "" without one."""
+    """A firing alert of Prometheus; ``severity`` is its label of that name, "" without one."""
 
     name: str
     severity: str = ""
 
     @property
     def counts(self) -> bool:
-        """Whether it reports trouble: Watchdog always fires, InfoInhibitor only silences others."""
+        """Whether the alert reports trouble: Watchdog always fires, and InfoInhibitor only silences other alerts."""
         return self.severity.lower() not in ("none", "info")
 
 
 class FleetDisk(NamedTuple):
-    """The busiest disk. busy_ratio: time with a request in flight. await_ms: mean time of its reads and writes."""
+    """A machine's busiest disk.
+
+    busy_ratio: the share of time with a request in flight
+    await_ms: the mean time of its reads and writes
+    """
 
     name: str
     busy_ratio: float | None = None
@@ -48,18 +56,21 @@ class FleetDisk(NamedTuple):
 
 
 class FleetHealth(NamedTuple):
-    """The worst disk by SMART. severity: OK, WARNING or CRITICAL."""
+    """A machine's worst disk by SMART; ``severity`` is OK, WARNING or CRITICAL."""
 
     device: str
     severity: int
 
 
 class JobPart(NamedTuple):
-    """A job's part on one machine. slurm: its Slurm job id, "" without one. unit: its pod, container or service.
+    """The part of a job that runs on one machine.
 
-    seconds: the window's time by what it was spent on, in the order of SHARES. numbers: the numbers of its ranks in the
-    whole job ("8-15"), "" when unknown. group: a name that ranks on several machines share, "" without one. late_rank:
-    the number of the rank for which the others on this machine wait.
+    slurm: the Slurm job id; "" without one
+    unit: the name of the pod, container or service
+    seconds: how the job spent the time of the window, in the order of SHARES
+    numbers: the numbers of its ranks on this machine within the whole job, such as "8-15"; "" if unknown
+    group: a name that its ranks on several machines have in common; "" without one
+    late_rank: the number of the rank for which the other ranks on this machine wait
     """
 
     machine: str
@@ -76,32 +87,35 @@ class JobPart(NamedTuple):
 
     @property
     def late_numbers(self) -> str:
-        """The number of its late rank if it is known, else those of all its ranks."""
+        """The number of the late rank; if that is unknown, the numbers of all ranks on this machine."""
         return self.numbers if self.late_rank is None else str(self.late_rank)
 
     @property
     def lost_s(self) -> float | None:
-        """Seconds of the window lost for a known reason."""
+        """The seconds of the window that were lost for a known reason."""
         return None if self.seconds is None else sum(self.seconds[i] for i in _LOST_AT)
 
     @property
     def lost_gpu_h(self) -> float | None:
-        """GPU-hours lost: ``lost_s`` in hours times the number of its GPUs; None without a GPU."""
+        """GPU-hours lost: ``lost_s`` in hours times the number of GPUs; None without a GPU."""
         lost = self.lost_s
         return None if lost is None or not self.gpus else lost * self.gpus / 3600
 
     def share(self, name: str) -> float:
-        """A share of its time, 0..1; 0 where nothing was counted."""
+        """The share of time called ``name``, 0 to 1; 0 if no time was counted."""
         whole = sum(self.seconds or ())
         return self.seconds[SHARES.index(name)] / whole if self.seconds and whole else 0.0
 
 
 class Straggler(NamedTuple):
-    """The machine for which the others of a job wait.
+    """The machine for which the other machines of a job wait.
 
-    cause: the share of its time that most exceeds that of the others; ratio: that share; others: the others' median.
-    waited: the median share of time that the others wait. finding: its primary finding. ranks: the number of its late
-    rank, or those of all its ranks: "13", "8-15"; "" unknown.
+    cause: the share of time that most exceeds that of the other machines
+    ratio: the value of that share on this machine
+    others: the median of that share on the other machines
+    waited: the median share of time for which the other machines wait
+    finding: the machine's primary finding
+    ranks: the number of the late rank ("13"), or the numbers of all ranks on the machine ("8-15"); "" if unknown
     """
 
     machine: str
@@ -114,7 +128,10 @@ class Straggler(NamedTuple):
 
 
 class FleetJob(NamedTuple):
-    """A job on one or more machines. name: "slurm 48213", the group of its ranks, the unit, or "gpu07 pid 4711"."""
+    """A job on one or more machines.
+
+    name: "slurm 48213", the group of its ranks, the unit, or "gpu07 pid 4711"
+    """
 
     name: str
     script: str
@@ -123,32 +140,36 @@ class FleetJob(NamedTuple):
 
     @property
     def lost_gpu_h(self) -> float | None:
-        """GPU-hours lost on all machines."""
+        """The GPU-hours lost on all machines."""
         return summed(part.lost_gpu_h for part in self.parts)
 
     @property
     def gpus(self) -> int | None:
-        """The job's number of GPUs on all machines."""
+        """The number of the job's GPUs on all machines."""
         found = summed(part.gpus for part in self.parts)
         return None if found is None else int(found)
 
     @property
     def ranks(self) -> int | None:
-        """Training processes on all machines."""
+        """The number of training processes on all machines."""
         found = summed(part.ranks for part in self.parts)
         return None if found is None else int(found)
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
-        """Seconds of all machines, each weighted with its GPUs."""
+        """How the job spent its time, in seconds summed over machines, each weighted with its number of GPUs."""
         return weighted(self.parts)
 
 
 class FleetMachine(NamedTuple):
-    """One machine. instance: its label in Prometheus. sources: its exporters: iotop, node, dcgm, smartctl.
+    """One machine.
 
-    state: the word of its verdict, "" without one. age_s: the age of its newest reading; None without iotop-ai on it.
-    silent: whether it has stopped reporting. no_gpu, no_smart: whether its collectors report that it has none.
+    instance: its label in Prometheus
+    sources: the exporters that report about it: iotop, node, dcgm, smartctl
+    state: the word of its verdict; "" without a verdict
+    age_s: the age of its newest reading; None if iotop-ai does not run on it
+    silent: whether it has stopped reporting
+    no_gpu, no_smart: whether its collectors report that it has no GPU, or no disk with SMART
     """
 
     name: str
@@ -175,12 +196,12 @@ class FleetMachine(NamedTuple):
 
     @property
     def lost_gpu_h(self) -> float | None:
-        """GPU-hours lost in the window."""
+        """The GPU-hours lost in the window."""
         return summed(part.lost_gpu_h for part in self.parts)
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
-        """Seconds of its jobs, each weighted with its GPUs."""
+        """How its jobs spent their time, in seconds; each job is weighted with its number of GPUs."""
         return weighted(self.parts)
 
     @property
@@ -193,16 +214,18 @@ class FleetMachine(NamedTuple):
 
     @property
     def lost_ratio(self) -> float | None:
-        """The share of its jobs' time lost for a known reason."""
+        """The share of its jobs' time that was lost for a known reason."""
         seconds = self.seconds
         whole = sum(seconds or ())
         return None if seconds is None or not whole else sum(seconds[i] for i in _LOST_AT) / whole
 
 
 class Fleet(NamedTuple):
-    """Everything of one refresh. at_s: the server's Unix time. alerts: those that name no machine.
+    """The result of one refresh.
 
-    partial: the names of the queries without an answer.
+    at_s: the server's Unix time
+    alerts: the alerts that do not name a machine
+    partial: the names of the queries that were not answered
     """
 
     at_s: float
@@ -214,13 +237,16 @@ class Fleet(NamedTuple):
 
 
 def summed(values: Iterable[float | None]) -> float | None:
-    """The sum of the known values; None when none is known."""
+    """The sum of the known values; None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def weighted(parts: tuple[JobPart, ...]) -> tuple[float, ...] | None:
-    """Seconds by share over several parts, each weighted with its GPUs, at least 1; None when none is known."""
+    """The sum of the parts' seconds, by share; None if all are unknown.
+
+    Each part is weighted with its number of GPUs, or with 1 if it has none.
+    """
     known = [(part.seconds, max(1, part.gpus or 0)) for part in parts if part.seconds is not None]
     if not known:
         return None

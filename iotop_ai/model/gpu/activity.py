@@ -1,6 +1,6 @@
-"""Tests whether busy GPUs of a job only wait for each other, and whether an idle GPU receives data.
+"""Tests whether the busy GPUs of a job only wait for each other, and whether an idle GPU receives data.
 
-NVML counts a GPU as busy while it waits for another one, and as idle while it only receives data.
+NVML counts a GPU as busy while it waits for another GPU, and as idle while it only receives data.
 """
 
 from __future__ import annotations
@@ -10,30 +10,34 @@ from collections.abc import Sequence
 from iotop_ai.model.gpu.state import GpuState
 
 BUSY = 0.9
-"""From this utilisation on a GPU is never idle."""
+"""A GPU whose utilisation is at least this share is never idle."""
 SPIN_POWER = 0.25
-"""Part of the power limit below which GPUs that are never idle only spin; an H100 draws about 14 % then."""
+"""The share of the power limit below which busy GPUs only wait for each other; a waiting H100 draws about 14 %."""
 SPIN_POWER_SURE = 0.4
-"""The same limit where the tensor cores are idle or no batch arrives."""
+"""The same share for GPUs whose tensor cores are idle or that get no batches."""
 TENSOR_NONE = 0.02
-"""Tensor cores below this activity are idle."""
+"""Tensor cores whose activity is below this share are idle."""
 SM_IDLE = 0.5
-"""Below this SM activity a GPU is used ineffectively. Source: NVIDIA, DCGM documentation, profiling metrics."""
+"""A GPU whose SM activity is below this share is used badly. Source: NVIDIA, DCGM documentation, profiling metrics."""
 LINK_FULL = 0.8
-"""Share of a PCIe link's rate at which the link counts as full."""
+"""The share of a PCIe link's rate from which the link counts as full."""
 LINK_BYTES_PER_S = 50e9
-"""Practical rate of PCIe generation 5 x16; each earlier generation has half the rate of the next one."""
+"""The practical rate of a PCIe generation 5 link with 16 lanes; each earlier generation has half the rate of the next.
+"""
 GEN_5 = 5
 LANES = 16
 
 
 def link_bytes_per_s(generation: int | None, width: int | None, best: float = LINK_BYTES_PER_S) -> float | None:
-    """Bytes per second that a PCIe link carries one way; None when unknown. best: generation 5 with 16 lanes."""
+    """The bytes per second that a PCIe link can carry one way; None if its generation or width is unknown.
+
+    best: the rate of generation 5 with 16 lanes
+    """
     return best * (1 << generation) / (1 << GEN_5) * width / LANES if generation and width else None
 
 
 def all_spin(gpus: Sequence[GpuState | None]) -> bool:
-    """Whether all GPUs of a job are never idle and draw too little to compute; False with one GPU or when unknown."""
+    """Whether all GPUs of a job are busy but draw too little power to compute; False with one GPU or if unknown."""
     known = [gpu for gpu in gpus if gpu is not None]
     if len(known) < 2 or len(known) < len(gpus):
         return False
@@ -50,6 +54,6 @@ def _spins(gpu: GpuState) -> bool:
 
 
 def receives_at_link_rate(gpu: GpuState, received_bytes_per_s: float | None) -> bool:
-    """Whether a GPU receives data at nearly the full rate of its PCIe link; False when unknown."""
+    """Whether a GPU receives data at nearly the full rate of its PCIe link; False if unknown."""
     most = link_bytes_per_s(gpu.pcie_generation, gpu.pcie_width)
     return most is not None and (received_bytes_per_s or 0.0) >= LINK_FULL * most

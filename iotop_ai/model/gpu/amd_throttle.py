@@ -6,9 +6,9 @@ Source: drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT.
 from __future__ import annotations
 
 OTHER = 1 << 63
-"""Not a bit of the kernel: it stands for a reason that only this GPU model's own tables define."""
+"""A bit that the kernel does not use; it stands for a reason that only the tables of one GPU model define."""
 NOT_REPORTED = (1 << 64) - 1
-"""All ones, in as many bytes as the field has: the driver does not fill it in."""
+"""The field's value if the driver does not fill it in: all bits of the field are one."""
 _POWER, _HOT, _PROCHOT = 0x4, 0x20, 0x40
 """Bits of nvmlClocksEventReasons: SwPowerCap, SwThermalSlowdown, HwThermalSlowdown."""
 GROUPS: tuple[tuple[int, int, str, int], ...] = (
@@ -20,11 +20,11 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
     (38, 45, "temperature of the voltage regulators", _HOT),
     (46, 47, "the board's overheat signal", _PROCHOT),
 )
-"""First and last bit, their meaning, and NVML's reason for it; if two entries match, the first counts."""
+"""The first and last bit of a reason, its text, and NVML's bit for it; if a bit is in two groups, the first counts."""
 
 
 def words(bits: int) -> str:
-    """The reasons as text: "power limit, memory temperature"; "" when the clocks are not lowered."""
+    """The reasons as text, such as "power limit, memory temperature"; "" if the clocks are not lowered."""
     out = []
     for first, last, word, _ in GROUPS:
         mask = (1 << last + 1) - (1 << first)
@@ -35,7 +35,7 @@ def words(bits: int) -> str:
 
 
 def clock_reasons(bits: int) -> int:
-    """The bits as NVML's, so that one rule judges every GPU."""
+    """The reasons as NVML's bits, so that one rule judges GPUs of every vendor."""
     out = 0
     for first, last, _, reason in GROUPS:
         if bits & ((1 << last + 1) - (1 << first)):

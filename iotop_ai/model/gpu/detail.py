@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 
 
 class GpuDetail(NamedTuple):
-    """One GPU's slow figures, read every fifth sweep. None: this GPU or driver does not report it.
+    """A GPU's rarely changing figures, read in every fifth sweep; None if this GPU or driver does not report them.
 
-    slowdown_celsius, shutdown_celsius: nvmlDeviceGetTemperatureThreshold. slot_max_generation, slot_max_width: those of
-    the bridge above it, from sysfs; device_max_*: those of the GPU alone. ecc_*: errors since the driver was loaded
-    (volatile) and over the board's lifetime (total). rows_*: remapped rows; pages_pending: retired pages that wait for
-    a reset. recovery: field 230, nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset,
-    6 reset of its bus, 7 reboot of the system. fabric_state: nvmlGpuFabricState, 3 is complete; fabric_status: an NVML
-    error code, 0 is success. numa_node: None also on a machine with one node. cpus: the local CPUs ("0-63").
-    compute_mode: 0 default, 3 one process only.
+    slowdown_celsius, shutdown_celsius: the limits of nvmlDeviceGetTemperatureThreshold
+    slot_max_generation, slot_max_width: the PCIe limits of the bridge above the GPU, from sysfs
+    device_max_generation, device_max_width: the PCIe limits of the GPU alone
+    ecc_*: memory errors since the driver was loaded (volatile) and over the board's lifetime (total)
+    rows_corrected, rows_uncorrected: the numbers of rows remapped after corrected and after uncorrected errors
+    rows_pending, rows_failed: whether a remapping waits for a reset, and whether one has failed
+    pages_pending: whether retired pages wait for a reset
+    recovery: field 230, an nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset, 6
+        reset of its bus, 7 reboot of the system
+    fabric_state: an nvmlGpuFabricState, of which 3 is complete
+    fabric_status: an NVML error code, of which 0 is success
+    numa_node: the NUMA node of the GPU; None also on a machine with a single node
+    cpus: the CPUs local to the GPU, such as "0-63"
+    compute_mode: 0 for the default, 3 if only one process may use the GPU
     """
 
     uuid: str
@@ -71,32 +78,34 @@ class GpuDetail(NamedTuple):
     persistence: bool | None = None
     compute_mode: int | None = None
     limit_mw: int | None = None
-    """The power limit as set; the enforced one may be lower."""
+    """The power limit that was set; the limit that the GPU enforces may be lower."""
     sram_corrected: int | None = None
-    """Errors in caches and registers since the driver was loaded: nvmlDeviceGetSramEccErrorStatus (R535), before that
-    nvmlDeviceGetMemoryErrorCounter of NVML_MEMORY_LOCATION_SRAM. Uncorrected: parity and SECDED."""
+    """Corrected errors in caches and registers since the driver was loaded, from nvmlDeviceGetSramEccErrorStatus
+    (R535). Older drivers report them by nvmlDeviceGetMemoryErrorCounter of NVML_MEMORY_LOCATION_SRAM. The uncorrected
+    errors in the next field are those of parity and SECDED."""
     sram_uncorrected: int | None = None
     sram_exceeded: bool | None = None
-    """Whether the board's lifetime count of these exceeds NVIDIA's limit: the board has to be replaced."""
+    """Whether the lifetime count of uncorrected SRAM errors exceeds NVIDIA's limit, so that the board has to be
+    replaced."""
     nvlink_crc_errors: Annotated[
         int | None, Exported("count", "Damaged NVLink packets since the driver was loaded.")
     ] = None
-    """Over all links since the driver was loaded: damaged flits and data (fields 38 and 45, or 163 of each link)."""
+    """Damaged flits and data on all links since the driver was loaded: fields 38 and 45, or field 163 of each link."""
     nvlink_replays: Annotated[int | None, Exported("count", "NVLink packets replayed since the driver was loaded.")] = (
         None
     )
-    """Field 52, or 161 of each link."""
+    """Replayed packets on all links: field 52, or field 161 of each link."""
     nvlink_recoveries: Annotated[
         int | None, Exported("count", "Retrainings of an NVLink since the driver was loaded.")
     ] = None
-    """Retrainings of a link: field 59, or 162 of each link, or 215 of NVLink 5."""
+    """Retrainings of all links: field 59, or field 162 of each link, or field 215 of NVLink 5."""
 
 
 def recovery_of(state: GpuState, detail: GpuDetail | None) -> int | None:
-    """The recovery that the driver asks for now, else the one that the kernel's log had last."""
+    """The recovery that the driver asks for now; if unknown, the one that the kernel's log asked for last."""
     now = None if detail is None else detail.recovery
     return state.recovery if now is None else now
 
 
 GpuDetails = Mapping[str, Reading[GpuDetail]]
-"""UUID to its Reading."""
+"""The Reading of each GPU, by UUID."""

@@ -1,4 +1,4 @@
-"""A GPU on which other processes than those of one job compute: its utilisation is not the job's."""
+"""GPUs on which processes outside a job compute too, so that the utilisation is not that of the job alone."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ COMPUTE = "compute"
 
 
 class GpuParts(NamedTuple):
-    """How busy a GPU is for the job and for others, 0..1; None unknown."""
+    """How busy a GPU is for the job and for other processes, 0 to 1; None if unknown."""
 
     own: float | None = None
     others: float | None = None
 
 
 def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
-    """The compute processes on a GPU that belong to others than these pids."""
+    """The compute processes on a GPU whose pids are not in ``pids``."""
     listed = [one for one in state.processes or () if one.kind == COMPUTE]
     own = any(one.found and one.pid in pids for one in listed)
-    # Where no process of the job is found, one of another namespace may be its own.
+    # If no process of the job is found by pid, a process listed from another namespace may belong to the job.
     return [one for one in listed if one.pid not in pids if one.found or own]
 
 
 def parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
-    """The job's and the others' parts of a GPU; None where only the job computes. pids: the job's."""
+    """How busy a GPU is for the job with these pids and for others; None if only the job computes."""
     others = [one.sm_percent for one in strangers(state, pids)]
     if not any(percent != 0 for percent in others):
         return None

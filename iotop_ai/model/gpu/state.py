@@ -1,4 +1,4 @@
-"""GPUs as NVML reports them. Source: nvml.h; https://docs.nvidia.com/deploy/nvml-api/."""
+"""The state of a GPU as NVML reports it. Source: nvml.h; https://docs.nvidia.com/deploy/nvml-api/."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ ENGINE_TIMES = ("graphics_ns", "compute_ns", "copy_ns", "decoder_ns", "encoder_n
 _READ_AT = {
     "energy_mj": "energy_at_ns", "pcie_replays": "replays_at_ns", **dict.fromkeys(ENGINE_TIMES, "engines_at_ns"),
 }  # fmt: skip
-"""Counters with their own call, and the field with its time; the others come from the call for field values."""
+"""For each counter that has a call of its own, the field with the time of that call; the other counters share one call.
+"""
 SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
-"""nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
+"""Bits of nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
 
 
 class GpuProcess(NamedTuple):
-    """A process on a GPU. memory_bytes None: not reported. kind: compute, graphics, mps.
+    """A process on a GPU.
 
-    pid: its pid in our /proc, else NVML's number. found: whether it is in our /proc (False: NVML reports pids of
-    another namespace, and this pid here is another process). sm_percent: share of the SMs that ran its kernels, in the
-    driver's newest sample; None when not reported. instance: the MIG GPU instance. cpus: its allowed CPUs ("0-63"), ""
-    unknown.
+    pid: its pid in the monitor's /proc, or NVML's number for it if it is not there
+    memory_bytes: the GPU memory that it uses; None if not reported
+    kind: compute, graphics or mps
+    sm_percent: the share of the SMs that ran its kernels in the driver's newest sample; None if not reported
+    instance: the id of the MIG GPU instance
+    found: whether it is in the monitor's /proc; if not, NVML reports pids of another namespace, and this pid is here
+        another process
+    cpus: the CPUs that it may run on, such as "0-63"; "" if unknown
     """
 
     pid: int
@@ -40,10 +45,10 @@ class GpuProcess(NamedTuple):
 
 
 class GpuEarlier(NamedTuple):
-    """A figure that this sweep did not read: the time of its reading, and the reading before that.
+    """The times of a figure that this sweep of the GPUs did not read: of its last reading, and of the one before that.
 
-    A counter's rate is (now - before) / (at_ns - before_at_ns), so a slow call has its own rate without any other
-    Snapshot. before None: a level, or the first reading.
+    A counter's rate is (now - before) / (at_ns - before_at_ns), so the rate of a slow call needs no other Snapshot.
+    ``before`` is None for a level and for the first reading.
     """
 
     field: str
@@ -53,7 +58,11 @@ class GpuEarlier(NamedTuple):
 
 
 class GpuInstance(NamedTuple):
-    """One MIG GPU instance. number: its GPU instance id. The GPM figures are its own; None without GPM."""
+    """One MIG GPU instance.
+
+    number: its GPU instance id
+    sm_percent, occupancy_percent, tensor_percent, dram_percent: GPM figures of this instance; None without GPM
+    """
 
     number: int
     uuid: str
@@ -67,10 +76,12 @@ class GpuInstance(NamedTuple):
 
 
 class GpuState(NamedTuple):
-    """One GPU at one moment. number: NVML's index. None: this GPU or driver does not report it (NOT_SUPPORTED etc.).
+    """One GPU at one moment. None means that this GPU or driver does not report the figure, for example NOT_SUPPORTED.
 
-    Percent as in NVML (integers 0..100); power in mW, energy in mJ since the driver was loaded. clock_reasons: bit mask
-    of nvmlClocksEventReasons*.
+    Percentages are integers from 0 to 100, as in NVML. Power is in mW; energy in mJ since the driver was loaded.
+
+    number: the GPU's index in NVML
+    clock_reasons: a bit mask of nvmlClocksEventReasons
     """
 
     uuid: str
@@ -102,13 +113,13 @@ class GpuState(NamedTuple):
     memory_celsius: int | None = None
     memory_max_mhz: int | None = None
     margin_celsius: int | None = None
-    """Degrees left to the nearest slowdown (nvmlDeviceGetMarginTemperature, Ada and later)."""
+    """The degrees left to the nearest slowdown (nvmlDeviceGetMarginTemperature, since Ada)."""
     busy_samples: int | None = None
-    """Samples of the driver's utilisation buffer that were read so far; grows."""
+    """The number of samples read so far from the driver's utilisation buffer; it grows."""
     gap_samples: int | None = None
-    """How many of these samples were below 10 %, that is with an idle GPU; grows."""
+    """The number of these samples that were below 10 %, which means an idle GPU; it grows."""
     power_cap_ns: Annotated[int | None, Exported("ns", "Time throttled by the power limit.")] = None
-    """Time throttled by the power limit: field 74. Like the four below, ns since the driver was loaded."""
+    """Field 74. It and the next four fields count ns since the driver was loaded."""
     sync_boost_ns: Annotated[int | None, Exported("ns", "Time held to the slowest GPU of its group.")] = None
     sw_thermal_ns: Annotated[int | None, Exported("ns", "Time slowed because GPU or memory was too hot.")] = None
     hw_thermal_ns: Annotated[int | None, Exported("ns", "Time at half clock or less, too hot.")] = None
@@ -116,17 +127,17 @@ class GpuState(NamedTuple):
         int | None, Exported("ns", "Time at half clock or less by the power supply's signal.")
     ] = None
     pcie_tx_bytes: Annotated[int | None, Exported("B", "Bytes that the GPU sent over PCIe.")] = None
-    """Bytes that the GPU sent over PCIe: field 197; grows. Received: field 198."""
+    """Field 197; received bytes are field 198. Both grow."""
     pcie_rx_bytes: Annotated[int | None, Exported("B", "Bytes that the GPU received over PCIe.")] = None
     pcie_tx_kib_per_s: int | None = None
-    """nvmlDeviceGetPcieThroughput: a window of 20 ms; only without another source."""
+    """The rate in a window of 20 ms (nvmlDeviceGetPcieThroughput); read only if there is no other source."""
     pcie_rx_kib_per_s: int | None = None
     pcie_replays: Annotated[int | None, Exported("count", "PCIe packets replayed.")] = None
     nvlink_tx_kib: Annotated[int | None, Exported("KiB", "Bytes sent over all NVLinks.")] = None
-    """Data sent over all NVLinks: field 138; grows. Received: field 139."""
+    """Field 138; received data is field 139. Both grow."""
     nvlink_rx_kib: Annotated[int | None, Exported("KiB", "Bytes received over all NVLinks.")] = None
     gpm_sm_percent: float | None = None
-    """GPM, Hopper and later: share of SM time with a warp resident, between two samples at least 100 ms apart."""
+    """The share of SM time with a resident warp, between two samples at least 100 ms apart (GPM, since Hopper)."""
     gpm_occupancy_percent: float | None = None
     gpm_tensor_percent: float | None = None
     gpm_dram_percent: float | None = None
@@ -142,44 +153,46 @@ class GpuState(NamedTuple):
             level=True,
         ),
     ] = None
-    """The newest Xid event of this GPU since our start, by ``replaces`` of xid.py; None without one."""
+    """The newest Xid event of this GPU since the monitor started, chosen by ``replaces`` of xid.py; None without one.
+    """
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None
     earlier: tuple[GpuEarlier, ...] = ()
-    """The figures of this record that were read earlier."""
+    """The times of those figures in this record that an earlier sweep read."""
     energy_at_ns: int | None = None
-    """When the energy counter was read, by its own call; monotonic ns, like the next two."""
+    """When the energy counter was read. This time and the next two are monotonic ns."""
     replays_at_ns: int | None = None
     fields_at_ns: int | None = None
-    """When power_cap_ns to power_brake_ns, PCIe's and NVLink's counters were read, by one call."""
+    """When one call read power_cap_ns to power_brake_ns and the PCIe and NVLink counters."""
     temperature_sensor: str | None = None
-    """The sensor of temperature_celsius if it is not the usual one: "junction" on an AMD card without edge."""
+    """The sensor of temperature_celsius if it is not the usual one: "junction" on an AMD card without an edge sensor.
+    """
     decoder_percent: int | None = None
     """How busy the video decoder (NVDEC) was in the driver's last sampling period: nvmlDeviceGetDecoderUtilization."""
     encoder_percent: int | None = None
-    """NVENC: nvmlDeviceGetEncoderUtilization."""
+    """How busy the video encoder (NVENC) was: nvmlDeviceGetEncoderUtilization."""
     jpeg_percent: int | None = None
-    """NVJPG: nvmlDeviceGetJpgUtilization."""
+    """How busy the JPEG decoder (NVJPG) was: nvmlDeviceGetJpgUtilization."""
     ofa_percent: int | None = None
     """How busy the optical flow accelerator was: nvmlDeviceGetOfaUtilization."""
     throttle_bits: int | None = None
-    """AMD: SMU_THROTTLER_* bits of gpu_metrics; clock_reasons has the same as NVML's bits."""
+    """The SMU_THROTTLER_* bits in gpu_metrics of an AMD GPU; clock_reasons has the same reasons as NVML's bits."""
     graphics_ns: int | None = None
-    """AMD and Intel: time that its graphics engine worked for all processes that have it open (/proc/PID/fdinfo,
-    drm-engine-*) since the monitor started; grows. None where other users' processes cannot be read."""
+    """For AMD and Intel: how long the graphics engine worked since the monitor started, for all processes that have the
+    GPU open (drm-engine-* in /proc/PID/fdinfo). It grows; it is None if other users' processes cannot be read."""
     compute_ns: int | None = None
     copy_ns: int | None = None
     decoder_ns: int | None = None
     encoder_ns: int | None = None
     jpeg_ns: int | None = None
     engines_at_ns: int | None = None
-    """When the six times above were read."""
+    """When the six engine times, graphics_ns to jpeg_ns, were read."""
     recovery: int | None = None
-    """The recovery that the newest Xid 154 of the kernel's log asks for, by the codes of GpuDetail.recovery."""
+    """The recovery that the newest Xid 154 in the kernel's log asks for; the codes are those of GpuDetail.recovery."""
 
 
 GpuTable = Mapping[str, Reading[GpuState]]
-"""UUID to the GPU's own Reading; a lost GPU keeps its key with status failed and a remedy."""
+"""Each GPU's Reading by UUID; a GPU that was lost keeps its key, with status failed and a remedy."""
 
 
 class GpuRates(NamedTuple):
@@ -225,7 +238,7 @@ class GpuRates(NamedTuple):
     slowed: bool | None = None
     """Whether heat or the power brake lowers its clock at this reading, according to the driver."""
     pcie_generation: int | None = None
-    """The link's generation at this reading; like its width, for the rules' window."""
+    """The generation of the PCIe link at this reading. Like the width, it is kept here for the window of the rules."""
     pcie_width: int | None = None
     decoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video decoder was (NVDEC, fdinfo).")] = None
     encoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video encoder was (NVENC, fdinfo).")] = None
@@ -241,7 +254,7 @@ class GpuRates(NamedTuple):
 
 
 def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
-    """Levels and rates of every GPU that answered; others are absent."""
+    """The levels and rates of every GPU that answered; other GPUs are absent."""
     out = {}
     for uuid, reading in after.items():
         if reading.value is not None:
@@ -251,7 +264,10 @@ def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -
 
 
 class _Growth(NamedTuple):
-    """Growth of one GPU's counters between two readings. late: fields that have their own times, by name."""
+    """The growth of one GPU's counters between two readings.
+
+    late: the times of each field that was read in an earlier sweep, by the field's name
+    """
 
     old: GpuState | None
     now: GpuState
@@ -260,7 +276,7 @@ class _Growth(NamedTuple):
     late_before: frozenset[str]
 
     def grown(self, field: str) -> tuple[int | None, float | None]:
-        """(growth of a counter, the seconds in which it grew)."""
+        """The growth of a counter, and the seconds in which it grew."""
         value: int | None = getattr(self.now, field)
         if field in self.late:
             one = self.late[field]
@@ -272,12 +288,12 @@ class _Growth(NamedTuple):
         return delta(getattr(self.old, field), value), self.seconds if None in times else (times[1] - times[0]) / 1e9
 
     def speed(self, field: str, unit: float = 1.0) -> float | None:
-        """Growth per second, times ``unit``."""
+        """The growth of a counter per second, multiplied by ``unit``."""
         found = per_second(*self.grown(field))
         return None if found is None else found * unit
 
     def share(self, field: str) -> float | None:
-        """Growth of a time in ns as a share of the interval, at most 1."""
+        """The growth of a time in ns as a share of the interval, at most 1."""
         found = self.speed(field, 1e-9)
         return None if found is None else min(1.0, found)
 
@@ -344,7 +360,7 @@ def _busy(growth: _Growth) -> float | None:
 
 
 def busy_ratio(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float | None:
-    """How busy a GPU was between two readings, 0 to 1, by its driver or else by its engines; None when unknown."""
+    """How busy a GPU was between two readings, 0 to 1, by its driver, else by its engines; None if unknown."""
     return None if new.value is None else _busy(_growth(old, new, new.value, None))
 
 
@@ -358,7 +374,7 @@ def _received(growth: _Growth) -> float | None:
 
 
 def received_bytes_per_s(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float | None:
-    """Bytes that a GPU received over PCIe per second between two readings; None when unknown."""
+    """The bytes per second that a GPU received over PCIe between two readings; None if unknown."""
     return None if new.value is None else _received(_growth(old, new, new.value, None))
 
 

@@ -1,9 +1,9 @@
-"""The meaning of ATA attributes in a few words, and those that count what the rules judge. Pure.
+"""The meaning of ATA attributes in a few words, and the counts that the rules judge. Pure.
 
 Sources: the names and raw formats in smartmontools' drive database (drivedb.h; ata_format_attr_raw_value of
-atacmds.cpp), and
-https://en.wikipedia.org/wiki/Self-Monitoring,_Analysis_and_Reporting_Technology#Known_ATA_S.M.A.R.T._attributes; a
-vendor may use a number for something else, under another name in smartctl's output.
+    atacmds.cpp), and
+    https://en.wikipedia.org/wiki/Self-Monitoring,_Analysis_and_Reporting_Technology#Known_ATA_S.M.A.R.T._attributes. A
+    vendor may use a number for something else, which smartctl then prints under another name.
 """
 
 from __future__ import annotations
@@ -82,32 +82,33 @@ COUNTED: dict[int, str] = {
     198: "unc_|uncor",
     199: "crc",
 }
-"""Attribute's number to the words of which its name has one where it counts what its number usually means.
+"""For an attribute's number, a pattern that matches its name if it counts what this number usually counts.
 
-Under 197 there are also Total_Unc_Read_Failures and ECC_Error_Count, under 198 Host_Reads_GiB, under 199
-Host_Writes_GiB; what smartctl does not know is Unknown_Attribute or Unknown_SSD_Attribute.
+Other names exist: Total_Unc_Read_Failures and ECC_Error_Count under 197, Host_Reads_GiB under 198, Host_Writes_GiB
+under 199. An attribute that smartctl does not know is called Unknown_Attribute or Unknown_SSD_Attribute.
 """
 _FALSE = pattern(r"bogus|not_in_use", re.IGNORECASE)
 _FALSE_PENDING = pattern(r"CT\d+MX500SSD\d")
-"""Crucial MX500: its 197 goes to 1 and back while the disk works well. smartctl 7.5 and newer name it Bogus_*."""
+"""The Crucial MX500, whose attribute 197 alternates between 0 and 1 on a sound disk; since smartctl 7.5 its name is
+Bogus_*."""
 _LEADING = pattern(r"(\d+)(?![0-9A-Za-z])")
 _HOURS = pattern(r"(\d+)(?:h\b|h\+|(?![0-9A-Za-z]))")
 _WORD = 0xFFFF
 
 
 def counts(number: int, name: str, model: str = "") -> bool:
-    """Whether the attribute has the usual meaning of its number; one without a name does not."""
+    """Whether an attribute counts what its number usually counts; without a name it is taken to."""
     if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
         return False
     return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None
 
 
 def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> int | None:
-    """The count of an attribute of ``COUNTED``; None when the disk lacks it or counts something else there.
+    """The count of an attribute of ``COUNTED``; None if the disk lacks it or counts something else under this number.
 
-    It is the first number that smartctl prints: of the 48 bits a vendor may use the upper ones otherwise (Fujitsu and
-    Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). 188 is the lowest of three words of 16 bits, which is printed
-    last ("1 1 5").
+    The count is the first number that smartctl prints, because a vendor may use the upper ones of the 48 bits otherwise
+    (Fujitsu and Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). Attribute 188 has three words of 16 bits, and its
+    count is the lowest word, which smartctl prints last ("1 1 5").
     """
     row = next((one for one in rows if one.id == number), None)
     if row is None or not counts(number, row.name, model):
@@ -121,14 +122,14 @@ def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> in
 
 
 def hours_of(rows: Iterable[SmartAttribute]) -> int | None:
-    """Hours powered on by attribute 9, as smartctl prints it: "12345", "12345 (7 0 0)", "12345h+12m"; else None."""
+    """The hours powered on from attribute 9 ("12345", "12345 (7 0 0)" or "12345h+12m"); None if it cannot be read."""
     row = next((one for one in rows if one.id == 9 and "power_on" in one.name.lower()), None)
     found = None if row is None else _HOURS.match(row.raw_text)
     return None if found is None else int(found[1])
 
 
 def meaning(number: int, name: str = "") -> str:
-    """The meaning of an attribute; "" when its number is unknown or its name shows that it counts something else."""
+    """The meaning of an attribute; "" if its number is unknown or its name shows that it counts something else."""
     if number in COUNTED and not counts(number, name):
         return "not a count of bad sectors: its firmware misleads" if _FALSE.search(name) else ""
     return MEANINGS.get(number, "")

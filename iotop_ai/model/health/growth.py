@@ -1,4 +1,4 @@
-"""Growth of a disk's figures since an earlier reading, and its remaining life at that rate. Pure."""
+"""The growth of a disk's figures since an earlier reading, and its remaining life at that rate. Pure."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ DAY_S = 86_400
 HOUR_S = 3600
 PAST_POINTS = 64
 FORECAST_DAYS = 7.0
-"""The shortest span for a wear rate, because used percent comes in whole steps."""
+"""The shortest period for a wear rate in days, because the used share comes in whole percent."""
 _COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 
 class Growth(NamedTuple):
-    """How much a figure grew, and over how many seconds."""
+    """How much a figure grew, and in how many seconds."""
 
     by: int
     seconds: float
 
     @property
     def per_day(self) -> float:
-        """Growth in 24 h; growth over less than a day counts in full."""
+        """The growth in 24 h; growth in less than a day counts in full."""
         return self.by / max(1.0, self.seconds / DAY_S)
 
     @property
     def per_hour(self) -> float:
-        """Growth in an hour; growth over less than an hour counts in full."""
+        """The growth in an hour; growth in less than an hour counts in full."""
         return self.by / max(1.0, self.seconds / 3600)
 
     @property
     def text(self) -> str:
-        """The growth as text: "+9 in 24 h"."""
+        """The growth as text, such as "+9 in 24 h"."""
         return f"+{self.by:,} in {span(self.seconds)}"
 
 
 def span(seconds: float) -> str:
-    """A span of time in one unit: "40 s", "5 min", "24 h", "3 d"."""
+    """A period of time in one unit: "40 s", "5 min", "24 h", "3 d"."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
-    # A span of about a day is called a day, because readings are minutes apart.
+    # Readings are minutes apart, so a period of about a day counts as 24 h.
     hours = seconds / 3600
     return "24 h" if 22 <= hours <= 26 else f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} d"
 
 
 def growth(state: SmartState, name: str) -> Growth | None:
-    """Growth of the field ``name`` since ``earlier``; None when it did not grow, fell, or a value is unknown."""
+    """The growth of the field ``name`` since ``earlier``; None if it did not grow, fell, or a value is unknown."""
     return _growth_since(state, name, state.earlier)
 
 
 def recent_growth(state: SmartState, name: str) -> Growth | None:
-    """Growth of the field ``name`` since ``recent``; else as ``growth``."""
+    """The growth of the field ``name`` since ``recent``; None in the same cases as ``growth``."""
     return _growth_since(state, name, state.recent)
 
 
@@ -67,24 +67,27 @@ def _growth_since(state: SmartState, name: str, point: HealthPoint | None) -> Gr
 
 
 def point_of(state: SmartState, wall_s: int) -> HealthPoint:
-    """The part of a reading that is remembered."""
+    """The figures of a reading that are kept for later comparison."""
     return HealthPoint(wall_s, **{name: getattr(state, name) for name in _COPIED})
 
 
 def nearest(points: tuple[HealthPoint, ...], wall_s: int, ago_s: int = DAY_S) -> HealthPoint | None:
-    """The point before ``wall_s`` that is nearest to ``ago_s`` before it; None if missing."""
+    """Of the points before ``wall_s``, the one nearest to ``ago_s`` seconds earlier; None without a point."""
     before = [point for point in points if point.wall_s < wall_s]
     return min(before, key=lambda point: abs(wall_s - ago_s - point.wall_s), default=None)
 
 
 def recent_of(points: tuple[HealthPoint, ...], wall_s: int) -> HealthPoint | None:
-    """The point nearest to an hour before ``wall_s``; None if it is more than two hours before."""
+    """The point nearest to an hour before ``wall_s``; None if it is more than two hours earlier."""
     point = nearest(points, wall_s, HOUR_S)
     return point if point is not None and wall_s - point.wall_s <= 2 * HOUR_S else None
 
 
 def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINTS) -> tuple[PastPoint, ...]:
-    """The points up to ``wall_s`` for curves, oldest first: all, or the newest in each of ``most`` equal spans."""
+    """The points up to ``wall_s`` for curves, oldest first.
+
+    If there are more than ``most``, the newest point of each of ``most`` equal periods is kept.
+    """
     known = [point for point in points if point.wall_s <= wall_s]
     if len(known) > most:
         first, last = known[0].wall_s, known[-1].wall_s
@@ -94,9 +97,9 @@ def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINT
 
 
 def wear_left_days(state: SmartState) -> float | None:
-    """Days until 100 % of the rated life is used, at the known rate.
+    """The days until 100 % of the rated life is used, at the rate seen so far.
 
-    None when that is past, when there was no wear, or when the known time is shorter than a week.
+    None if the rated life is already used, if there was no wear, or if less than a week is known.
     """
     known = [(point.wall_s, point.used_percent) for point in state.past if point.used_percent is not None]
     if state.used_percent is None or state.used_percent >= 100 or state.read_wall_s is None or not known:
@@ -109,7 +112,7 @@ def wear_left_days(state: SmartState) -> float | None:
 
 
 def left_words(days: float) -> str:
-    """The time left as text: "about 5 months at this rate"."""
+    """The time left as text, such as "about 5 months at this rate"."""
     if days < 60:
         return f"about {round(days)} days at this rate" if days >= 1.5 else "about a day at this rate"
     if days < 730:

@@ -1,7 +1,7 @@
-"""The meaning of a disk's own figures: rules, each with its source and threshold, and the resulting severity. Pure.
+"""Rules about a disk's health figures, each with its source and threshold, and the resulting severity. Pure.
 
-Growth counts more than level: an old count says little, one that rises today is a running problem. An NVMe's error log
-count is not a reason for an alarm: hosts fill it with commands that the drive does not support.
+Growth counts more than level: an old count says little, while a count that grows today is a present problem. An NVMe
+drive's error log count is not a reason for an alarm: hosts fill that log with commands that the drive does not support.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WEAR_SOON_DAYS = 90.0
 DISK_WARNING_CELSIUS = 50
 DISK_CRITICAL_CELSIUS = 60
 FLASH_WARNING_CELSIUS = 80
-"""For a flash drive that does not report its own limit; most begin to throttle between 70 and 85 °C."""
+"""The limit for a flash drive that does not report one; most drives begin to throttle between 70 and 85 °C."""
 
 SMARTCTL = "smartctl(8)"
 ATA = "ATA-8 ACS, SMART attributes"
@@ -43,7 +43,7 @@ CRITICAL_WARNING_BITS: tuple[tuple[int, str, str], ...] = (
     (0x10, "backup", "the volatile memory backup has failed"),
     (0x20, "memory-region", "the persistent memory region is unreliable"),
 )
-"""Bit, short name, meaning."""
+"""The bit, its short name and its meaning."""
 
 Check = Callable[[SmartState], tuple[str, ...]]
 
@@ -51,7 +51,9 @@ Check = Callable[[SmartState], tuple[str, ...]]
 class Rule(NamedTuple):
     """A rule about a disk's health.
 
-    id: stable. threshold: as text, with its number. says: the clauses that apply to a state, () for none.
+    id: the rule's name, which never changes
+    threshold: the threshold as text, including its number
+    says: a function that returns the clauses that apply to a state; () if none applies
     """
 
     id: str
@@ -62,15 +64,15 @@ class Rule(NamedTuple):
 
 
 def judged(state: SmartState) -> SmartState:
-    """The state with its severity, judgements and reasons, the worst first and growth before level.
+    """The state with its severity, judgements and reasons, sorted by severity and then growth before level.
 
-    severity is unknown when there is nothing to judge.
+    severity is "unknown" if there is nothing to judge.
     """
     found = [Judgement(rule.id, rule.severity, text) for rule in RULES for text in rule.says(state)]
     found.sort(key=lambda one: -_ORDER.index(one.severity))
     kept: list[Judgement] = []
     for one in found:
-        # Among several rules about one figure, only the worst counts.
+        # If several rules judge the same figure, only the worst judgement counts.
         subject = _SUBJECTS.get(one.rule)
         if subject is None or all(_SUBJECTS.get(other.rule) != subject for other in kept):
             kept.append(one)
@@ -88,12 +90,12 @@ def judged(state: SmartState) -> SmartState:
 
 
 def count(number: int, what: str) -> str:
-    """A count with its noun: "1 media error", "1,204 CRC errors"."""
+    """A count with its noun, such as "1 media error" or "1,204 CRC errors"."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _level(name: str, what: str, least: int = 1) -> Check:
-    """A count of at least ``least``, with its growth if known."""
+    """A check that the count is at least ``least``; the clause includes its growth if known."""
 
     def says(state: SmartState) -> tuple[str, ...]:
         value: int | None = getattr(state, name)
@@ -106,7 +108,7 @@ def _level(name: str, what: str, least: int = 1) -> Check:
 
 
 def _grows(name: str, what: str, per_day: float) -> Check:
-    """A count that grew by at least ``per_day`` in 24 h."""
+    """A check that the count grew by at least ``per_day`` in 24 h."""
 
     def says(state: SmartState) -> tuple[str, ...]:
         value, more = getattr(state, name), growth(state, name)
@@ -146,8 +148,8 @@ def _spare(state: SmartState) -> tuple[str, ...]:
     spare, limit = state.available_spare_percent, state.spare_threshold_percent
     if spare is None or limit is None:
         return ()
-    # A drive whose limit leaves no room for the margin (Apple: 99 %) is low only below its limit, as NVMe defines it.
-    # An emulated drive without this figure reports 0 % spare with a limit of 0 %.
+    # If a drive's limit leaves no room for the margin (Apple: 99 %), its spare is low only below the limit, as NVMe
+    # says. # An emulated drive without this figure reports 0 % spare and a limit of 0 %.
     near = (spare or limit) and limit + SPARE_MARGIN_PERCENT < 100 and spare <= limit + SPARE_MARGIN_PERCENT
     if not (near or spare < limit):
         return ()
@@ -183,7 +185,7 @@ def _throttles(state: SmartState) -> tuple[str, ...]:
 def _crc_grows(state: SmartState) -> tuple[str, ...]:
     more = growth(state, "crc_errors")
     if more is None or more.per_hour < CRC_PER_HOUR:
-        # A cable that fails now is not diluted by the calm hours before.
+        # Over the longer period, hours without errors would hide a cable that has just begun to fail.
         more = recent_growth(state, "crc_errors")
         if more is None or more.by < CRC_BURST:
             return ()
@@ -191,7 +193,7 @@ def _crc_grows(state: SmartState) -> tuple[str, ...]:
 
 
 def _crc(state: SmartState) -> tuple[str, ...]:
-    # A lifetime total: it is about the cable, and only while it grows.
+    # The count is a lifetime total and concerns the cable, so it matters only while it grows.
     return (
         (count(state.crc_errors, "CRC error") + " so far: cable or backplane, not the disk",)
         if state.crc_errors
@@ -200,7 +202,10 @@ def _crc(state: SmartState) -> tuple[str, ...]:
 
 
 def _self_test(state: SmartState) -> tuple[str, ...]:
-    """As in smartctl(8), a failure counts until an extended self-test passes: a short one reads little of the disk."""
+    """The last failed self-test, which counts until an extended one passes, as in smartctl(8).
+
+    A short self-test reads too little of the disk to disprove the failure.
+    """
     finished = [test for test in state.self_test_log if test.passed is not None]
     for number, test in enumerate(finished):
         if not test.passed:
@@ -211,10 +216,10 @@ def _self_test(state: SmartState) -> tuple[str, ...]:
 
 
 def _limits(state: SmartState) -> tuple[int | None, int | None]:
-    """(the first degree that is too warm, the first that is critical)."""
+    """The lowest temperatures in °C that are too warm and critical."""
     if state.protocol == "nvme" or state.rotation_rpm == 0:
         return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
-    # A disk is warm above 50 and in danger above 60 °C; the limits are the last good degrees.
+    # A disk is too warm above 50 °C and in danger above 60 °C; the constants are the last good degrees.
     own = state.critical_celsius
     return (DISK_WARNING_CELSIUS + 1, own or DISK_CRITICAL_CELSIUS + 1) if state.rotation_rpm else (None, own)
 
@@ -363,7 +368,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("crc", NOTE, ATA, "attribute 199 > 0 and not growing", _crc),
 )
-"""The worst first; within a severity the overall status, then growth, then level."""
+"""Sorted by severity, the worst first; within a severity by overall status, then growth, then level."""
 
 _SUBJECTS = {
     **dict.fromkeys(("reallocated-grows", "reallocated-many", "reallocated"), "reallocated"),

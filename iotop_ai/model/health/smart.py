@@ -1,4 +1,4 @@
-"""A disk's health as smartctl reports it. Unknown is "not available", never "healthy"."""
+"""A disk's health as smartctl reports it. An unknown figure means "not available", never "healthy"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from iotop_ai.model.metric import Exported
 
 
 class SmartAttribute(NamedTuple):
-    """One ATA attribute. threshold/value/worst: None where the row lacks it. failed: "", "now", "past"."""
+    """One ATA attribute.
+
+    value, worst, threshold: numbers of the row; None if it lacks them
+    failed: "" for never, "now" or "past"
+    """
 
     id: int
     name: str
@@ -23,13 +27,15 @@ class SmartAttribute(NamedTuple):
 
 
 RUNNING = "Self test in progress"
-"""The status of a SCSI disk's running self-test."""
+"""The status of a self-test that runs on a SCSI disk."""
 
 
 class SelfTest(NamedTuple):
-    """One entry of a disk's self-test log, in the disk's words. passed None: aborted, or still running.
+    """One entry of a disk's self-test log, as the disk words it.
 
-    kind: "Short offline", "Extended", ... hours: power-on hours when it ended.
+    kind: "Short offline", "Extended" and so on
+    passed: whether the test passed; None if it was aborted or still runs
+    hours: the disk's power-on hours when the test ended
     """
 
     kind: str
@@ -39,7 +45,11 @@ class SelfTest(NamedTuple):
 
 
 class ErrorEntry(NamedTuple):
-    """One entry of a disk's error log. number: the disk's own count; hours: power-on hours, None if not reported."""
+    """One entry of a disk's error log.
+
+    number: the number that the disk gave the error
+    hours: the disk's power-on hours at the error; None if not reported
+    """
 
     number: int | None
     hours: int | None
@@ -47,7 +57,7 @@ class ErrorEntry(NamedTuple):
 
 
 class HealthPoint(NamedTuple):
-    """Earlier figures, for judging growth. wall_s: Unix seconds."""
+    """A disk's figures at an earlier time, for judging growth; ``wall_s`` is that time in Unix seconds."""
 
     wall_s: int
     power_on_hours: int | None = None
@@ -67,7 +77,7 @@ class HealthPoint(NamedTuple):
 
 
 class PastPoint(NamedTuple):
-    """Temperature and wear at an earlier time, for curves. wall_s: Unix seconds."""
+    """Temperature and wear at an earlier time, for curves; ``wall_s`` is that time in Unix seconds."""
 
     wall_s: int
     temperature_celsius: int | None = None
@@ -75,7 +85,7 @@ class PastPoint(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The result of one rule of model/health/rules.py for a disk. severity: note, warning or critical."""
+    """The result of one rule of model/health/rules.py for a disk; ``severity`` is note, warning or critical."""
 
     rule: str
     severity: str
@@ -83,27 +93,34 @@ class Judgement(NamedTuple):
 
 
 class SmartState(NamedTuple):
-    """One disk's answer.
+    """The health of one disk at one reading.
 
-    assessment: "PASS", "WARN", "FAIL" (pySMART's words), None when not reported. protocol: ata, nvme, scsi. NVMe
-    figures are None for others; bytes are exact (data units x 512,000). severity: ok, warning, critical, or unknown
-    when there is nothing to judge; reasons: clauses with their number ("312 reallocated sectors"), the worst first. An
-    ok state may have a reason, which explains and does not warn.
-
+    assessment: "PASS", "WARN" or "FAIL" (pySMART's words); None if not reported
+    protocol: ata, nvme or scsi; NVMe figures are None for the others, and bytes are exact (data units x 512,000)
+    severity: ok, warning, critical, or unknown if there is nothing to judge
+    reasons: clauses with their number ("312 reallocated sectors"), the worst first; an ok state may have a reason that
+        only explains
     reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: the counts of ATA
-    attributes 5, 187, 188 (low 16 bits), 197, 198, 199 (model/health/attributes.py: count_of), None where the vendor
-    counts something else under the number; for SCSI, reallocated is the grown defect list and uncorrectable the total
-    of its error counters. device_type: the argument of ``-d``. warning_celsius, critical_celsius: the disk's own
-    limits. self_test_left_percent: the rest of a running self-test; None when none runs. exit_status: smartctl's
-    bit mask. judgements: those behind ``reasons``, with rule and severity, in the same order.
-
-    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; recent: the
-    reading nearest to 1 h before, if at most 2 h before; past: temperature and wear over all known time, oldest first,
-    this reading last. history_note: why an earlier reading is missing, "" otherwise. self_tests: whether the disk runs
-    self-tests, None when not reported; test_short_minutes, test_long_minutes: the disk's estimates of their duration.
-    self_test_log, error_log: newest first. io_errors, io_timeouts: commands that ended with a status other than good,
-    and that timed out, since the kernel found the disk; libata ends each SMART query of smartctl with such a status, so
-    the first grows on a sound disk. wwn: the world-wide name as hexadecimal digits, "" when not reported.
+        attributes 5, 187, 188 (low 16 bits), 197, 198 and 199, by ``count_of`` of model/health/attributes.py; None if
+        the vendor counts something else under the number; for SCSI, reallocated is the size of the grown defect list
+        and uncorrectable the total of the error counters
+    device_type: the argument of smartctl's option ``-d``
+    warning_celsius, critical_celsius: the limits that the disk reports
+    self_test_left_percent: the remaining share of a running self-test; None if none runs
+    exit_status: the bit mask of smartctl's exit status
+    judgements: the judgements that ``reasons`` state, with rule and severity, in the same order
+    read_wall_s: the time of the query, in Unix seconds
+    earlier: the known reading nearest to 24 h before this one
+    recent: the known reading nearest to 1 h before this one, if at most 2 h before it
+    past: temperature and wear over all known time, oldest first, with this reading as the last
+    history_note: why an earlier reading is missing; "" otherwise
+    self_tests: whether the disk supports self-tests; None if not reported
+    test_short_minutes, test_long_minutes: the disk's estimates of a self-test's duration
+    self_test_log, error_log: the entries of the logs, newest first
+    io_errors: the commands since the kernel found the disk whose status was not "good"; it also grows on a sound disk,
+        because libata ends each SMART query with such a status
+    io_timeouts: the commands that timed out since the kernel found the disk
+    wwn: the world-wide name in hexadecimal digits; "" if not reported
     """
 
     device: str
@@ -175,12 +192,12 @@ class SmartState(NamedTuple):
 
     @property
     def self_test_runs(self) -> bool:
-        """Whether a self-test runs. A SCSI disk lists it first in its log and does not report its progress."""
+        """Whether a self-test runs. A SCSI disk lists the running test first in its log, without its progress."""
         first = self.self_test_log[0].status if self.self_test_log else ""
         return self.self_test_left_percent is not None or first == RUNNING
 
     @property
     def self_test_progress(self) -> str:
-        """The progress as text: "35 % done"; "progress unknown" where the disk does not report it."""
+        """The progress of the self-test as text: "35 % done", or "progress unknown" if the disk does not report it."""
         left = self.self_test_left_percent
         return "progress unknown" if left is None else f"{100 - left} % done"

@@ -1,4 +1,4 @@
-"""The batch job, pod or container of a process, from the path of its cgroup."""
+"""The batch job, pod or container of a process, read from the path of its cgroup."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from iotop_ai.lazy.regex import pattern
 
 
 class JobIds(NamedTuple):
-    """Empty where the path does not say. slurm: "48213" or "48213.0" (job and step). pod: Kubernetes pod UID.
+    """The ids in a cgroup path; an id that the path does not contain is empty.
 
-    container: the first 12 digits of a container id, as ``docker ps`` shows it. unit: the systemd service.
+    slurm: the Slurm job, "48213", or the job and its step, "48213.0"
+    pod: the UID of the Kubernetes pod
+    container: the first 12 digits of the container id, as ``docker ps`` shows it
+    unit: the systemd service
     """
 
     slurm: str = ""
@@ -19,7 +22,7 @@ class JobIds(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The most telling id in a few words; "" without any."""
+        """The most informative id in a few words; "" if there is none."""
         if self.slurm:
             return f"slurm {self.slurm}"
         if self.pod:
@@ -37,11 +40,13 @@ _SESSION_UNITS = ("user@", "session-")
 
 
 def job_ids(cgroup: str) -> JobIds:
-    """The ids in a cgroup path; 64 stands for as many hexadecimal digits.
+    """The ids in a cgroup path.
 
+    In these examples 64 stands for 64 hexadecimal digits.
     Slurm: ``/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0``, ``/slurm/uid_1000/job_7/step_batch``.
     Kubernetes: ``/kubepods.slice/kubepods-burstable-podUID.slice/cri-containerd-64.scope``,
-    ``/kubepods/burstable/podUID/64``. Docker: ``/docker/64``, ``/system.slice/docker-64.scope``.
+        ``/kubepods/burstable/podUID/64``.
+    Docker: ``/docker/64``, ``/system.slice/docker-64.scope``.
     """
     slurm = _SLURM.search(cgroup)
     pod = _POD.search(cgroup)

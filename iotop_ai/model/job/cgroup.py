@@ -20,7 +20,10 @@ from iotop_ai.model.process.records import ProcessKey
 
 
 class CgroupIo(NamedTuple):
-    """Counters of a cgroup, with the cgroups below it, on one device; all grow. None: the kernel does not count it."""
+    """Counters of a cgroup and the cgroups below it on one device; all grow.
+
+    None if the kernel does not count the figure.
+    """
 
     read_bytes: int | None
     write_bytes: int | None
@@ -29,10 +32,11 @@ class CgroupIo(NamedTuple):
 
 
 class CgroupMemory(NamedTuple):
-    """Memory of a cgroup. None: unknown; for a limit also: not set.
+    """Memory of a cgroup. None means unknown, or for a limit that it is not set. Refaults and events grow.
 
-    refaults: file pages read again soon after they were evicted. high_events, max_events: times that it went over
-    memory.high, and that memory.max (v1: memory.limit_in_bytes) was hit. Refaults and events grow.
+    refaults: file pages that were read again soon after they were evicted
+    high_events: how often the cgroup went over memory.high
+    max_events: how often the cgroup reached memory.max (v1: memory.limit_in_bytes)
     """
 
     current_bytes: int | None = None
@@ -47,9 +51,10 @@ class CgroupMemory(NamedTuple):
 
 
 class CgroupCpu(NamedTuple):
-    """CPU time of a cgroup. quota_us in each period_us; quota_us None: unlimited. The others grow.
+    """CPU time of a cgroup. The counters grow; quota_us and period_us are settings.
 
-    throttled_us: time that its tasks were held back, added up over CPUs.
+    quota_us: the CPU time that its tasks may use in each period_us; None if it is unlimited
+    throttled_us: the time for which the quota kept its tasks from running, added up over CPUs
     """
 
     usage_us: int | None = None
@@ -61,7 +66,11 @@ class CgroupCpu(NamedTuple):
 
 
 class Cgroup(NamedTuple):
-    """One cgroup. io: by device ("254:0"), None where I/O is not accounted. pressure: by "cpu", "io", "memory"."""
+    """One cgroup.
+
+    io: counters by device number ("254:0"); None if I/O is not accounted
+    pressure: waits for "cpu", "io" and "memory"
+    """
 
     io: Mapping[str, CgroupIo] | None = None
     memory: CgroupMemory = CgroupMemory()
@@ -72,7 +81,8 @@ class Cgroup(NamedTuple):
 class CgroupTable(NamedTuple):
     """The cgroups of the jobs.
 
-    groups: by path. jobs: the path of each job that has a cgroup of its own, not the root's.
+    groups: each cgroup by its path
+    jobs: the cgroup path of each job that does not run in the root cgroup
     """
 
     groups: Mapping[str, Cgroup] = {}
@@ -81,7 +91,7 @@ class CgroupTable(NamedTuple):
 
 
 class CgroupIoRates(NamedTuple):
-    """I/O rates of a cgroup on one device."""
+    """The I/O rates of a cgroup on one device."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read from the device per second (io.stat rbytes).")]
     write_bytes_per_s: Annotated[
@@ -92,7 +102,10 @@ class CgroupIoRates(NamedTuple):
 
 
 class CgroupRates(NamedTuple):
-    """Rates of a job's cgroup, with the cgroups below it. devices: those with I/O since boot, by number."""
+    """The rates of a job's cgroup and the cgroups below it.
+
+    devices: the rates of each device with I/O since boot, by device number
+    """
 
     read_bytes_per_s: Annotated[
         float | None,
@@ -139,9 +152,9 @@ def cgroup_rates(
     seconds: float | None,
     infos: Mapping[str, BlockInfo] | None = None,
 ) -> dict[str, CgroupRates]:
-    """Rates of every cgroup; without an earlier reading of it only the levels are known.
+    """The rates of every cgroup; a cgroup without an earlier reading has only its levels.
 
-    infos: by kernel name; without them the bytes of all disks are unknown.
+    infos: the devices by kernel name; without them the bytes of all disks are unknown
     """
     old = {} if before is None else before.groups
     stacks = None if infos is None or not after.groups else disk_stacks(infos)
@@ -190,7 +203,7 @@ _NOTHING_MOVED = CgroupIo(0, 0, 0, 0)
 def _io_rates(
     before: Mapping[str, CgroupIo], after: Mapping[str, CgroupIo], seconds: float | None
 ) -> dict[str, CgroupIoRates]:
-    """The rates by device; a device that is listed for the first time counts from 0."""
+    """The rates by device; the counters of a device that is listed for the first time start from 0."""
     return {
         device: CgroupIoRates(
             *(

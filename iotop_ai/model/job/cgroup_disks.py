@@ -1,9 +1,9 @@
-"""The bytes of a cgroup over all disks, each once where disks are stacked.
+"""The bytes of a cgroup over all disks, each byte once even where disks are stacked.
 
-The kernel counts a bio at each device that it passes, in the cgroup of the bio. Below a device that passes on or clones
-the bio (LVM, RAID1) that is the job's cgroup. Where a kernel thread makes a new bio, it is the root's: writes of
-dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer), stripes of RAID5. A part that RAID0 splits off (BIO_CGROUP_ACCT,
-block/blk-cgroup.h) counts as a request without bytes.
+The kernel counts a bio at each device that it passes, in the cgroup of the bio. A device that passes on or clones the
+bio (LVM, RAID1) keeps the cgroup of the job. If a kernel thread makes a new bio, that bio belongs to the root cgroup:
+writes of dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer), stripes of RAID5. A part that RAID0 splits off
+(BIO_CGROUP_ACCT, block/blk-cgroup.h) counts as a request without bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from iotop_ai.model.block.counters import BlockInfo, is_leaf
 
 
 class _Stack(NamedTuple):
-    """Devices by number ("253:0") that share disks. leaves: the disks; tops: with nothing above; between: others."""
+    """Devices that share disks, by device number ("253:0").
+
+    leaves: the disks at the bottom
+    tops: the devices that have no device above them
+    between: all other devices
+    """
 
     leaves: tuple[str, ...]
     tops: tuple[str, ...]
@@ -23,14 +28,17 @@ class _Stack(NamedTuple):
 
 
 class DiskStacks(NamedTuple):
-    """Each device's stack, by number; None for one whose bytes also pass a disk, or are in memory (a loop, zram)."""
+    """The stack that each device belongs to, by device number.
+
+    The stack is None for a device in memory (zram), and for one whose bytes are counted on a disk as well (a loop).
+    """
 
     stacks: Mapping[str, _Stack | None]
 
     def once(self, moved: Mapping[str, float | None]) -> float | None:
-        """The sum over the stacks of each one's largest level.
+        """The bytes ``moved`` by all devices, each byte once: the sum over stacks of the level that moved most.
 
-        None: a disk's amount is unknown, or the table lacks a device with bytes, which may be a disk.
+        None if the bytes of a disk are unknown, or if a device with bytes is not in the table, as it may be a disk.
         """
         sums: dict[_Stack, float] = {}
         for device, amount in moved.items():
@@ -47,7 +55,7 @@ class DiskStacks(NamedTuple):
 
 
 def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
-    """The stacks of the devices in a table by kernel name."""
+    """The stacks of the devices in ``infos``, which is keyed by kernel name."""
     below = {
         name: [infos[n].parent if infos[n].kind == "partition" else n for n in info.slaves if n in infos]
         for name, info in infos.items()
@@ -60,7 +68,7 @@ def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
     }
     for members in _connected(below):
         bottom = [name for name in members if name not in below]
-        # Bytes in a stack on a loop or on memory are those of the loop's disk, or of no disk.
+        # Bytes in a stack on a loop or on memory belong to the disk of the loop's file, or to no disk at all.
         if all(name in infos and is_leaf(infos[name]) for name in bottom):
             tops = [name for name in members if name not in above]
             between = [name for name in members if name in below and name in above]
@@ -70,7 +78,7 @@ def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
 
 
 def _connected(below: Mapping[str, list[str]]) -> list[list[str]]:
-    """The names that are connected over devices below, group by group."""
+    """The groups of names that are connected through the devices below them."""
     groups: dict[str, list[str]] = {}
     for name, lower in below.items():
         for other in (name, *lower):

@@ -1,4 +1,4 @@
-"""Finds the jobs among the processes. Pure: tables in, jobs out."""
+"""Finds the training jobs among the processes. Pure: tables in, jobs out."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ _FEW = 2
 
 
 class Work(NamedTuple):
-    """The activity of candidates. busy: those that have computed a second or read 8 MiB since their start.
+    """The activity of candidate processes.
 
-    working: those that have worked for a while since they were first seen. cores, bytes_per_s: the present rates of
-    each. two_way: workers that wait at a pair of sockets for their trainer's next request.
+    busy: the processes that have used a second of CPU time or read 8 MiB since their start
+    working: the processes that have worked for a while since they were first seen
+    cores, bytes_per_s: the present rates of each process
+    two_way: the workers that wait at a pair of sockets for the next request of their trainer
     """
 
     busy: frozenset[ProcessKey] = frozenset()
@@ -40,7 +42,7 @@ NO_WORK = Work()
 
 
 class _Found(NamedTuple):
-    """The search's knowledge before it makes jobs. why: the evidence for each training process."""
+    """The intermediate results of the search; ``why`` is the evidence for each training process."""
 
     tree: CandidateTree
     roles: RayRoles
@@ -57,10 +59,11 @@ def find_jobs(
     work: Work = NO_WORK,
     kept: Iterable[ProcessKey] = (),
 ) -> dict[ProcessKey, Job]:
-    """The jobs by key, the most important first, at most ``MOST_JOBS``. {} without a job.
+    """The jobs by key, the most important first, at most ``MOST_JOBS``; {} if there is no job.
 
-    candidates: processes by ``is_candidate`` and those on a GPU. on_gpu: UUIDs by pid of a compute process. kept: keys
-    of jobs that are not replaced by an equal job.
+    candidates: the processes for which ``is_candidate`` is true, and those on a GPU
+    on_gpu: the UUIDs of the GPUs that each compute process uses, by pid
+    kept: the keys of known jobs, which are preferred to other jobs of equal importance
     """
     tree = CandidateTree(info, stat, candidates, on_gpu, looks)
     roles = ray_roles(tree)
@@ -84,7 +87,7 @@ def find_jobs(
 
 
 def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
-    """The helpers by the job's key: launchers, and processes that they or the ranks started, three levels at most."""
+    """The helpers of each job: its launchers, and processes at most three levels below the launchers or ranks."""
     job_of = {rank.key: top for top, ranks in jobs for rank in ranks} | {top: top for top, _ in jobs}
     known = job_of.keys() | {worker for _, ranks in jobs for rank in ranks for worker in rank.workers}
     out: dict[ProcessKey, list[ProcessKey]] = {top: [] for top, _ in jobs}
@@ -140,7 +143,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
-    """Whether busy children may prepare data: any of a script, or several of a module."""
+    """Whether busy children may prepare data: one child of a script is enough, a module needs several."""
     return names_file(info) or (is_script(info) and at_work >= _FEW)
 
 
@@ -150,7 +153,7 @@ def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
 
 
 def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[ProcessKey, object]) -> tuple[str, ...]:
-    """The launcher as the only evidence: for a working program that it started, not for processes below the program."""
+    """The launcher, as the only evidence for a working program that it started directly; () for any other process."""
     if key not in work.working or key in tree.kinds or key in tree.ray:
         return ()
     if key in tree.loaders or key in tree.alike or key in tree.servers or key in tree.trackers:
@@ -175,14 +178,14 @@ def _ranks(found: _Found) -> list[Rank]:
         if up is not None and up in why:
             workers.setdefault(up, []).append(worker)
     for of_one in workers.values():
-        # Beside named loaders other children are a pool of the script's own.
+        # If some workers are named loaders, the other children are a pool that the script uses for itself.
         named = [worker for worker in of_one if worker in tree.loaders]
         of_one[:] = named or of_one
     trains: dict[ProcessKey, list[ProcessKey]] = {}
     for key in sorted(roles.ranks, key=_age):
         trains.setdefault(roles.owner[key], []).append(key)
     for n, worker in enumerate(sorted(roles.workers, key=_age)):
-        # A worker that several ranks share counts for only one of them.
+        # A worker that several ranks share is counted for only one of them.
         owner = roles.owner[worker]
         of_all = trains.get(owner) or [owner]
         if of_all[n % len(of_all)] in why:
@@ -197,14 +200,14 @@ def _ranks(found: _Found) -> list[Rank]:
         )
         for key in why
     ]
-    # A process that only started the others (torch.multiprocessing.spawn, Ray's program) does not train.
+    # A process that only started the other ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
     above = {up for rank in ranks for up in tree.above(rank.key)} | trains.keys()
     first = _first_ranks(found)
     return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above or rank.key in first]
 
 
 def _first_ranks(found: _Found) -> set[ProcessKey]:
-    """Processes that started the further ranks of their own script and are rank 0 themselves (PyTorch Lightning)."""
+    """Processes that are rank 0 and also started the further ranks of their script (PyTorch Lightning)."""
     tree = found.tree
     started = {key: up for key in found.why if (up := tree.parent(key)) is not None and up in found.why}
     return {
@@ -215,7 +218,7 @@ def _first_ranks(found: _Found) -> set[ProcessKey]:
 
 
 def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) -> str:
-    """The value of Rank.worker_kind."""
+    """The value of Rank.worker_kind for these workers."""
     tree, several = found.tree, list(workers)
     if not several:
         return ""
@@ -231,12 +234,12 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
     simulators = sum("simulator" in look.modules and "torch" not in look.libraries for look in looks)
     if max(simulators, sum(worker in found.work.two_way for worker in several)) > len(several) * _HALF:
         return "env"
-    # Loaders of PyTorch before 2.6 have no name of their own.
+    # The loaders of PyTorch before 2.6 do not have a name that identifies them.
     return "" if "torch" in tree.seen(key).libraries else "pool"
 
 
 def _top(found: _Found, key: ProcessKey) -> ProcessKey:
-    """The highest launcher, trainer or multiprocessing parent above a process; or the program that uses Ray."""
+    """The highest launcher, trainer or multiprocessing parent above a process, or the program that uses Ray."""
     tree, top = found.tree, key
     owner = found.roles.owner.get(key)
     if owner is not None and owner != key:
@@ -252,12 +255,15 @@ def _top(found: _Found, key: ProcessKey) -> ProcessKey:
 
 
 def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
-    """The ranks by job: those with one top, batch job, MPI job, group with a master address, or pod in common."""
+    """The ranks grouped by job.
+
+    Ranks of one job share a top, a batch job, an MPI job, a group with a master address, or a pod.
+    """
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
     numbers: set[tuple[object, int | None]] = set()
     for rank in ranks:
         if is_notebook(found.tree.info[rank.key]):
-            # Each notebook is a separate job, even if a batch job or a pod holds a server with many notebooks.
+            # Each notebook is a separate job, even if one batch job or pod runs a server with many notebooks.
             continue
         own, ids = found.tree.seen(rank.key).ids, _ids(found, rank.key)
         uid = found.tree.info[rank.key].uid
@@ -265,7 +271,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
         shared += [("pod", ids.pod)] if ids.pod else []
         shared += [("mpi", uid, own.mpi)] if own.mpi else []
         master = ("master", uid, own.master)
-        # Two programs with the same number in a group are two groups with a default address and port.
+        # If a rank number occurs twice in a group, two programs use the same default address and port.
         if own.master and (master, own.rank) not in numbers:
             numbers.add((master, own.rank))
             shared.append(master)
@@ -285,7 +291,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
 
 
 def _ids(found: _Found, key: ProcessKey) -> JobIds:
-    """The batch ids in its cgroup; Slurm's also from its environment, because a container hides the cgroup."""
+    """The batch ids in its cgroup path; Slurm's also from its environment, because a container hides the cgroup."""
     ids = job_ids(found.tree.info[key].cgroup)
     slurm = found.tree.seen(key).ids.slurm
     return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)
@@ -328,7 +334,7 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
 
 
 def _name(found: _Found, top: ProcessKey, first: ProcessKey) -> str:
-    """The script of the first rank, else of the top process; for a notebook its file where that is known."""
+    """The script of the first rank, or else of the top process; for a notebook its file, if known."""
     tree = found.tree
     name = script_name(tree.info[first])
     if is_notebook(tree.info[first]) and tree.seen(first).ids.notebook:

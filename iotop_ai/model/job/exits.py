@@ -1,4 +1,4 @@
-"""Ends of a training job's processes, as two Snapshots show them."""
+"""Ends of a training job's processes, found by comparing two Snapshots."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Snapshot
 
 ENDED = "process_ended"
-"""The kind of the event for a process that ended."""
+"""The kind of the event that reports the end of a process."""
 TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
 KILLED = -9
 CRASHES = (-4, -6, -7, -8, -11)
-"""SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: a fault of the process itself."""
+"""SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: signals for a fault of the process itself."""
 
 
 class Ended(NamedTuple):
     """A process that ended between two Snapshots.
 
-    role: trainer, worker; member: one that descends from a recorded command; "" none of them. code: the exit code
-    (0 to 255) or minus the signal, None unknown. job_pid: the pid at the top of its job, None without one.
+    role: trainer, worker, or member for a process that descends from a recorded command; "" for any other process
+    code: the exit code (0 to 255) or minus the signal's number; None if unknown
+    job_pid: the pid at the top of its job; None without a job
     """
 
     key: ProcessKey
@@ -32,20 +33,20 @@ class Ended(NamedTuple):
 
     @property
     def text(self) -> str:
-        """ "worker pt_data_worker (pid 4712) of train.py: SIGKILL"."""
+        """The end in words, such as "worker pt_data_worker (pid 4712) of train.py: SIGKILL"."""
         role = f"{self.role} " if self.role in (TRAINER, WORKER) else ""
         job = f" of {self.job_name}" if self.role == WORKER else ""
         return f"{role}{self.name} (pid {self.key.pid}){job}: {how_it_ended(self.code)}"
 
 
 def how_it_ended(code: int | None) -> str:
-    """ "exit 1", or "SIGKILL" for -9, or "end unknown"."""
+    """The way a process ended: "exit 1", "SIGKILL" for -9, or "end unknown" for None."""
     if code is None:
         return "end unknown"
     if code >= 0:
         return f"exit {code}"
     try:
-        # Imported here: not needed at start-up.
+        # Imported here, because it is not needed at start-up.
         from signal import Signals
 
         return Signals(-code).name
@@ -56,8 +57,9 @@ def how_it_ended(code: int | None) -> str:
 def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
     """The trainers and workers of the jobs in ``before`` that have ended since, trainers first.
 
-    A zombie counts as ended, and not again when it is reaped. For weakly recognised jobs, only crashes and kills for
-    memory count, as such a program may not be a job. {} where processes or jobs are unknown.
+    A process counts as ended when it becomes a zombie, and not again when it is reaped. In a job with weak evidence,
+    which may not be a training job, only crashes and kills for lack of memory count. {} if processes or jobs are
+    unknown.
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
     if jobs is None or not jobs.jobs or old is None or new is None:
@@ -74,7 +76,7 @@ def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
 
 
 def _killed_for_memory(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the kernel killed a process for lack of memory between the two."""
+    """Whether the kernel killed a process for lack of memory between the two Snapshots."""
     old, new = before.memory.value, after.memory.value
     return old is not None and new is not None and bool(delta(old.oom_kills, new.oom_kills))
 

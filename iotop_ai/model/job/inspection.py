@@ -1,10 +1,10 @@
 """The result of one inspection of a process: the libraries that it maps, and the ids in its environment.
 
-Variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK, TORCHELASTIC_RUN_ID, which
-is "none" without --rdzv-id), ompi/runtime and PMIx (OMPI_COMM_WORLD_RANK and _SIZE, PMIX_NAMESPACE, PMIX_RANK),
-src/pm/hydra (PMI_RANK, PMI_SIZE), Slurm's sbatch(1) and srun(1) (SLURM_JOB_ID, SLURM_PROCID, SLURM_NTASKS),
-horovod/runner/gloo_run.py (HOROVOD_RANK, HOROVOD_SIZE), Ray's src/ray/raylet/worker_pool.cc (RAY_JOB_ID),
-jupyter_server's sessionmanager.py (JPY_SESSION_NAME).
+Sources of the variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK,
+TORCHELASTIC_RUN_ID, which is "none" without --rdzv-id), ompi/runtime and PMIx (OMPI_COMM_WORLD_RANK and _SIZE,
+PMIX_NAMESPACE, PMIX_RANK), src/pm/hydra (PMI_RANK, PMI_SIZE), Slurm's sbatch(1) and srun(1) (SLURM_JOB_ID,
+SLURM_PROCID, SLURM_NTASKS), horovod/runner/gloo_run.py (HOROVOD_RANK, HOROVOD_SIZE), Ray's
+src/ray/raylet/worker_pool.cc (RAY_JOB_ID), jupyter_server's sessionmanager.py (JPY_SESSION_NAME).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIBRARIES = (
 )
 """Texts in /proc/PID/maps that show that a program has loaded a machine-learning runtime."""
 OFTEN_IDLE = frozenset({"xgboost", "lightgbm", "catboost", "cuml", "sklearn"})
-"""Runtimes that programs also load without training: they are evidence only where the process works."""
+"""Runtimes that programs also load without training: they are evidence only if the process works."""
 MODULES = (
     (b"/ray/_raylet.so", "ray"),
     (b"libmujoco.so", "simulator"),
@@ -70,15 +70,20 @@ _KNOWN = frozenset(
 _LOOPBACK = pattern(r"(?i)localhost[.:]|ip6-|127\.|0\.0\.0\.0:|::1?:")
 _NO_RUN = "none"
 _NIL_RAY_JOB = "ffffffff"
-"""The job id of a worker that Ray started before a job needed it."""
+"""The job id of a worker that Ray started before any job needed one."""
 
 
 class RankIds(NamedTuple):
-    """The ids of a process's job in its environment; "" or None where it has none.
+    """The ids in the environment of a process; "" or None for those that it lacks.
 
-    slurm: job id. mpi: PMIx's name of the job. master: "address:port" of a group of more than one rank. rank, size: its
-    number and the number of ranks. ray: Ray's job. notebook: the notebook's file name. local: whether rank counts the
-    ranks of this machine alone. run: the id that the user gave torchrun.
+    slurm: the Slurm job id
+    mpi: the name that PMIx gives the job
+    master: the "address:port" of a group with more than one rank
+    rank, size: the number of this rank, and the number of all ranks
+    ray: the id of the Ray job
+    notebook: the file name of the notebook
+    local: whether ``rank`` counts only the ranks of this machine
+    run: the id that the user gave torchrun
     """
 
     slurm: str = ""
@@ -93,10 +98,10 @@ class RankIds(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The name that ranks of one group on several machines share: "RUN@address:port", "address:port" or "".
+        """The name that the ranks of a group on several machines share: "RUN@address:port", "address:port" or "".
 
-        "" where the address is that of the machine itself: the group has no other machine. The address is kept beside a
-        run id, because many scripts copy their id from the manual.
+        It is "" if the address is that of this machine itself, because then the group has no other machine. The name
+        includes the address even with a run id, because many scripts copy their id from the manual.
         """
         if not self.master or _LOOPBACK.match(self.master):
             return ""
@@ -107,10 +112,14 @@ NO_IDS = RankIds()
 
 
 class Inspection(NamedTuple):
-    """The result of one inspection of a process. libraries: words of ``LIBRARIES``. device: a GPU's file is open.
+    """The result of one inspection of a process.
 
-    pin_tid: the thread named pt_data_pin, 0 without one. modules: words of ``MODULES``. ids: those in its environment.
-    hidden: the parts that this user may not read: libraries, environment, open files.
+    libraries: the names of ``LIBRARIES`` that it maps
+    device: whether it has the device file of a GPU open
+    pin_tid: the id of its thread named pt_data_pin; 0 without one
+    modules: the names of ``MODULES`` that it maps
+    ids: the ids in its environment
+    hidden: the parts that this user may not read: libraries, environment, open files
     """
 
     libraries: tuple[str, ...] = ()
@@ -130,9 +139,9 @@ def words_in(maps: bytes, words: tuple[tuple[bytes, str], ...]) -> tuple[str, ..
 
 
 def rank_ids(environ: bytes) -> RankIds:
-    """The ids in the text of /proc/PID/environ, which may be cut; every other variable is dropped.
+    """The ids in the text of /proc/PID/environ, which may be truncated; all other variables are ignored.
 
-    It is the environment that the program was started with: variables set later do not show.
+    The text is the environment with which the program was started, so it lacks variables that were set later.
     """
     known = {}
     for part in environ.split(b"\0"):

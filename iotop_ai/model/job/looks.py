@@ -1,8 +1,9 @@
-"""Looks at one training process and at the makers of its data, and their counts.
+"""Looks at one training process and at the makers of its data, and the counts of such looks.
 
-A look records where the main thread and the makers of data run or wait: each other thread of the trainer that moves,
-and each of its processes (loader workers, readers, actors) with its threads taken as one. A look is not yet a share of
-the time: whether a moment was lost is known only with the GPU's utilisation (model/job/time_account.py).
+A look is one sample of where the main thread and the makers of data run or wait. Makers of data are the other threads
+of the trainer that move, and its processes (loader workers, readers, actors), each with all its threads as one maker. A
+look alone does not show whether a moment was lost: that also depends on the GPU's utilisation
+(model/job/time_account.py).
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from iotop_ai.model.job.task_states import CHILD, DISK, HIDDEN, NET, OTHER, QUEU
 
 
 class Loading(IntEnum):
-    """How a training process gets its data."""
+    """The way in which a training process gets its data."""
 
     NAMED = 0
-    """Loader workers that are known by name: PyTorch's."""
+    """By loader workers that have a known name, namely those of PyTorch."""
     OTHERS = 1
-    """Other processes: a pool, actors, readers."""
+    """By other processes: a pool, actors or readers."""
     ITSELF = 2
-    """Threads of its own, or its main thread."""
+    """By its own threads, including its main thread."""
 
 
 class Split(NamedTuple):
-    """Looks by what the makers of data did; a look at several makers is split over the busy ones."""
+    """Looks divided by what the makers of data did; a look at several makers is divided among the busy ones."""
 
     disk: float = 0.0
     network: float = 0.0
@@ -36,16 +37,19 @@ class Split(NamedTuple):
 
     @property
     def whole(self) -> float:
-        """The sum of all looks of this part."""
+        """The sum of all looks in this part."""
         return self.disk + self.network + self.cpu + self.other
 
 
 class Look(NamedTuple):
     """One moment of one training process.
 
-    main: the place of its main thread. pin: of its pin-memory thread; None without one. threads: of its other threads
-    that move. autograd: whether a thread of its backward pass runs. makers: the places of each process's threads, with
-    whether its TCP sockets received bytes lately or one of its threads waits at one.
+    main: the place of its main thread
+    pin: the place of its pin-memory thread; None without one
+    threads: the places of its other threads that move
+    autograd: whether a thread of its backward pass runs
+    makers: for each process that makes data, the places of its threads, and whether its TCP sockets received bytes
+        lately or one of its threads waits at a socket
     """
 
     main: int
@@ -54,20 +58,28 @@ class Look(NamedTuple):
     autograd: bool
     makers: Sequence[tuple[Sequence[int], bool]]
     receives: bool = False
-    """Whether the trainer's own TCP sockets received bytes lately."""
+    """Whether TCP sockets of the trainer itself received bytes lately."""
 
 
 class LookCounts(NamedTuple):
-    """Looks at one training process in an interval; each is in exactly one part but ``looks``, which has all.
+    """Looks at one training process in an interval, by kind.
 
-    crowded: of ``running``, those at which a process that makes its data ran as well, or was ready to.
+    Each look is in ``looks`` and in exactly one of the other fields. ``crowded`` is the exception: it counts a part of
+    ``running``.
 
-    waits: the main thread is at its result queue, and its makers work. futex: it sleeps in a futex while makers work:
-    a wait of a thread loader, or a synchronisation with a GPU. futex_computing: the same, with a thread of the trainer
-    on a CPU. main_disk: the main thread waits for a device itself. main_write: the same, in a call that writes.
-    main_net: at a socket. running: it runs. backward: it sleeps while its backward pass runs. asleep: it sleeps
-    elsewhere (a timer, a driver's call). resting: it sleeps in a queue, and nothing makes data, or until a child ends.
-    stopped. hidden: the kernel does not say where it sleeps.
+    waits: the main thread waits at its result queue while makers of its data work
+    futex: the main thread sleeps in a futex while makers work: it waits for a thread loader, or for a GPU
+    futex_computing: the main thread sleeps in a futex while makers work and a thread of the trainer is on a CPU
+    main_disk: the main thread itself waits for a device
+    main_write: the main thread waits for a device in a call that writes
+    main_net: the main thread waits at a socket
+    running: the main thread runs
+    backward: the main thread sleeps while its backward pass runs
+    asleep: the main thread sleeps for another reason, such as a timer or a call of a driver
+    resting: the main thread sleeps in a queue while nothing makes data, or until a child process ends
+    stopped: the process is stopped
+    hidden: the kernel does not show where the main thread sleeps
+    crowded: of ``running``, the looks at which a process that makes its data ran as well, or was ready to run
     """
 
     looks: int = 0
@@ -87,7 +99,7 @@ class LookCounts(NamedTuple):
 
 
 def split_look(look: Look, *, threads: bool = True) -> Split | None:
-    """The makers that work at this moment, as parts of one look; None when none works."""
+    """The makers that work at this moment, as parts of one look; None if none works."""
     disk = network = cpu = 0
     if threads:
         disk = sum(place == DISK for place in look.threads)
@@ -106,12 +118,12 @@ def split_look(look: Look, *, threads: bool = True) -> Split | None:
 
 
 def _busy_elsewhere(look: Look) -> bool:
-    """Whether a loader process is in the middle of a batch, though neither blocked nor running: a lock, a sleep."""
+    """Whether a loader process sleeps in the middle of a batch, for example at a lock, without waiting for I/O."""
     return any(any(place in (OTHER, CHILD) for place in places) for places, _ in look.makers)
 
 
 def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
-    """The part of ``LookCounts`` that a look belongs to, and its split where that part is one."""
+    """The field of ``LookCounts`` that a look belongs to, and the look's split if that field holds a Split."""
     main = look.main
     if main == STOPPED:
         return "stopped", None
@@ -131,7 +143,7 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
     if main == OTHER:
         return "asleep", None
     if main == CHILD:
-        # What the child does, an upload or a step, is not known.
+        # It is not known what the child does; it may upload something or run a step.
         return "resting", None
     if main == QUEUE:
         found = split_look(look, threads=loading is not Loading.NAMED)
@@ -144,11 +156,11 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
 
 
 def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
-    """The main thread sleeps in a futex: at a queue of its own threads, or until a GPU or a backward pass is done."""
+    """The same for a main thread in a futex: it waits at a queue of its threads, for a GPU or for a backward pass."""
     if look.autograd:
         return "backward", None
     if loading is Loading.NAMED:
-        # A pin-memory thread that sleeps at the result queue shows that the queue is empty.
+        # If the pin-memory thread sleeps at the result queue, the queue is empty.
         at_queue = look.pin in (QUEUE, NET)
         if at_queue:
             found = split_look(look, threads=False)
@@ -173,7 +185,10 @@ class LookTally:
         self._splits = {name: [0.0] * len(Split._fields) for name in _SPLITS}
 
     def add(self, look: Look, loading: Loading, times: int = 1) -> bool:
-        """Count a look that was seen ``times`` times. True where something made data while the main thread slept."""
+        """Count a look that was seen ``times`` times.
+
+        Returns whether something made data while the main thread slept.
+        """
         name, split = kind_of(look, loading)
         self._numbers["looks"] += times
         if split is None:

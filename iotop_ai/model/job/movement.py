@@ -1,6 +1,6 @@
 """Detects whether a job makes any progress: CPU time, bytes, GPUs, or a wait for a device.
 
-A job that stands still has processes that do a little: an experiment tracker that samples the machine, a watchdog, a
+Even a job that hangs has processes that do a little: an experiment tracker that samples the machine, a watchdog, a
 client that asks whether its server is alive. In 10 s they do less than a working job.
 """
 
@@ -15,15 +15,16 @@ from iotop_ai.model.process.records import ProcessKey
 WINDOW_NS = 10_000_000_000
 MOVES_CORES = 0.01
 MOVES_BYTES_PER_S = 32_768
-"""Mean over the window. wandb 0.23 beside a trainer at rest: 0.002 cores, 60 B/s, and 180 kB in one second of 15."""
+"""The mean over the window above which a job moves. Source: wandb 0.23 beside an idle trainer uses 0.002 cores and
+moves 60 B/s, with 180 kB in one second of 15."""
 
 
 class Totals(NamedTuple):
-    """Counters of a training process and of all below it; None unknown.
+    """Counters of a training process and all processes below it; None if unknown.
 
-    own_*: those of the process itself, without reaped children: CPU ticks, bytes read (from a device, or by calls where
-    that is more) and written.
-    stat_ns: when own_ticks was read; 0 never.
+    own_ticks, own_read, own_write: counters of the process itself, without children that it reaped: CPU ticks, bytes
+        read (from a device, or by calls if that is more) and bytes written
+    stat_ns: the time at which own_ticks was read; 0 if it never was
     """
 
     read: int | None = None
@@ -39,7 +40,7 @@ class Totals(NamedTuple):
 
 
 class Movement:
-    """``update`` at each interval of a job; ``at_ns``: when it last moved."""
+    """Follows a job by an ``update`` for each interval; ``at_ns`` is the time at which the job last moved."""
 
     __slots__ = ("_from", "_from_ns", "at_ns")
 
@@ -51,7 +52,11 @@ class Movement:
     def update(
         self, now_ns: int, totals: Mapping[ProcessKey, Totals], looks: Mapping[ProcessKey, LookCounts], clk_tck: int
     ) -> None:
-        """Add an interval. totals: the job's training processes; looks: the interval's looks at any process."""
+        """Take in an interval.
+
+        totals: the counters of the job's training processes
+        looks: the interval's looks at any process
+        """
         seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
         if self._moved(totals, looks, seconds, clk_tck):
             self.moves(now_ns, totals)
@@ -77,13 +82,13 @@ class Movement:
         if cpu > MOVES_CORES * clk_tck * seconds + 1 or moved > MOVES_BYTES_PER_S * seconds:
             return True
         mine = [looks[key] for key in totals if key in looks]
-        # Readers of a device that hardly answers are blocked in it, and get a little.
+        # Processes that read from a device that hardly answers are blocked in it, and still get a few bytes.
         at_disk = any(one.waits.disk or one.futex.disk or one.futex_computing.disk for one in mine)
         return any(one.main_disk or one.main_write for one in mine) or bool(moved and at_disk)
 
 
 def _grown(before: Totals, now: Totals) -> tuple[int, int]:
-    """CPU ticks and bytes by which the sums changed; a process that starts or ends changes them as well."""
+    """How far the sums of CPU ticks and bytes changed; they also change when a process starts or ends."""
     pairs = zip(before[:3], now[:3], strict=True)
     moved = sum(abs(b - a) if a is not None and b is not None else int(a != b) for a, b in pairs)
     return abs(now.ticks - before.ticks), moved

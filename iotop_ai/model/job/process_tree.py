@@ -1,4 +1,4 @@
-"""The processes that may belong to jobs, by descent and by what each of them is."""
+"""The processes that may belong to jobs, by their ancestors and by their kinds."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ _MOST_LEVELS = 24
 
 
 class CandidateTree:
-    """The processes that may matter. loaders: PyTorch's, by name. alike: other children of multiprocessing.
+    """The processes that may matter to the search for jobs.
 
-    servers: fork servers. trackers: helpers without work. ray: Ray's workers. kinds: of launchers, by key.
+    loaders: PyTorch's loader workers, known by name
+    alike: other children of multiprocessing
+    servers: fork servers
+    trackers: helpers that do not work themselves, such as resource trackers
+    ray: Ray's workers
+    kinds: the kind of each launcher, by its key
     """
 
     def __init__(
@@ -38,18 +43,18 @@ class CandidateTree:
         self.loaders = {key for key, one in known.items() if one.loader}
         self._above: dict[ProcessKey, list[ProcessKey]] = {}
         titled = {key for key, one in known.items() if one.ray and not one.loader}
-        # A process that an actor forks keeps the actor's title.
+        # A process that was forked by an actor keeps the actor's title.
         self.ray = {key for key in titled if self.parent(key) not in titled}
-        # A process with loaders of its own trains, even where multiprocessing started it.
+        # A process that has loaders trains, even if multiprocessing started it.
         feeds = {stat[key].ppid for key in self.loaders}
         self.alike = {k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)}
 
     def seen(self, key: ProcessKey) -> Inspection:
-        """What its inspection has shown; nothing before the first."""
+        """The result of the process's inspection; NOTHING_SEEN before the first inspection."""
         return self.looks.get(key, NOTHING_SEEN)
 
     def parent(self, key: ProcessKey) -> ProcessKey | None:
-        """The parent process; None when it is not listed."""
+        """The parent process; None if it is not listed."""
         return self.by_pid.get(self.stat[key].ppid)
 
     def above(self, key: ProcessKey) -> list[ProcessKey]:
@@ -66,14 +71,14 @@ class CandidateTree:
         return out
 
     def _is_server(self, key: ProcessKey) -> bool:
-        """Whether it is the fork server itself: what it forks has the same command line."""
+        """Whether the process is the fork server itself. A process that it forks has the same command line."""
         if key in self.trackers:
             return False
         up = self.parent(key)
         return up is None or up not in self._traits or not self._traits[up].fork_server
 
     def _is_child(self, key: ProcessKey) -> bool:
-        """Whether multiprocessing started it, or it was forked without exec: it has its parent's command line."""
+        """Whether multiprocessing started the process, or its parent forked it so that both have one command line."""
         if key in self.trackers or key in self.servers or key in self.ray or key.pid in self.on_gpu:
             return False
         up = self.parent(key)
@@ -85,7 +90,7 @@ class CandidateTree:
         return bool(mine) and mine == self.info[up].cmdline and not self.starts_rank(up, key)
 
     def starts_rank(self, key: ProcessKey, child: ProcessKey) -> bool:
-        """Whether the child was started with a rank of its own: a fork has the environment of its parent.
+        """Whether the child was started with another rank than its parent; a forked child has its parent's environment.
 
         PyTorch Lightning runs the same command line once more for each further rank.
         """
@@ -93,14 +98,17 @@ class CandidateTree:
         return rank is not None and rank != self.seen(key).ids.rank
 
     def trainer(self, worker: ProcessKey) -> ProcessKey | None:
-        """The process for which the worker loads: the first above that neither loads nor serves."""
+        """The process for which the worker loads: the nearest ancestor that neither loads nor serves."""
         for up in self.above(worker):
             if up not in self.loaders and up not in self.servers and up not in self.alike:
                 return None if self._reaps(up) else up
         return None
 
     def _reaps(self, key: ProcessKey) -> bool:
-        """Whether it only takes in orphans: init and its like, unless pid 1 is the training program of a container."""
+        """Whether the process only adopts orphans, as init does.
+
+        In a container, pid 1 may be the training program instead.
+        """
         record = self.info.get(key)
         if record is not None and is_python(record):
             return False
