@@ -8,8 +8,9 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 SPACING_S = 0.05
-"""No two Snapshots of a recording lie closer. The fold continues with the Snapshot after a keyframe, so its window
-begins that much later; without this limit a seek reads one more block where a block lasts 59.999 s."""
+"""The shortest time in seconds between two Snapshots of a recording. The fold continues with the Snapshot after a
+keyframe, so its window begins that much later. Without this limit, a seek would read one more block whenever a block
+lasts 59.999 s."""
 
 
 class Keyframe(NamedTuple):
@@ -17,14 +18,15 @@ class Keyframe(NamedTuple):
 
     snapshot: Snapshot
     carry: FoldState | None
-    """The state after this Snapshot; None when other rules decided and the fold must run again."""
+    """The state after this Snapshot; None if it was made by other rules, so that the fold must run again."""
     last: Sample | None
-    """The Snapshot's own Sample."""
+    """The Sample that ends at this Snapshot."""
     gap: bool = False
-    """Snapshots before it were dropped, so that no pair reaches across."""
+    """Whether Snapshots before this one were dropped, so that no pair of Snapshots may span them."""
     session: bool = False
-    """The keyframe begins a session: no Snapshot before it belongs to the session."""
+    """Whether the keyframe begins a session: no Snapshot before it belongs to that session."""
     pre: bool = False
-    """The keyframe is pre-roll (with or without a state): it builds history and yields no Frame."""
+    """Whether the keyframe is pre-roll, with or without a state: it builds history and does not yield a Frame."""
     folds: bool = True
-    """False where the result of the fold is not needed, because a later state is adopted: only its Sample counts."""
+    """False if the result of the fold is not needed because a later state is adopted, so that only the Sample counts.
+    """

@@ -1,4 +1,4 @@
-"""The meaning of a number, declared once beside its field."""
+"""The meaning of a figure, which is declared once, beside its field."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _UNITS = (
 class Metric(NamedTuple):
     """The meaning of a field.
 
-    unit: the stored value's ("B/s", "1/s", "ratio", "ms", "B", "count").
-    text: one sentence for help, HELP lines and docs/metrics.md.
-    term: the field's standard term where one exists ("r_await"), used as column title and JSON key.
+    unit: the unit in which the value is stored ("B/s", "1/s", "ratio", "ms", "B", "count")
+    text: one sentence for help, HELP lines and docs/metrics.md
+    term: the standard term for the figure ("r_await"), used as column title and JSON key; "" without one
     """
 
     unit: str
@@ -43,7 +43,7 @@ class Metric(NamedTuple):
 
 @cache
 def metrics_of(record: type) -> dict[str, Metric]:
-    """Field name to Metric of a record class, in field order; fields without a Metric are left out."""
+    """The Metric of each field of a record class, in field order; fields without a Metric are left out."""
     return _declared(record, Metric)
 
 
@@ -57,15 +57,16 @@ def _declared(record: type, kind: type[T]) -> dict[str, T]:
 
 
 def unit_of(name: str) -> str:
-    """The unit by the suffix of a field's name; "" for none."""
+    """The unit that the end of a field's name states; "" if it states none."""
     return next((unit for end, unit in _UNITS if name.endswith(end)), "")
 
 
 class Exported(NamedTuple):
-    """The meaning of a recorded value that is exported as it is: a counter, or with ``level`` a level.
+    """The meaning of a recorded value that is exported unchanged: a counter, or if ``level`` is true, a level.
 
-    unit: the stored value's ("sectors", "ms", "count"). text: one sentence. name: in exports, without its unit; "" is
-    the field's own.
+    unit: the unit in which the value is stored ("sectors", "ms", "count")
+    text: one sentence for HELP lines
+    name: the name in exports, without the unit; "" if it is the name of the field
     """
 
     unit: str
@@ -76,5 +77,5 @@ class Exported(NamedTuple):
 
 @cache
 def exported_of(record: type) -> dict[str, Exported]:
-    """Field name to Exported of a record class, in field order; fields without one are left out."""
+    """The Exported of each field of a record class, in field order; fields without one are left out."""
     return _declared(record, Exported)

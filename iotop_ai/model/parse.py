@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.errors import UsageError
 
-if TYPE_CHECKING:  # slow to import and rarely needed at start-up
+if TYPE_CHECKING:  # datetime is slow to import and rarely needed at start-up
     from datetime import datetime, tzinfo
 
 _DURATION = pattern(r"(\d+(?:\.\d+)?)(ms|min|s|m|h|d)?")
@@ -19,7 +19,7 @@ _SIZE_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds of "2", "0.5", "90s", "10m", "1h30m", "7d". Raises UsageError."""
+    """The seconds in "2", "0.5", "90s", "10m", "1h30m" or "7d". Raises UsageError for any other text."""
     compact = text.strip().lower()
     seconds, end = 0.0, 0
     for match in _DURATION.finditer(compact):
@@ -33,7 +33,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes of "512M", "1.5G", "64k", "100"; powers of 1024. Raises UsageError."""
+    """The bytes in "512M", "1.5G", "64k" or "100", with powers of 1024. Raises UsageError for any other text."""
     match = _SIZE.fullmatch(text.strip())
     size = math.inf if match is None else float(match[1]) * 1024 ** _SIZE_POWER[match[2].lower()]
     if not math.isfinite(size):
@@ -42,7 +42,7 @@ def parse_size_bytes(text: str) -> int:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """The names of a comma- or space-separated list, in order, without repeats or empty names."""
+    """The names in a list separated by commas or spaces, in order, without repeats or empty names."""
     return tuple(dict.fromkeys(part for part in re.split(r"[,\s]+", text) if part))
 
 
@@ -53,14 +53,14 @@ _EARLIEST, _LATEST = 1970, 2200
 
 
 def _wall_ns(moment: datetime) -> int:
-    """Unix time in ns, exact to the microsecond."""
+    """The Unix time of a moment in ns, exact to the microsecond."""
     return (int(moment.replace(microsecond=0).timestamp()) * 1_000_000 + moment.microsecond) * 1000
 
 
 def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
-    """Unix ns of a date with or without a time: "2026-11-21T14:32:05Z", "2026-11-21 14:32". Raises UsageError.
+    """The Unix time in ns of "2026-11-21T14:32:05Z", "2026-11-21 14:32" or a date. Raises UsageError for other texts.
 
-    zone: the time zone of a time without an offset; None: the machine's.
+    zone: the time zone for a time without an offset; None for that of the machine
     """
     from datetime import datetime
 
@@ -76,10 +76,11 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
 
 
 def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = None) -> int:
-    """Unix ns of a moment, which may lie outside the recording from begin_ns to end_ns. Raises UsageError.
+    """The Unix time in ns of a time relative to the recording from begin_ns to end_ns. Raises UsageError.
 
-    "14:32" and "14:32:05": the last such time within the recording, else the one nearest to it. "-3m": before the end.
-    "+3m": after the beginning. "45%": of the whole length. Other texts: as ``parse_moment_ns``.
+    "14:32" and "14:32:05" are the last such time within the recording, or if there is none, the nearest to it. "-3m" is
+    3 minutes before the end, "+3m" 3 minutes after the beginning, and "45%" a share of the whole length. Other texts
+    are as in ``parse_moment_ns``. The result may be outside the recording.
     """
     typed = text.strip()
     if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
@@ -96,7 +97,7 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
 
 
 def is_time_of_day(text: str) -> bool:
-    """Whether a time names no day: "14:32"."""
+    """Whether the text is a time of day without a date, such as "14:32"."""
     return _CLOCK.fullmatch(text.strip()) is not None
 
 

@@ -1,11 +1,12 @@
 """Finds a process's kind by its names: Python program, launcher, process of Ray, helper of multiprocessing.
 
-Names of the launchers: ompi/tools/mpirun (Open MPI 5 runs PRRTE's prterun), orte/tools/orterun (4: mpirun is a link to
-it, orted its daemon), src/pm/hydra (MPICH, Intel MPI: mpiexec.hydra starts hydra_pmi_proxy, which starts the ranks),
-slurm's src/slurmd/slurmstepd (it titles itself "slurmstepd: [48213.0]"), deepspeed/launcher/runner.py (it runs
-``-m deepspeed.launcher.launch``), torch/distributed/elastic. Ray titles its workers "ray::IDLE", "ray::task",
-"ray::Actor.method" (python/ray/_raylet.pyx). Python's own: multiprocessing/{spawn,forkserver,resource_tracker}.py,
-the same files of ``multiprocess`` (used by Hugging Face datasets), joblib/externals/loky/backend/popen_loky_posix.py.
+Sources for the names of launchers: ompi/tools/mpirun (Open MPI 5 runs PRRTE's prterun), orte/tools/orterun (in Open MPI
+4 mpirun is a link to orterun, whose daemon is orted), src/pm/hydra (MPICH, Intel MPI: mpiexec.hydra starts
+hydra_pmi_proxy, which starts the ranks), slurm's src/slurmd/slurmstepd (its title is "slurmstepd: [48213.0]"),
+deepspeed/launcher/runner.py (it runs ``-m deepspeed.launcher.launch``), torch/distributed/elastic. The titles of Ray's
+workers are "ray::IDLE", "ray::task" and "ray::Actor.method" (python/ray/_raylet.pyx). Sources for Python's helpers:
+multiprocessing/{spawn,forkserver,resource_tracker}.py, the same files of ``multiprocess`` (used by Hugging Face
+datasets), joblib/externals/loky/backend/popen_loky_posix.py.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LAUNCHERS = (
     "accelerate.commands.launch",
     "horovod.runner.launch",
 )
-"""Launchers of training only: their word or module is at the beginning of the command line."""
+"""Programs that only launch training; the word or module is at the beginning of the command line."""
 GENERAL_LAUNCHERS = {
     **dict.fromkeys(("mpirun", "mpiexec", "orterun", "orted", "prterun", "prte", "prted"), "mpi"),
     **dict.fromkeys(("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "hydra_bstrap_pr"), "mpi"),
@@ -38,11 +39,12 @@ GENERAL_LAUNCHERS = {
     "raylet": "ray",
     **dict.fromkeys(("papermill", "jupyter-nbconvert", "jupyter-execute"), "notebook"),
 }
-"""Launchers of any program, by their name or their file's, each with its word of evidence."""
+"""Programs that launch programs of any kind, by their own name or their file's name, each with its kind of evidence."""
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
-"""Programs that inherit children whose parent ended: they do not train, even if they inherit a loader."""
+"""Programs that adopt children whose parent ended: they do not train, even if they adopt a loader."""
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
-"""comm of a DataLoader worker; the second is the kernel's short form of PyTorch main's pt_multiprocess_data_worker."""
+"""The comm of a DataLoader worker. The second is the kernel's short form of pt_multiprocess_data_worker (PyTorch main).
+"""
 SPAWNED = "--multiprocessing-fork"
 _NAME = pattern(r"[\w.+-]{1,64}")
 _MODULE = pattern(r"[\w.]{1,64}")
@@ -70,7 +72,7 @@ _SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "h
 
 
 def is_python(info: ProcessInfo) -> bool:
-    """Whether it is a Python interpreter, by its program's or its own name."""
+    """Whether the process is a Python interpreter, by the name of its program or of the process."""
     return _is_python(_program(info)) or _is_python(info.name) or info.name.startswith("pt_")
 
 
@@ -79,7 +81,7 @@ def _program(info: ProcessInfo) -> str:
 
 
 def _is_python(name: str) -> bool:
-    """Whether it is a name like python3.11, pypy3 or ipython."""
+    """Whether the name is one like python3.11, pypy3 or ipython."""
     for stem in _PYTHONS:
         if name.startswith(stem):
             return not name[len(stem) :].lstrip(_DIGITS).strip(_LETTERS)
@@ -87,12 +89,12 @@ def _is_python(name: str) -> bool:
 
 
 def is_launcher(info: ProcessInfo) -> bool:
-    """Whether it starts training processes for others: torchrun and similar programs, MPI, Slurm, Ray, papermill."""
+    """Whether the process starts training processes for others, as torchrun, MPI, Slurm, Ray and papermill do."""
     return bool(launcher_kind(info))
 
 
 def launcher_kind(info: ProcessInfo) -> str:
-    """ "launcher" for a launcher of training only, "mpi", "slurm", "ray" or "notebook" for others; "" if it is none."""
+    """The kind of a launcher: "launcher" (of training only), "mpi", "slurm", "ray" or "notebook"; "" for others."""
     if info.name == _LAUNCHER_COMM:
         return "launcher"
     words = [part.rsplit("/", 1)[-1] for part in info.cmdline[:4]]
@@ -102,23 +104,23 @@ def launcher_kind(info: ProcessInfo) -> str:
 
 
 def is_candidate(info: ProcessInfo) -> bool:
-    """Whether, by its names alone, a process may belong to a job."""
+    """Whether, judged by its names alone, the process may belong to a job."""
     return not info.kernel and (is_python(info) or is_launcher(info) or ray_title(info).startswith(_RAY))
 
 
 def is_ray(info: ProcessInfo) -> bool:
-    """Whether it runs Ray's tasks or an actor, or waits for them; not a service of Ray's own."""
+    """Whether the process runs Ray's tasks or an actor, or waits for them; False for the services of Ray."""
     title = ray_title(info)
     return title.startswith(_RAY) and not title.startswith(_RAY_OWN) and not title.endswith(_RAY_SPILLS)
 
 
 def ray_title(info: ProcessInfo) -> str:
-    """ "ray::Actor.method" as far as it is known: the kernel keeps 15 characters of it as the name."""
+    """The title, such as "ray::Actor.method"; without a command line only the 15 characters that the kernel keeps."""
     return info.cmdline[0] if info.cmdline and info.cmdline[0].startswith(_RAY) else info.name
 
 
 def is_ray_service(info: ProcessInfo) -> bool:
-    """Whether it is a Python program of Ray itself: ``ray start``, dashboard, monitors, a worker without a title."""
+    """Whether the process is a Python program of Ray: ``ray start``, dashboard, monitor, or a worker without title."""
     words = info.cmdline[:4]
     if any(word.rsplit("/", 1)[-1] == "ray" for word in words[:3]) or ray_title(info).startswith(_RAY):
         return True
@@ -126,11 +128,14 @@ def is_ray_service(info: ProcessInfo) -> bool:
 
 
 class Traits(NamedTuple):
-    """A candidate's kinds by its names. kind: as ``launcher_kind``. tracker: only cleans up or compiles for a program.
+    """The kinds of a candidate process, judged by its names.
 
-    fork_server: a fork server or a process forked by it, since both have its command line. spawned: multiprocessing or
-    joblib started it as a worker with its own command line. ray: as ``is_ray``. loader: a worker of PyTorch's
-    DataLoader.
+    kind: the result of ``launcher_kind``
+    tracker: whether the process only cleans up or compiles for a program
+    fork_server: whether it is a fork server or was forked by one, as both have the same command line
+    spawned: whether multiprocessing or joblib started it as a worker with a command line of its own
+    ray: the result of ``is_ray``
+    loader: whether it is a worker of PyTorch's DataLoader
     """
 
     kind: str
@@ -149,7 +154,7 @@ COMPILERS = frozenset(
 
 @lru_cache(maxsize=4096)
 def traits(info: ProcessInfo) -> Traits:
-    """The traits of a candidate; cached, since each search needs them again."""
+    """The traits of a candidate process; cached, because each search for jobs needs them again."""
     line = "\0".join(info.cmdline)
     return Traits(
         launcher_kind(info),
@@ -162,17 +167,17 @@ def traits(info: ProcessInfo) -> Traits:
 
 
 def is_notebook(info: ProcessInfo) -> bool:
-    """Whether it is the kernel of a Jupyter notebook."""
+    """Whether the process is the kernel of a Jupyter notebook."""
     return _NOTEBOOK in info.cmdline[:6]
 
 
 def is_reaper(info: ProcessInfo) -> bool:
-    """Whether it is an init program or a similar one."""
+    """Whether the process is an init program or a similar one."""
     return info.name.startswith(REAPERS)
 
 
 def is_script(info: ProcessInfo) -> bool:
-    """Whether it runs a script file or a module that is not a known server, so that its children may prepare data."""
+    """Whether the process runs a script or a module that is not a known server. Its children may then prepare data."""
     if names_file(info):
         return True
     name = script_name(info)
@@ -180,9 +185,9 @@ def is_script(info: ProcessInfo) -> bool:
 
 
 def script_name(info: ProcessInfo) -> str:
-    """The program's usual name: "train.py", the module after -m, else the process's own name.
+    """The usual name of the program: "train.py", the module after -m, or else the name of the process.
 
-    Never another argument: those may hold secrets, and a job's name is written into recordings.
+    It is never another argument, because arguments may contain secrets and a job's name is written into recordings.
     """
     endings = (".py", ".ipynb") if launcher_kind(info) == "notebook" else (".py",)
     for part in info.cmdline[1:]:
@@ -198,5 +203,5 @@ def script_name(info: ProcessInfo) -> str:
 
 
 def names_file(info: ProcessInfo) -> bool:
-    """Whether an argument names a Python file; the folder .pyenv is not one."""
+    """Whether an argument names a Python file; the folder .pyenv does not count."""
     return any(_FILE.search(part) is not None for part in info.cmdline)

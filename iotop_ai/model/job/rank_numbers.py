@@ -1,4 +1,4 @@
-"""The numbers of a job's ranks over all its machines, and how they are written: "8-15"."""
+"""The numbers of a job's ranks over all its machines, and their text form, such as "8-15"."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from iotop_ai.model.job.records import Rank
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_RANGES = 8
-"""A longer list is not written: ranks of one machine are neighbours, or a few strides apart."""
+"""The most ranges in a list; ranks of one machine are neighbours or a few strides apart, so more are not written."""
 _MOST = 10**6
 _RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
 
 
 def numbered(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[Rank]:
-    """Ranks of one job with their numbers; ranks that share a number get none, as they inherited it."""
+    """The ranks of one job with their numbers; ranks with the same number get none, because they inherited it."""
     known = list(ranks)
     count: dict[int, int] = {}
     for rank in known:
@@ -34,7 +34,7 @@ def _number(ids: RankIds) -> int | None:
 
 
 def number_ranges(numbers: Iterable[int | None]) -> str:
-    """ "8-15", "0,4,8-11"; "" where one is unknown, there are none, or they are too scattered."""
+    """The text form, such as "8-15" or "0,4,8-11"; "" without numbers, with an unknown one, or with too many ranges."""
     known: list[int] = []
     for number in numbers:
         if number is None:
@@ -52,5 +52,5 @@ def number_ranges(numbers: Iterable[int | None]) -> str:
 
 
 def checked_ranges(text: str) -> str:
-    """The text from outside if it has this form, else ""."""
+    """The text, which comes from outside, if it has this form; otherwise ""."""
     return text if _RANGES.fullmatch(text) else ""

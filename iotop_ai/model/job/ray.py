@@ -1,6 +1,6 @@
-"""Ray's processes: the program that each belongs to, and its role.
+"""The program that each of Ray's processes belongs to, and the role of the process.
 
-A raylet starts the workers of every program of its machine, so a program's workers are not its descendants, unless
+A raylet starts the workers of all programs on its machine, so they are not descendants of their program, unless
 ``ray.init()`` started the raylet: python/ray/_private/services.py, src/ray/raylet/worker_pool.cc.
 """
 
@@ -22,8 +22,8 @@ _RAYLET = "raylet"
 class RayRoles(NamedTuple):
     """The role of each Ray worker, and the program that it works for.
 
-    owner: by worker, the program that it works for; where that is unknown, the oldest worker of the same Ray job.
-    ranks: the workers that train. Without any, the program itself trains and all workers load data for it.
+    owner: the program that each worker works for; if unknown, the oldest worker of the same Ray job
+    ranks: the workers that train; if there are none, the program itself trains and all workers load data for it
     """
 
     owner: Mapping[ProcessKey, ProcessKey] = {}
@@ -39,7 +39,7 @@ NO_ROLES = RayRoles()
 
 
 def ray_roles(tree: CandidateTree) -> RayRoles:
-    """The roles of Ray's workers; empty without any."""
+    """The roles of Ray's workers; empty without such workers."""
     if not tree.ray:
         return NO_ROLES
     programs = sorted((key for key in tree.candidates if _is_program(tree, key)), key=_age)
@@ -52,7 +52,7 @@ def ray_roles(tree: CandidateTree) -> RayRoles:
             owner[key] = starter
         else:
             by_raylet.setdefault(raylet, []).append(key)
-    # A program that started a raylet of its own uses only that one.
+    # A program that started a raylet uses only that raylet, so it has no workers elsewhere on the machine.
     on_cluster = [key for key in programs if key not in owner.values()]
     for workers in by_raylet.values():
         owner |= _owners(tree, workers, on_cluster)
@@ -74,7 +74,7 @@ def _is_program(tree: CandidateTree, key: ProcessKey) -> bool:
 
 
 def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
-    """The program that started the raylet by ``ray.init()``; None for one that ``ray start`` left running."""
+    """The program that started the raylet by ``ray.init()``; None if ``ray start`` started it."""
     for up in tree.above(raylet):
         record = tree.info.get(up)
         if record is not None and is_python(record) and not is_ray_service(record):
@@ -83,12 +83,12 @@ def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
 
 
 def _job_order(ray_job: str) -> list[str]:
-    """A sort key for Ray's job ids: hex numbers with the lowest byte first (src/ray/common/id.cc, FromInt)."""
+    """A sort key for Ray's job ids, hex numbers with the lowest byte first (src/ray/common/id.cc, FromInt)."""
     return [ray_job[at : at + 2] for at in range(0, len(ray_job), 2)][::-1]
 
 
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
-    """The owner of each worker of a cluster: its only program, else the nth program for the nth job id."""
+    """The owner of each worker of a cluster: the only program, or else the nth program for the nth job id."""
     uids = {tree.info[key].uid for key in workers}
     of_user = [key for key in programs if tree.info[key].uid in uids]
     ids = sorted({tree.seen(key).ids.ray for key in workers} - {""}, key=_job_order)

@@ -1,7 +1,7 @@
-"""Training jobs: which processes train, which load for them, and what belongs together.
+"""Training jobs: which processes train, which load data for them, and which belong to one job.
 
-Names of PyTorch's processes and threads: torch/utils/data/_utils/worker.py, torch/multiprocessing (2.x); TensorFlow
-and JAX give none, they are known by the libraries that they map.
+Names of PyTorch's processes and threads: torch/utils/data/_utils/worker.py, torch/multiprocessing (2.x). TensorFlow and
+JAX do not name theirs, so they are recognised by the libraries that they map.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
 WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
-"""Evidence that programs which do not train may have as well, alone or together."""
+"""Kinds of evidence that programs which do not train may have as well, even several of them."""
 
 LOADER, RAY = "loader", "ray"
-"""The worker_kind of PyTorch's DataLoader, and of Ray's tasks and actors."""
+"""The worker_kind of workers of PyTorch's DataLoader, and of Ray's tasks and actors."""
 
 
 class Rank(NamedTuple):
-    """One training process. workers: its loader processes, oldest first. gpus: UUIDs on which it is seen.
+    """One training process.
 
-    pin_tid: its pin-memory thread, 0 when none was seen. worker_kind: what the workers are: "loader" (PyTorch's
-    DataLoader), "ray" (Ray's tasks and actors), "prep" (of Hugging Face datasets), "env" (simulated environments, which
-    answer requests of the trainer at a socket), "pool" (others of multiprocessing); "" without workers, and where it is
-    not known: loaders of an old PyTorch have no name. number: its rank in the whole job, None where its environment
-    does not tell.
+    workers: its loader processes, oldest first
+    gpus: the UUIDs of the GPUs that it uses
+    pin_tid: the id of its pin-memory thread; 0 if none was seen
+    worker_kind: "loader" (PyTorch's DataLoader), "ray" (Ray's tasks and actors), "prep" (Hugging Face datasets), "env"
+        (simulated environments, which answer the trainer's requests at a socket) or "pool" (other workers of
+        multiprocessing); "" without workers, and if unknown, because loaders of an old PyTorch have no name
+    number: the number of the rank in the whole job; None if its environment does not contain it
     """
 
     key: ProcessKey
@@ -44,13 +46,19 @@ class Rank(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Processes that train together. key: the process at the top of them (a launcher, else the trainer).
+    """Processes that train together.
 
-    name: the script ("train.py"). label: "slurm 48213", "pod 1a2b3c4d", "container 0123456789ab" or "".
-    helpers: launchers, fork servers, resource trackers. framework: as in ``inspection.LIBRARIES``, or "".
-    evidence: why it is taken for a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook, children.
-    hidden: what of its ranks this user may not read: libraries, environment, open files. group: what its ranks on
-    several machines share beside a batch job's id, "" where it is not known or all are on this machine.
+    key: the process at the top of them: a launcher, or else the trainer
+    name: the name of the script ("train.py")
+    ranks: its training processes
+    helpers: launchers, fork servers and resource trackers
+    label: "slurm 48213", "pod 1a2b3c4d", "container 0123456789ab" or ""
+    framework: a name of ``inspection.LIBRARIES``, or ""
+    evidence: why the processes count as a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook,
+        children
+    hidden: the parts of its ranks that this user may not read: libraries, environment, open files
+    group: a name that its ranks on several machines share besides a batch job's id; "" if unknown or if all ranks are
+        here
     """
 
     key: ProcessKey
@@ -79,19 +87,22 @@ class Job(NamedTuple):
 
     @property
     def gpus(self) -> frozenset[str]:
-        """UUIDs of the GPUs on which a rank is seen."""
+        """The UUIDs of the GPUs that a rank uses."""
         return frozenset(uuid for rank in self.ranks for uuid in rank.gpus)
 
     @property
     def weak(self) -> bool:
-        """Whether it is only a Python program at work, or with busy children: perhaps no training at all."""
+        """Whether the only evidence is a Python program that works or has busy children, which may not train at all."""
         return bool(self.evidence) and WEAK_EVIDENCE.issuperset(self.evidence)
 
 
 class IoLimit(NamedTuple):
-    """A cgroup's limit on one device. device: "254:0". what: read_bytes, read_ios, write_bytes, write_ios.
+    """A cgroup's limit on one device.
 
-    value: per second. file: where it is set, under the cgroup mount.
+    device: the device number, such as "254:0"
+    what: read_bytes, read_ios, write_bytes or write_ios
+    value: the limit per second
+    file: the file that sets the limit, as a path below the cgroup mount
     """
 
     device: str
@@ -101,7 +112,11 @@ class IoLimit(NamedTuple):
 
 
 class JobMount(NamedTuple):
-    """A mount from which the job was seen reading. path: in the job's own mount namespace. device: "254:0"."""
+    """A mount from which the job was seen reading.
+
+    path: the mount point in the job's mount namespace
+    device: the device number, such as "254:0"
+    """
 
     path: str
     fstype: str
@@ -110,15 +125,21 @@ class JobMount(NamedTuple):
 
 
 class JobPlace(NamedTuple):
-    """What surrounds a job; read every few seconds. None: unknown.
+    """The surroundings of a job, read every few seconds; None if unknown.
 
-    limits: of its cgroup and of those above. cpu_cores: CPU quota in cores, None without one. throttled_periods:
-    periods in which the quota ran out; grows. memory_limit_bytes, memory_used_bytes, memory_failures: of its cgroup
-    (failures: the limit was hit; grows). memory_room_bytes: what the limit leaves, counting reclaimable cache as free.
-    shm_*: /dev/shm of its own mount namespace.
-    allowed_cores: CPUs that its ranks may run on. mounts: most often seen first. listening, connections: TCP sockets of
-    its training processes on which they wait for clients, and open connections to them; looked at only without workers.
-    peer: the numeric address from which its processes receive most over TCP, "" none; received_bytes_per_s: from all.
+    limits: the I/O limits of the job's cgroup and the cgroups above it
+    cpu_cores: the CPU quota in cores; None without a quota
+    throttled_periods: the number of periods in which the quota ran out; it grows
+    memory_limit_bytes, memory_used_bytes: the memory limit and the memory use of the job's cgroup
+    memory_failures: how often the cgroup reached its memory limit; it grows
+    memory_room_bytes: the memory that the limit leaves, counting reclaimable cache as free
+    shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
+    allowed_cores: the number of CPUs that its ranks may run on
+    mounts: the mounts from which it reads, most often seen first
+    listening, connections: the TCP sockets on which its training processes wait for clients, and the open connections
+        to these sockets; counted only if the job has no workers
+    peer: the numeric address from which its processes receive most over TCP; "" without one
+    received_bytes_per_s: the bytes that its processes receive from all addresses
     """
 
     limits: tuple[IoLimit, ...] = ()
@@ -139,13 +160,13 @@ class JobPlace(NamedTuple):
 
     @property
     def remote_mount(self) -> JobMount | None:
-        """The mount from which it reads most, when it is a network filesystem; else None."""
+        """The mount from which the job reads most, if that is a network filesystem; otherwise None."""
         first = self.mounts[0] if self.mounts else None
         return first if first is not None and is_remote(first.fstype, first.source) else None
 
     @property
     def reads_locally(self) -> bool:
-        """Whether the mount from which it reads most is known not to be a network filesystem."""
+        """Whether the mount from which the job reads most is known not to be a network filesystem."""
         first = self.mounts[0] if self.mounts else None
         if first is None:
             return False
@@ -153,11 +174,13 @@ class JobPlace(NamedTuple):
 
 
 class JobTable(NamedTuple):
-    """One reading of the jobs. {}: looked and found none. All but ``own_cpu_ns`` by the job's or the process's key.
+    """One reading of the jobs. Every mapping is keyed by a job or a process; {} means that none was found.
 
-    sweeps, tasks: growing counts of the fast looks. own_cpu_ns: CPU time of the sampling thread so far. times: where
-    the jobs' time went since they were first watched; {} in recordings made before it was counted. file_waits: of
-    data_network, milliseconds at files of a network mount, not at sockets; of jobs that read from one.
+    sweeps, tasks: the growing counts of the fast looks at each job and each process
+    own_cpu_ns: the CPU time of the sampling thread so far
+    times: where each job's time went since it was first watched; {} in recordings without this field
+    file_waits: the milliseconds of data_network spent at files of a network mount rather than at sockets, for each job
+        that reads from such a mount
     """
 
     jobs: Mapping[ProcessKey, Job] = {}
@@ -194,7 +217,7 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
 def _file_waits(
     before: JobTable | None, after: JobTable, times: Mapping[ProcessKey, TimeShares]
 ) -> dict[ProcessKey, float]:
-    """The shares of the interval spent in waits for files of a network mount."""
+    """The share of the interval that each job spent waiting for files of a network mount."""
     old = {} if before is None else before.file_waits
     grown = {key: delta(old.get(key), now) for key, now in after.file_waits.items() if key in times}
     return {key: min(1.0, ms / times[key].whole_ms) for key, ms in grown.items() if ms is not None}
@@ -203,7 +226,10 @@ def _file_waits(
 def _tasks_rates(
     before: Mapping[ProcessKey, TaskCounts], after: Mapping[ProcessKey, TaskCounts], seconds: float | None
 ) -> dict[ProcessKey, TaskRates]:
-    """The shares of the tasks in both. Equal growth has equal shares, computed once: idle tasks all grow alike."""
+    """The shares of each task that is in both readings.
+
+    Tasks whose counts grew equally have equal shares, which are computed once: the counts of idle tasks all grow alike.
+    """
     out: dict[ProcessKey, TaskRates] = {}
     made: dict[tuple[int, ...], TaskRates] = {}
     for key, counts in after.items():
@@ -212,7 +238,7 @@ def _tasks_rates(
             continue
         try:
             added = tuple(map(sub, counts, old))
-        except TypeError:  # something is unknown
+        except TypeError:  # one of the counts is unknown
             out[key] = task_rates(old, counts, seconds)
             continue
         rates = made.get(added)

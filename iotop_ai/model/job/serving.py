@@ -1,15 +1,15 @@
-"""Which jobs may rest for hours with nothing wrong: notebooks, and servers that wait for requests."""
+"""Finds the jobs that may rest for hours although nothing is wrong: notebooks, and servers that wait for requests."""
 
 from __future__ import annotations
 
 from iotop_ai.model.job.records import Job, JobPlace
 
 TRAINS = ("launcher", "loader")
-"""Evidence that a server does not have."""
+"""Kinds of evidence that a server does not have."""
 
 
 def may_rest(job: Job, place: JobPlace) -> bool:
-    """Whether it is a notebook, or may be a server: it listens for clients, or it is not known whether it does.
+    """Whether the job is a notebook, or may be a server because it listens for clients or that is unknown.
 
     A job of several training processes may be a server as well: a model that is split over GPUs.
     """

@@ -1,7 +1,7 @@
 """Steps that training processes report themselves, and their waits for data.
 
-Source: messages of ``iotop_ai.train`` to a monitor. All counts are totals since the process began to report, so a lost
-message loses nothing.
+Source: the messages that ``iotop_ai.train`` sends to a monitor. All counts are totals since the process began to
+    report, so a lost message does not lose any count.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ MOST_RANK = 10**6
 class StepCounts(NamedTuple):
     """The totals of one process.
 
-    at_ns: monotonic time of the totals. steps: finished training steps; None before the process counts any.
-    batches: batches fetched. data_ns: time in which the training loop waited for them; None where the loop cannot
-    separate it from the step. rank, local_rank, world_size: those of distributed training; None without it.
+    at_ns: the monotonic time of the totals
+    steps: the finished training steps; None before the process counts any
+    batches: the batches that the training loop fetched
+    data_ns: how long the training loop waited for these batches; None if the loop cannot separate the wait from the
+        step
+    rank, local_rank, world_size: the numbers of distributed training; None without it
     """
 
     at_ns: int
@@ -37,12 +40,12 @@ class StepCounts(NamedTuple):
 
     @property
     def done(self) -> int:
-        """Steps if the process counts them, else batches."""
+        """The number of steps if the process counts them, or else of batches."""
         return self.batches if self.steps is None else self.steps
 
 
 class StepRates(NamedTuple):
-    """One process over the time between two of its messages. steps, data_ns, span_ns: the counts of that time."""
+    """The rates of one process in the time between two of its messages; steps, data_ns and span_ns are counts."""
 
     steps: int | None
     data_ns: int | None
@@ -60,7 +63,7 @@ StepTable = Mapping[ProcessKey, StepCounts]
 
 
 def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
-    """The rates between two messages of one process; None where a count is unknown or fell."""
+    """The rates between two messages of one process; None if a count is unknown or fell."""
     if before is None or after.at_ns <= before.at_ns or (before.steps is None) != (after.steps is None):
         return UNKNOWN_RATES._replace(rank=after.rank)
     span_ns = after.at_ns - before.at_ns
@@ -70,7 +73,7 @@ def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
 
 
 def rates_of(steps: int | None, data_ns: int | None, span_ns: int, rank: int | None) -> StepRates:
-    """The rates of the counts of ``span_ns``."""
+    """The rates that result from the counts of ``span_ns``."""
     share = None if data_ns is None else min(1.0, data_ns / span_ns)
     wait_ms = None if data_ns is None else quotient(data_ns / 1e6, steps)
     return StepRates(steps, data_ns, span_ns, rank, None if steps is None else steps * 1e9 / span_ns, wait_ms, share)
@@ -79,10 +82,10 @@ def rates_of(steps: int | None, data_ns: int | None, span_ns: int, rank: int | N
 def rated_steps(
     before: Reading[StepTable] | None, after: Reading[StepTable], last: Rated[Mapping[ProcessKey, StepRates]] | None
 ) -> Rated[Mapping[ProcessKey, StepRates]]:
-    """The rates of each process by its own messages; without a new message its last rates stay."""
+    """The rates of each process between its last two messages; without a new message its rates stay the same."""
     if after.value is None:
         return Rated(None, after.at_ns)
-    # A late message, such as a second rank's, changes the table but not its newest time.
+    # A late message, for example of a second rank, changes the table but not its newest time.
     same_table = before is not None and before.at_ns == after.at_ns and before.value == after.value
     if same_table and last is not None and last.value is not None:
         return last._replace(renewed=False) if last.renewed else last
@@ -100,9 +103,9 @@ def rated_steps(
 
 
 def step_counts_of(message: Mapping[str, Any], now_ns: int, oldest_ns: int) -> StepCounts | None:
-    """The counts of a message from another process; None for an invalid one.
+    """The counts in a message from another process; None if the message is invalid.
 
-    A time outside of ``oldest_ns`` to ``now_ns``, which comes from another clock, is replaced by ``now_ns``.
+    A time outside ``oldest_ns`` to ``now_ns`` comes from another clock and is replaced by ``now_ns``.
     """
     at_ns, batches = _whole(message, "at_ns", MOST_COUNT), _whole(message, "batches", MOST_COUNT)
     if at_ns is None or batches is None:
@@ -119,6 +122,6 @@ def step_counts_of(message: Mapping[str, Any], now_ns: int, oldest_ns: int) -> S
 
 
 def _whole(message: Mapping[str, Any], name: str, most: int) -> int | None:
-    """A whole number from 0 to ``most``; None for anything else."""
+    """The whole number called ``name``, from 0 to ``most``; None for any other value."""
     value = message.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None

@@ -1,8 +1,8 @@
-"""Where a training job's tasks spend their time: counts of fast looks, and the shares that follow from them.
+"""Where a training job's tasks spend their time: counts of fast looks, and the shares computed from them.
 
-One look at a process takes the state of its main thread (/proc/PID/stat field 3) and the kernel function in which it
-sleeps (/proc/PID/wchan). A sweep looks at one training process and all its loader workers together, since only
-together do they distinguish a wait for data from rest: the trainer sits in a queue while a worker is at work.
+A look at a process samples the state of its main thread (/proc/PID/stat field 3) and the kernel function in which that
+thread sleeps (/proc/PID/wchan). A sweep looks at one training process and all its loader workers together, because only
+together do they distinguish a wait for data from rest: in a wait, the trainer sleeps in a queue while a worker works.
 Source: fs/proc/array.c, fs/proc/base.c (proc_pid_wchan, proc_pid_schedstat), kernel/sched/core.c (get_wchan).
 """
 
@@ -18,17 +18,17 @@ from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 
 DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD = range(10)
-"""Places: blocked in the kernel (state D), on or waiting for a CPU (R), asleep in a queue, in a socket, elsewhere,
-and asleep where the kernel does not say (another user's process). One look distinguishes a futex, a stop, a main thread
-blocked in a call that writes, and a wait for a child to end; the counts take them as a queue, as elsewhere, as blocked
-and as elsewhere (``COARSE``)."""
+"""The places of a task: blocked in the kernel (state D), on a CPU or waiting for one (R), asleep in a queue, asleep in
+a socket, asleep elsewhere, asleep where the kernel does not show it (another user's process), asleep in a futex,
+stopped, blocked in a call that writes (main thread only), waiting for a child to end. Looks distinguish all of them.
+The counts do not have the last four, which they count by ``COARSE`` as a queue, elsewhere, blocked and elsewhere."""
 PLACES = 6
 COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER)
 
 FUTEXES = (b"futex_", b"__futex_wait")
-"""A lock or condition variable of the program: a queue between threads, or a synchronisation with a GPU."""
+"""Waits for a lock or condition variable of the program, such as a queue between threads, or for a GPU."""
 STOPS = (b"do_signal_stop", b"ptrace_stop", b"do_freezer_trap", b"__refrigerator", b"get_signal")
-"""SIGSTOP, a debugger, a frozen cgroup."""
+"""Waits of a task that SIGSTOP, a debugger or a frozen cgroup has stopped."""
 NOT_DEVICES = (
     *(b"rwsem_down", b"__down_", b"__mutex_lock", b"mutex_lock"),
     *(
@@ -40,7 +40,7 @@ NOT_DEVICES = (
     ),
     *(b"nv_", b"nvidia", b"_nv0", b"uvm_", b"os_acquire", b"rm_", b"amdgpu", b"kfd_", b"dma_fence", b"drm_"),
 )
-"""Waits in state D that are not for a device: a lock of the address space, memory that is reclaimed, a GPU's driver."""
+"""Waits in state D for something other than a device: a lock of the address space, memory reclaim, a GPU's driver."""
 QUEUES = (
     b"poll_schedule",
     b"do_poll",
@@ -59,14 +59,16 @@ QUEUES = (
     b"inet_csk_accept",
     b"__skb_wait_for_more_packets",
 )
-"""Sleeps in which a task waits for another task of its program: it has nothing to do itself. Before Linux 5.5 every
-sleep at a pipe is in pipe_wait (fs/pipe.c). accept() waits for a caller: at TCP in inet_csk_accept, at a Unix socket in
-the wait for a datagram (net/core/datagram.c), as does the thread of each PyTorch worker that hands its tensors over."""
+"""Sleeps in which a task waits for another task of its program and has nothing to do itself. Before Linux 5.5 every
+sleep at a pipe is in pipe_wait (fs/pipe.c). accept() waits for a client: at TCP in inet_csk_accept, at a Unix socket in
+the wait for a datagram (net/core/datagram.c). The thread of each PyTorch worker that hands over tensors waits there
+too."""
 RINGS = (b"io_cqring_", b"__io_cqring_", b"read_events")
-"""Waits for requests that were handed to the kernel, in state S: io_uring/io_uring.c (io_cqring_wait), fs/aio.c."""
+"""Waits in state S for requests that the program passed to the kernel: io_uring/io_uring.c (io_cqring_wait), fs/aio.c.
+"""
 SOCKETS = (b"wait_woken", b"sk_wait", b"inet_csk_wait", b"tcp_", b"skb_wait", b"sk_stream_wait")
 REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"beegfs", b"request_wait_answer")
-"""Client code of cluster filesystems and of FUSE, which waits for its server's answer in state D, I or S."""
+"""Waits in state D, I or S for a server's answer, in the client code of cluster filesystems and of FUSE."""
 
 
 ALWAYS = {
@@ -75,14 +77,15 @@ ALWAYS = {
     **dict.fromkeys((b"folio_wait_bit_common", b"folio_wait_bit", b"wait_on_page_bit_common"), DISK),
     **dict.fromkeys((b"submit_bio_wait", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
 }
-"""Functions that sleep in one state, S or D (killable is D, too), whoever calls them: kernel/time/hrtimer.c,
-kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c, block/blk-rq-qos.c, block/blk-mq-tag.c."""
+"""Functions that always sleep in the same state, S or D (killable is D, too), whoever calls them:
+kernel/time/hrtimer.c, kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c, block/blk-rq-qos.c,
+block/blk-mq-tag.c."""
 
 
 def place_in(wchan: bytes) -> int | None:
-    """The place that the function's name alone proves; else None.
+    """The place that the function's name alone proves; None if the name does not suffice.
 
-    By prefix, since the names for queues and sockets differ between kernels.
+    Names are compared by prefix, because the names for queues and sockets differ between kernels.
     """
     if wchan.startswith(QUEUES):
         return QUEUE
@@ -90,12 +93,12 @@ def place_in(wchan: bytes) -> int | None:
         return FUTEX
     if wchan.startswith(RINGS):
         return DISK
-    # Behind a dot the compiler says which copy of the function it is: sigsuspend.isra.0.
+    # After a dot, the compiler adds which copy of the function it is, as in sigsuspend.isra.0.
     return NET if wchan.startswith(SOCKETS) else ALWAYS.get(wchan.partition(b".")[0])
 
 
 def place_of(state: bytes, wchan: bytes) -> int:
-    """The place of a task from its state letter and wchan ("0" or empty: running, or not permitted)."""
+    """The place of a task from its state letter and its wchan, which is "0" or empty if it runs or may not be read."""
     if wchan.startswith(STOPS) or state in (b"T", b"t"):
         return STOPPED
     if state == b"D":
@@ -113,10 +116,11 @@ def place_of(state: bytes, wchan: bytes) -> int:
 
 
 class TaskCounts(NamedTuple):
-    """Looks at one process's main thread since it was first watched, by place; they only grow.
+    """Looks at one process's main thread since it was first watched, counted by place. The counts only grow.
 
-    run_ns, wait_ns: time on a CPU and time runnable without one, of the whole life of that thread (schedstat); None
-    when not readable. rss_bytes: resident memory now.
+    run_ns, wait_ns: how long that thread was on a CPU, and how long it waited for one, over its whole life (schedstat);
+        None if not readable
+    rss_bytes: the resident memory now
     """
 
     disk: int = 0
@@ -136,14 +140,18 @@ class TaskCounts(NamedTuple):
 
 
 class SweepCounts(NamedTuple):
-    """Joint looks at a job's training processes with their workers; they only grow.
+    """Joint looks at a job's training processes with their workers; the counts only grow.
 
-    main_*: where the trainer was. waits: sweeps in which it sat in a queue while a worker did not (for data).
-    wait_disk, wait_running, wait_net, wait_other: looks at the workers in these sweeps that did not sit in a queue.
-    blind: waits in which the trainer's place was hidden, so that it only slept while a worker ran or was blocked.
-    blocked: looks that found a task of the job in state D. partial: sweeps that could not take in all workers. apart:
-    sweeps in which the trainer slept, in a queue or a futex, while something else of the job made data, its own threads
-    included.
+    main_*: sweeps by the place of the trainer
+    waits: sweeps in which the trainer waited for data: it slept in a queue while a worker did not
+    wait_disk, wait_running, wait_net, wait_other: in these sweeps, looks at workers that did not sleep in a queue, by
+        place
+    blind: the waits in which the trainer's place was hidden, so that they are inferred from a worker that ran or was
+        blocked
+    blocked: looks that found a task of the job in state D
+    partial: sweeps that could not include all workers
+    apart: sweeps in which the trainer slept in a queue or a futex while something else made data, including its own
+        threads
     """
 
     sweeps: int = 0
@@ -170,11 +178,15 @@ _BLOCKED = SweepCounts._fields.index("blocked")
 _PARTIAL = SweepCounts._fields.index("partial")
 APART = SweepCounts._fields.index("apart")
 _KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
-"""Where a worker's place is counted while the trainer waits."""
+"""The index of the count for a worker's place while the trainer waits; None for places that are not counted."""
 
 
 def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False, times: int = 1) -> None:
-    """Add joint looks to ``counts``, a SweepCounts as a list. main, workers: places. times: how many equal looks."""
+    """Add joint looks to ``counts``, the values of a SweepCounts.
+
+    main, workers: the places of the trainer and of its workers
+    times: the number of equal looks
+    """
     counts[0] += times
     counts[1 + main] += times
     counts[_BLOCKED] += ((main == DISK) + workers.count(DISK)) * times
@@ -194,7 +206,7 @@ def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: boo
 
 
 class TaskRates(NamedTuple):
-    """Shares of one task's time over an interval, 0..1; None unknown."""
+    """Shares of one task's time over an interval, 0 to 1; None if unknown."""
 
     disk_ratio: Annotated[float | None, Metric("ratio", "Share of looks in state D.")]
     running_ratio: Annotated[float | None, Metric("ratio", "Share of looks in state R.")]
@@ -205,17 +217,18 @@ class TaskRates(NamedTuple):
 
     @property
     def idle_ratio(self) -> float | None:
-        """The rest: asleep. None when a part is unknown."""
+        """The share of time asleep, which is the rest; None if another share is unknown."""
         if self.disk_ratio is None or self.cpu_ratio is None or self.cpu_wait_ratio is None:
             return None
         return max(0.0, 1.0 - self.disk_ratio - self.cpu_ratio - self.cpu_wait_ratio)
 
 
 class JobRates(NamedTuple):
-    """One job over an interval. The counts are kept beside the shares, so that a window weighs its parts rightly.
+    """One job over an interval. The counts are kept besides the shares, so that a window can weight its intervals.
 
-    sweeps: joint looks in the interval. worker_*: means over the watched workers; None without any.
-    blocked_tasks: tasks in state D at one moment, on average, of one training process and its workers.
+    sweeps: the joint looks in the interval
+    worker_*: means over the watched workers; None if there are none
+    blocked_tasks: how many tasks of a training process and its workers are in state D at one moment, on average
     """
 
     sweeps: int
@@ -243,7 +256,7 @@ class JobRates(NamedTuple):
 
 
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
-    """Shares between two readings; None where nothing was looked at in between or a count fell."""
+    """The shares between two readings; None if no look was made between them or a count fell."""
     grown = None if before is None else [delta(a, b) for a, b in zip(before[:PLACES], after[:PLACES], strict=True)]
     looks = None if grown is None or None in grown else sum(n for n in grown if n is not None)
 
@@ -252,7 +265,7 @@ def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | No
 
     def spent(old: int | None, new: int | None) -> float | None:
         used = delta(old, new)
-        # The files are read one after the other, so that an interval may seem a little fuller than it is.
+        # The files are read one after the other, so the measured time may slightly exceed the interval.
         return None if used is None or not seconds else min(1.0, used / 1e9 / seconds)
 
     return TaskRates(
@@ -277,7 +290,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequence[TaskRates]) -> JobRates | None:
-    """The job's shares between two readings; None without an earlier one. workers: the rates of its workers."""
+    """The job's shares between two readings; None without an earlier one.
+
+    workers: the rates of the job's workers
+    """
     if before is None or any(b < a for a, b in zip(before, after, strict=True)):
         return None
     grown = SweepCounts(*(b - a for a, b in zip(before, after, strict=True)))
@@ -305,10 +321,13 @@ def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequenc
 
 
 class JobSample(NamedTuple):
-    """What the jobs did in one interval. jobs, times: by the job's key. tasks: by process.
+    """The activity of the jobs in one interval.
 
-    own_cpu_ratio: what the sampling cost. times: where the time went; a job whose time was not counted is left out.
-    file_waits: share of the time spent at files of a network mount, for jobs that read from one.
+    jobs: the rates of each job, by its key
+    tasks: the rates of each process
+    own_cpu_ratio: the CPU time that the sampling itself cost
+    times: where each job's time went, by the job's key; a job whose time was not counted is left out
+    file_waits: the share of time spent at files of a network mount, for each job that reads from one
     """
 
     jobs: Mapping[ProcessKey, JobRates]

@@ -1,8 +1,8 @@
-"""Divides an interval of a training process into shares of time, by samples of its threads and its GPUs' utilisation.
+"""Divides an interval of a training process into shares of time, by looks at its threads and its GPUs' utilisation.
 
-With a GPU, the lost time is the GPU's idle time. It is given first to looks that show a wait for data by themselves,
-then to looks that only agree with such a wait, then to the running of the main thread. Without a GPU a moment is lost
-only where the looks show a wait.
+With a GPU, the lost time is the GPU's idle time. It is assigned first to looks that show a wait for data by themselves,
+then to looks that are only compatible with such a wait, then to the running of the main thread. Without a GPU, a moment
+is lost only if the looks show a wait.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from iotop_ai.model.job.time_shares import SHARES
 
 _AT = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
-"""Bytes read by calls, per second, that show that a running main thread loads."""
+"""Bytes per second read by calls, from which a running main thread counts as loading data."""
 LOADS_DISK = 0.05
-"""Share of looks with the main thread blocked by a device that also shows that it loads."""
+"""Share of looks with the main thread blocked by a device, from which it also counts as loading data."""
 SAVE_BYTES_PER_S = 1e6
-"""Bytes written per second during a wait for a device: a checkpoint, where little is read."""
+"""Bytes per second written during a wait for a device, from which the wait is for a checkpoint, if little is read."""
 SAVE_READS = 0.1
 LOADERS_REST = 0.2
-"""Share of looks with a loader at work, below which the loaders rest."""
+"""Share of looks with a loader at work, below which the loaders count as resting."""
 DUMPS_BYTES_PER_S = 20e6
-"""Bytes written per second that show that a running main thread saves: far above any log, a tenth of a memory copy."""
+"""Bytes per second written, from which a running main thread saves: far above any log, a tenth of a memory copy."""
 
 
 class Phase(StrEnum):
-    """The share that a whole interval counts as, regardless of its samples, except while its GPUs work."""
+    """The share to which the whole interval belongs regardless of its looks, except while its GPUs work."""
 
     TRAINING = ""
     STARTUP = "startup"
@@ -38,10 +38,13 @@ class Phase(StrEnum):
 
 
 class Interval(NamedTuple):
-    """One training process over an interval. gpu_busy: mean utilisation of its GPUs, 0..1; None without one.
+    """One training process over an interval. Rates are bytes per second of the process and all that it started.
 
-    Rates are bytes per second of the process and of all that it started, None unknown. reads_network_fs: from a network
-    filesystem. own_cores: cores on which the process itself ran, None unknown.
+    gpu_busy: the mean utilisation of its GPUs, 0 to 1; None without a GPU
+    read_bytes_per_s, read_chars_per_s, write_bytes_per_s: bytes read from devices, read by calls, and written; None if
+        unknown
+    reads_network_fs: whether it reads from a network filesystem
+    own_cores: the number of cores on which the process itself ran; None if unknown
     """
 
     looks: LookCounts
@@ -54,24 +57,24 @@ class Interval(NamedTuple):
     own_cores: float | None = None
     phase: Phase = Phase.TRAINING
     lately_written_bytes_per_s: float | None = None
-    """Mean over the last 10 s: a write counts when it is made, and is waited for when it is flushed."""
+    """The mean over the last 10 s, because a write is counted when it is made but waited for when it is flushed."""
     gpus_spin: bool = False
-    """Its GPUs are busy without computing: they wait for each other."""
+    """Whether its GPUs are busy without computing, because they wait for each other."""
     gpu_receives: bool = False
-    """One of its GPUs receives as much as its link carries."""
+    """Whether one of its GPUs receives as much as its link carries."""
     own_written_bytes_per_s: float | None = None
     own_read_bytes_per_s: float | None = None
-    """Bytes per second that the process itself read from a device, or by calls where that is more."""
+    """Bytes per second that the process itself read: from a device, or by calls if that is more."""
     reads_local_fs: bool = False
-    """It is known to read from a local filesystem, where read_bytes counts all bytes that it waits for."""
+    """Whether it is known to read from a local filesystem, where read_bytes counts all bytes that it waits for."""
     others_busy: float = 0.0
-    """Utilisation of its GPUs by other jobs: then gpu_busy is its own part."""
+    """The utilisation of its GPUs by other jobs; if it is not 0, gpu_busy is only the part of this process."""
     core_wait: float | None = None
-    """The part without a core of the time in which its main thread was ready to run; None unknown."""
+    """Of the time in which its main thread was ready to run, the share without a core; None if unknown."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
-    """The shares, in the order of ``SHARES``; they add up to 1."""
+    """The shares in the order of ``SHARES``; they add up to 1."""
     out = [0.0] * len(SHARES)
     looks = interval.looks
     whole = looks.looks
@@ -83,7 +86,7 @@ def account(interval: Interval) -> tuple[float, ...]:
     if left <= 0:
         return tuple(out)
     if interval.phase is not Phase.TRAINING:
-        # A GPU works on while another process of the job compiles.
+        # A GPU continues to work while another process of the job compiles.
         busy = min(interval.gpu_busy or 0.0, left)
         out[_AT["compute"]] = busy
         out[_AT[interval.phase.value]] = left - busy
@@ -95,19 +98,22 @@ def account(interval: Interval) -> tuple[float, ...]:
 
 
 def loads(interval: Interval) -> bool:
-    """Whether something shows that the main thread reads data, and does not only compute."""
+    """Whether there are signs that the main thread reads data, and does not only compute."""
     read = max(interval.read_bytes_per_s or 0.0, interval.read_chars_per_s or 0.0)
     whole = max(1, interval.looks.looks)
     return read >= LOADS_BYTES_PER_S or (interval.looks.main_disk + interval.looks.main_net) / whole >= LOADS_DISK
 
 
 def saves(interval: Interval) -> bool:
-    """Whether waits for a device are waits for writes: much is written during them, and little read."""
+    """Whether waits for a device are waits for writes, because the process writes much and reads little during them."""
     return _mostly_writes(interval.write_bytes_per_s, _reads(interval))
 
 
 def main_saves(interval: Interval) -> bool:
-    """The same for the main thread, which reads no data itself if its loaders are known by name."""
+    """Whether waits of the main thread for a device are waits for writes.
+
+    If its loaders are known by name, the main thread reads no data itself.
+    """
     reads = 0.0 if interval.loading is Loading.NAMED else _reads(interval)
     return saves(interval) or _mostly_writes(interval.lately_written_bytes_per_s, reads)
 
@@ -117,18 +123,18 @@ def _mostly_writes(written: float | None, reads: float) -> bool:
 
 
 def _reads(interval: Interval) -> float:
-    """Bytes per second read from storage that may make it wait. read_bytes lacks the bytes from NFS and FUSE."""
+    """Bytes per second read from storage for which it may wait. read_bytes lacks the bytes from NFS and FUSE."""
     by_calls = 0.0 if interval.reads_local_fs else interval.read_chars_per_s or 0.0
     return max(interval.read_bytes_per_s or 0.0, by_calls)
 
 
 def _loaders_save(interval: Interval) -> bool:
-    """Whether the processes that the main thread waits for may save: loaders that are known by name only read."""
+    """Whether the processes that the main thread waits for may save data; loaders known by name only read."""
     return interval.loading is not Loading.NAMED and saves(interval)
 
 
 def saves_aside(interval: Interval) -> bool:
-    """Whether the trainer's threads save and do not load data: they use CPU while they prepare their writes."""
+    """Whether the trainer's threads save data and do not load it; they use CPU time while they prepare their writes."""
     written, read = interval.own_written_bytes_per_s or 0.0, interval.own_read_bytes_per_s
     return written >= SAVE_BYTES_PER_S and read is not None and read < SAVE_READS * written
 
@@ -138,19 +144,19 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     busy = min(interval.gpu_busy or 0.0, left)
     out[_AT["collective" if _waits_for_peers(interval) else "compute"]] = busy
     rest = left - busy
-    # Looks that show a wait by themselves.
+    # These looks show a wait by themselves.
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     aside = saves_aside(interval) and interval.loading is Loading.ITSELF
     cpu = "checkpoint" if aside else "data_cpu"
     saved = aside or _loaders_save(interval)
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, (cpu,), saved)
     rest -= _take(interval, out, rest, sure, waits)
-    # While another job's kernels run, this job may wait for them: only a sure wait is then its own loss.
+    # While another job's kernels run, this job may wait for them, so the time is not its loss unless a wait is sure.
     shared = min(rest, interval.others_busy)
     out[_AT["unexplained"]] += shared
     rest -= shared
-    # A main thread in a futex waits at a thread loader's queue while its threads work. With loader processes, the
-    # trainer's threads do not compute data.
+    # A main thread in a futex waits at the queue of a thread loader while its threads work. If there are loader #
+    # processes, the trainer's threads do not prepare data.
     weak = (looks.futex, looks.futex_computing)
     aside = saves_aside(interval) and interval.loading is not Loading.OTHERS
     cpus = ("data_cpu", "checkpoint" if aside else _computes(interval))
@@ -175,8 +181,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
 def _crowded_out(interval: Interval, running: float) -> float:
     """The part of the main thread's running share in which it waits for a core that is used to make its data.
 
-    It waits for a core when it takes a batch and when it computes. The part for taking a batch is its waits for data in
-    the making divided by the sum of those waits and its time on a core.
+    The thread waits for a core both when it takes a batch and when it computes. The part for taking a batch is its
+    waits for data in the making, divided by the sum of these waits and its time on a core.
     """
     looks, without = interval.looks, interval.core_wait or 0.0
     if not looks.crowded or not looks.waits.cpu:
@@ -186,14 +192,17 @@ def _crowded_out(interval: Interval, running: float) -> float:
 
 
 def _computes(interval: Interval) -> str:
-    """The name of the share for the trainer's own threads that compute while its main thread sleeps."""
+    """The name of the share for the trainer's threads that compute while its main thread sleeps."""
     if interval.loading is not Loading.NAMED:
         return "data_cpu"
     return "transfer" if interval.gpu_receives else "host"
 
 
 def _waits_for_peers(interval: Interval) -> bool:
-    """Whether busy GPUs only spin. If loaders are working, batches are handed over: then the kernels are small."""
+    """Whether the busy GPUs only wait for each other.
+
+    If the loaders work, batches are handed over, so the low power means small kernels rather than waiting.
+    """
     looks = interval.looks
     work = looks.waits.whole + looks.futex.whole + looks.futex_computing.whole
     return interval.gpus_spin and work < LOADERS_REST * looks.looks
@@ -204,7 +213,7 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, saved=_loaders_save(interval))
     _take(interval, out, sure, sure, waits)
-    # A look at a futex is a wait only without a computing thread: the threads of a thread loader compute as well.
+    # A look at a futex is a wait only if no thread computes: the threads of a thread loader compute as well.
     asleep = _Waits((looks.futex,), saved=saves(interval))
     _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
     out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
@@ -212,7 +221,7 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     running, crowded = looks.running / whole, _crowded_out(interval, looks.running / whole)
     out[_AT["data_cpu"]] += crowded
     out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += running - crowded
-    # While the loader workers have nothing to do, the main thread is not waiting for data, even if it sleeps.
+    # While the loader workers have nothing to do, the main thread does not wait for data, even if it sleeps.
     fed = interval.loading is not Loading.ITSELF
     out[_AT["compute" if fed else "unexplained"]] += looks.asleep / whole
     out[_AT["unexplained"]] += (looks.resting + looks.hidden) / whole
@@ -222,9 +231,11 @@ _ONE_THREAD = 1.3
 
 
 class _Waits(NamedTuple):
-    """Looks at waits. disk, write, net: the main thread's own. cpus: the share that each split's CPU goes to.
+    """The looks that show waits.
 
-    saved: the waits for a device are waits for writes.
+    disk, write, net: the numbers of looks at which the main thread itself waits
+    cpus: the name of the share to which the CPU part of each split belongs
+    saved: whether the waits for a device are waits for writes
     """
 
     splits: Sequence[Split]
@@ -236,7 +247,7 @@ class _Waits(NamedTuple):
 
 
 def _take(interval: Interval, out: list[float], most: float, found: float, waits: _Waits) -> float:
-    """Give at most ``most`` of the time to the shares, in the proportion of these looks; returns the time given."""
+    """Assign at most ``most`` of the time to the shares, in proportion to these looks; returns the time assigned."""
     taken = min(most, found)
     if taken <= 0:
         return 0.0

@@ -1,6 +1,6 @@
-"""Where a job's time goes: counters that together grow by a second a second, and the shares of an interval.
+"""Where a job's time goes: counters that together grow by one second per second, and the shares of an interval.
 
-Every moment that a job is watched belongs to exactly one of them.
+Every moment in which a job is watched belongs to exactly one counter.
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from iotop_ai.model.metric import Metric
 class TimeCounts(NamedTuple):
     """Milliseconds since the job was first watched, by share; they only grow.
 
-    compute: its GPUs work; without a GPU its own threads compute. collective: ranks wait for another rank. transfer:
-    copies from the host at the link's limit. data_*: the trainer waits for data, and its makers wait for a disk, for
-    the network, compute, or do neither. host: the main thread runs, the GPUs idle, and nothing is loaded. checkpoint:
-    the job waits for its own writes. startup: before the first step. compile: kernels are compiled. stopped: by a
-    signal, a debugger or a frozen cgroup. hung: nothing of the job has moved for a minute. unexplained: all else.
+    compute: the job's GPUs work; without a GPU, its threads compute
+    collective: ranks wait for another rank
+    transfer: data is copied from the host at the rate of the link
+    data_disk, data_network, data_cpu, data_other: the trainer waits for data while the makers of its data wait for a
+        disk, wait for the network, compute, or do neither
+    host: the main thread runs, the GPUs are idle, and nothing is loaded
+    checkpoint: the job waits for its own writes
+    startup: the time before the first step
+    compile: kernels are compiled
+    stopped: the job is stopped by a signal, a debugger or a frozen cgroup
+    hung: nothing of the job has moved for a minute
+    unexplained: all other time
     """
 
     compute: int = 0
@@ -39,23 +46,23 @@ class TimeCounts(NamedTuple):
 
     @property
     def whole_ms(self) -> int:
-        """The time that the job was watched."""
+        """How long the job has been watched, in ms."""
         return sum(self)
 
     @property
     def lost_ms(self) -> int:
-        """The time that is lost for a known reason."""
+        """How much time was lost for a known reason, in ms."""
         return self.whole_ms - self.compute - self.unexplained
 
 
 SHARES = TimeCounts._fields
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 LOST = tuple(name for name in SHARES if name not in ("compute", "unexplained"))
-"""The shares in which time is lost for a known reason."""
+"""The names of the shares in which time is lost for a known reason."""
 
 
 class TimeShares(NamedTuple):
-    """Parts of an interval, 0..1, that add up to 1. whole_ms: the interval."""
+    """Parts of an interval, 0 to 1, that add up to 1; ``whole_ms`` is the length of the interval."""
 
     compute: Annotated[float, Metric("ratio", "Share of time in which the job's GPUs, or its own threads, compute.")]
     collective: Annotated[float, Metric("ratio", "Share of time in which ranks wait for another rank.")]
@@ -80,18 +87,18 @@ class TimeShares(NamedTuple):
 
     @property
     def goodput(self) -> float:
-        """The share of time that trains."""
+        """The share of time in which the job trains."""
         return self.compute
 
 
 def shares_of(counts: Sequence[int]) -> TimeShares | None:
-    """The shares of counted milliseconds; None without any."""
+    """The shares of counted milliseconds; None if nothing was counted."""
     whole = sum(counts)
     return TimeShares._make((*(count / whole for count in counts), whole)) if whole > 0 else None
 
 
 def time_shares(before: TimeCounts | None, after: TimeCounts | None) -> TimeShares | None:
-    """The shares between two readings; None where one is unknown, nothing was counted, or a counter fell."""
+    """The shares between two readings; None if a reading is unknown, nothing was counted, or a counter fell."""
     if before is None or after is None:
         return None
     grown = [b - a for a, b in zip(before, after, strict=True)]
@@ -99,7 +106,7 @@ def time_shares(before: TimeCounts | None, after: TimeCounts | None) -> TimeShar
 
 
 def combined(parts: Sequence[TimeShares]) -> TimeShares | None:
-    """The shares of several intervals together, by their length."""
+    """The shares of several intervals together, each weighted with its length."""
     whole = sum(part.whole_ms for part in parts)
     if whole <= 0:
         return None
@@ -108,7 +115,7 @@ def combined(parts: Sequence[TimeShares]) -> TimeShares | None:
 
 
 def add_time(counts: TimeCounts, shares: Sequence[float], milliseconds: int) -> TimeCounts:
-    """The counters after an interval, in whole milliseconds: those lost by rounding go to the largest remainders."""
+    """The counters after an interval, in whole milliseconds. Those lost by rounding go to the largest remainders."""
     exact = [share * milliseconds for share in shares]
     whole = [int(value) for value in exact]
     left = milliseconds - sum(whole)

@@ -1,1 +1,1 @@
-"""The rest of the host."""
+"""The parts of the machine other than disks, processes and GPUs."""

@@ -1,4 +1,4 @@
-"""CPU time: /proc/stat, in clock ticks. Source: https://docs.kernel.org/filesystems/proc.html, part 1.7."""
+"""CPU time from /proc/stat, in clock ticks. Source: https://docs.kernel.org/filesystems/proc.html, part 1.7."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from iotop_ai.model.metric import Metric
 
 
 class CpuTicks(NamedTuple):
-    """One cpu line of /proc/stat in ticks; guest time is inside user and nice.
+    """One cpu line of /proc/stat in ticks; guest time is part of user and nice.
 
-    idle None: not kept for this core, as it is the rest of the time and would fill an idle machine's recording.
+    idle is None if it is not kept for this core: it is the remaining time, and would fill the recording of an idle
+    machine.
     """
 
     user: int
@@ -28,9 +29,11 @@ class CpuTicks(NamedTuple):
 class CpuTable(NamedTuple):
     """The ticks of all cores.
 
-    cores: core number to ticks. allowed: number of cores that this process may run on. physical: number of physical
-    cores, None if unknown. total: the sum over ``cores`` with idle time, set when the cores' own idle time is not kept.
-    clk_tck: ticks a second.
+    cores: the ticks of each core, by its number
+    allowed: the number of cores that this process may run on
+    physical: the number of physical cores; None if unknown
+    total: the sum over ``cores`` including idle time; set only if the cores' idle time is not kept
+    clk_tck: the number of ticks per second
     """
 
     cores: Mapping[int, CpuTicks]
@@ -43,7 +46,7 @@ class CpuTable(NamedTuple):
 
 
 class CoreRates(NamedTuple):
-    """Shares of one core's (or all cores') time, 0..1. iowait is only a hint: the kernel calls it unreliable."""
+    """Shares of one core's (or all cores') time, 0 to 1. iowait is only a hint: the kernel calls it unreliable."""
 
     busy_ratio: Annotated[float | None, Metric("ratio", "Share of time in user code or in the kernel.")]
     user_ratio: Annotated[float | None, Metric("ratio", "Share of time in user code, nice included.")]
@@ -53,7 +56,7 @@ class CoreRates(NamedTuple):
 
     @property
     def free_ratio(self) -> float | None:
-        """Share of available time: neither busy nor stolen; waiting for I/O counts as free."""
+        """The share of available time: neither busy nor stolen. Waiting for I/O counts as available."""
         return None if self.busy_ratio is None else max(0.0, 1.0 - self.busy_ratio - (self.steal_ratio or 0.0))
 
 
@@ -61,7 +64,11 @@ UNKNOWN_CORE = CoreRates(None, None, None, None, None)
 
 
 class CpuRates(NamedTuple):
-    """CPU use between two readings. all: mean over cores. busiest: the busiest core's number, None when unknown."""
+    """CPU use between two readings.
+
+    all: the mean over the cores
+    busiest: the number of the busiest core; None if unknown
+    """
 
     all: CoreRates
     cores: Mapping[int, CoreRates]
@@ -69,13 +76,15 @@ class CpuRates(NamedTuple):
 
 
 def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> CoreRates:
-    """Shares from two readings of one core. iowait and idle may fall by a tick (kernel): then 0 for that part.
+    """The shares of one core between two readings.
 
-    ticks: the number between the readings, for a core whose idle time is not kept.
+    The kernel may let iowait and idle fall by a tick; then their share is 0.
+
+    ticks: the number of ticks between the readings, for a core whose idle time is not kept
     """
     user0, nice0, system0, idle0, iowait0, irq0, softirq0, steal0 = before
     user1, nice1, system1, idle1, iowait1, irq1, softirq1, steal1 = after
-    # Written out for speed: it runs for each of many cores each second.
+    # Written out for speed, because it runs for each of many cores every second.
     user = (user1 - user0 if user1 > user0 else 0) + (nice1 - nice0 if nice1 > nice0 else 0)
     system = system1 - system0 if system1 > system0 else 0
     system += (irq1 - irq0 if irq1 > irq0 else 0) + (softirq1 - softirq0 if softirq1 > softirq0 else 0)
@@ -96,7 +105,7 @@ def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> C
 
 
 def without_idle(table: CpuTable) -> CpuTable:
-    """The table with the idle time of all cores together instead of each core's."""
+    """The table with the idle time of all cores together instead of the idle time of each core."""
     cores, allowed, physical, load1, ctxt, _, clk_tck = table
     kept = {}
     for n, (user, nice, system, idle, iowait, irq, softirq, steal) in cores.items():
@@ -110,13 +119,13 @@ def without_idle(table: CpuTable) -> CpuTable:
 
 
 def _added(cores: Iterable[CpuTicks]) -> CpuTicks:
-    """The sum; idle is None if a core's is."""
+    """The sum over the cores; its idle time is None if that of any core is None."""
     sums = [None if None in column else sum(column) for column in zip(*cores, strict=True)]
     return CpuTicks(*sums)  # type: ignore[arg-type]  # None is only the idle time
 
 
 def cpu_rates(before: CpuTable | None, after: CpuTable, seconds: float | None) -> CpuRates:
-    """Shares of each core present in both readings, and of all of them together."""
+    """The shares of each core that is in both readings, and of these cores together."""
     if before is None or seconds is None:
         return CpuRates(UNKNOWN_CORE, dict.fromkeys(after.cores, UNKNOWN_CORE), None)
     ticks = round(seconds * after.clk_tck)

@@ -14,9 +14,11 @@ from iotop_ai.model.metric import Metric
 
 
 class ClockState(NamedTuple):
-    """Frequencies in kHz over the cores that report one. base_khz: without turbo; top_khz: with turbo.
+    """Frequencies in kHz over the cores that report one; None if unknown.
 
-    core_throttles, package_throttles: counters of thermal throttles, summed over cores and packages. None: unknown.
+    base_khz: the frequency without turbo
+    top_khz: the highest frequency with turbo
+    core_throttles, package_throttles: counters of thermal throttles, summed over cores and over packages
     """
 
     least_khz: int | None = None
@@ -29,7 +31,7 @@ class ClockState(NamedTuple):
 
 
 class ClockRates(NamedTuple):
-    """The cores' clocks. Idle cores run slowly: only the throttle counts prove that heat is the cause."""
+    """The clocks of the cores. Idle cores run slowly, so only the throttle counts prove that heat is the cause."""
 
     least_mhz: Annotated[float | None, Metric("MHz", "The slowest core's clock (scaling_cur_freq).")]
     mean_mhz: Annotated[float | None, Metric("MHz", "Mean clock of the cores.")]
@@ -45,7 +47,7 @@ class ClockRates(NamedTuple):
 
 
 def clock_rates(before: ClockState | None, after: ClockState, seconds: float | None) -> ClockRates:
-    """Levels in MHz and the rates of the throttle counts."""
+    """The clocks in MHz, and the rates of the throttle counts."""
     old = before or ClockState()
     levels = [None if khz is None else khz / 1000 for khz in after[:5]]
     counts = [per_second(delta(was, now), seconds) for was, now in zip(old[5:], after[5:], strict=True)]

@@ -1,4 +1,4 @@
-"""Fullness of the relevant mounts (statvfs, bytes and inodes), and which filesystems are remote."""
+"""How full the relevant mounts are (statvfs, bytes and inodes), and which filesystems are remote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NETWORK = (
 
 
 IN_MEMORY = frozenset(("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"))
-"""Types of filesystems whose files lie in memory."""
+"""Types of filesystems whose files are in memory."""
 _FUSE_HERE = frozenset(
     (
         *("fuse-overlayfs", "overlayfs", "mergerfs", "unionfs", "unionfs-fuse", "mhddfs", "bindfs"),
@@ -23,7 +23,7 @@ _FUSE_HERE = frozenset(
         *("archivemount", "fuse-archive", "fuse-zip", "mount-zip", "ratarmount", "rar2fs", "lxcfs", "zfs-fuse"),
     )
 )
-"""FUSE servers that read this machine's own files and devices."""
+"""Names of FUSE servers that read files and devices of this machine."""
 _FUSE_REMOTE = (
     *("sshfs", "s3fs", "s3ql", "goofys", "geesefs", "mountpoint-s3", "gcsfuse", "rclone", "blobfuse", "juicefs"),
     *("glusterfs", "ceph", "curlftpfs", "davfs", "hdfs", "hadoop", "alluxio", "seaweedfs", "weed", "mfs", "moosefs"),
@@ -32,23 +32,23 @@ _FUSE_REMOTE = (
 )
 """Prefixes of the names of FUSE servers with remote data."""
 _FAR = pattern(r"[^/\s]+:.*")
-"""A mount's source that names another machine: "host:/dir", "user@host:", "s3://bucket", "remote:path"."""
+"""Matches a mount's source that names another machine: "host:/dir", "user@host:", "s3://bucket", "remote:path"."""
 
 
 def is_fuse(fstype: str) -> bool:
-    """Whether a program serves the filesystem (FUSE). fuseblk counts too, although it is on a block device."""
+    """Whether a program serves the filesystem (FUSE), possibly on a block device (fuseblk)."""
     return fstype == "fuse" or fstype.startswith("fuse.")
 
 
 def fuse_is_remote(fstype: str, source: str) -> bool | None:
-    """Whether a FUSE server's data is remote, by its name and its source; None when unknown.
+    """Whether a FUSE server's data is remote, judged by its name and its source; None if unknown.
 
-    The kernel does not know: the subtype ("fuse.sshfs") and the source are the server's own names.
+    The kernel does not know: the server itself chooses the subtype ("fuse.sshfs") and the source.
     """
     name = fstype.partition(".")[2].lower()
     if name in _FUSE_HERE or name.endswith(".appimage"):
         return False
-    # Without a subtype the source is the server's name, or any text that it chose.
+    # Without a subtype, the source is the server's name or any text that the server chose.
     if (name or source.lower()).startswith(_FUSE_REMOTE) or _FAR.fullmatch(source):
         return True
     if source.startswith("/") or source.lower() in _FUSE_HERE:
@@ -60,17 +60,17 @@ def is_remote(fstype: str, source: str = "") -> bool:
     """Whether a filesystem is known to be remote, so that a query may hang."""
     if is_fuse(fstype):
         return fuse_is_remote(fstype, source) is True
-    return fstype.startswith(NETWORK) and fstype != "nfsd"  # the server's own control filesystem
+    return fstype.startswith(NETWORK) and fstype != "nfsd"  # nfsd is the control filesystem of the NFS server
 
 
 _NO_NUMBER = 2**64 - 1
 
 
 class FilesystemUsage(NamedTuple):
-    """statvfs of one mount.
+    """The result of statvfs for one mount.
 
-    used: total - free, as in df: blocks reserved for root are free until root uses them. The filesystem has no fixed
-    number of inodes where inodes_total is 0 or 2^64-1, or inodes_free is larger (CephFS has -1).
+    Used space is total - free, as in df: blocks reserved for root are free until root uses them. The filesystem does
+    not have a fixed number of inodes if inodes_total is 0 or 2^64-1, or if inodes_free is larger (CephFS has -1).
     """
 
     total_bytes: int
@@ -81,13 +81,13 @@ class FilesystemUsage(NamedTuple):
 
     @property
     def used_ratio(self) -> float | None:
-        """df's Use%: used / (used + available), 0..1; None for a filesystem of size 0."""
+        """df's Use%: used / (used + available), 0 to 1; None for a filesystem of size 0."""
         used = self.total_bytes - self.free_bytes
         return quotient(used, used + self.available_bytes)
 
     @property
     def inodes_used_ratio(self) -> float | None:
-        """Share of inodes in use, 0..1; None without a fixed number of inodes."""
+        """The share of inodes in use, 0 to 1; None without a fixed number of inodes."""
         if self.inodes_free > self.inodes_total or self.inodes_total >= _NO_NUMBER:
             return None
         return quotient(self.inodes_total - self.inodes_free, self.inodes_total)

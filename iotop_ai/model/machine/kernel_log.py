@@ -1,4 +1,4 @@
-"""Device errors in the kernel's log since the monitor started reading it."""
+"""Device errors in the kernel's log since the monitor started to read it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ class DeviceErrors(NamedTuple):
     """Failed requests of a device."""
 
     lines: int
-    """Log lines, growing; the kernel rate-limits them."""
+    """The number of log lines about errors. It grows; the kernel limits the rate of such lines."""
     at_ns: int
-    """When the newest was read (monotonic)."""
+    """When the newest line was read, in monotonic ns."""
     what: str
-    """The newest error's kind in the kernel's words: "I/O", "critical medium", "timeout"; of several in quick
-    succession the one that names the cause."""
+    """The newest error's kind in the kernel's words: "I/O", "critical medium", "timeout". If several errors follow each
+    other quickly, it is the kind that names the cause."""
 
 
 class KernelLog(NamedTuple):
     """The errors of all devices."""
 
     errors: Mapping[str, DeviceErrors] = {}
-    """By kernel name of the device ("sda", "nvme0n1"); timeouts by that of the controller ("nvme0")."""
+    """The errors by kernel name of the device ("sda", "nvme0n1"); timeouts by that of the controller ("nvme0")."""
     lost: int = 0
-    """Times that records were overwritten unread."""
+    """How often the kernel overwrote records before they were read."""

@@ -10,9 +10,9 @@ from iotop_ai.model.metric import Exported, Metric
 
 
 class MemoryState(NamedTuple):
-    """Levels in bytes and counters in the kernel's unit. None: this kernel does not print it.
+    """Levels in bytes, and counters in the kernel's unit; None if this kernel does not print the figure.
 
-    pgpgin/pgpgout are KiB; refaults, swap and faults are pages or events since boot.
+    pgpgin and pgpgout count KiB; refaults, swap and faults count pages or events. All count since boot.
     """
 
     total_bytes: int | None
@@ -50,7 +50,7 @@ class MemoryState(NamedTuple):
 
 
 class MemoryRates(NamedTuple):
-    """Rates of the events in MemoryState."""
+    """The rates of the events in MemoryState."""
 
     refault_file_bytes_per_s: Annotated[float | None, Metric("B/s", "File pages read again soon after eviction.")]
     refault_anon_bytes_per_s: Annotated[float | None, Metric("B/s", "Anonymous pages read again soon after eviction.")]
@@ -63,7 +63,7 @@ class MemoryRates(NamedTuple):
 
 
 def memory_rates(before: MemoryState | None, after: MemoryState, seconds: float | None) -> MemoryRates:
-    """Rates between two readings; all None without an earlier one."""
+    """The rates between two readings; all are None without an earlier reading."""
     if before is None:
         return MemoryRates(*[None] * len(MemoryRates._fields))
     page = after.page_bytes

@@ -1,6 +1,6 @@
-"""Network filesystems: NFS from /proc/self/mountstats with nfsiostat's formulas; FUSE's waiting requests.
+"""Network filesystems: NFS from /proc/self/mountstats with nfsiostat's formulas, and the waiting requests of FUSE.
 
-Source: tools/nfs-iostat in nfs-utils; net/sunrpc/stats.c. Times are truncated milliseconds.
+Source: tools/nfs-iostat in nfs-utils; net/sunrpc/stats.c. The kernel truncates times to milliseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iotop_ai.model.metric import Metric
 
 
 class NfsOp(NamedTuple):
-    """One per-op line: counts, bytes and cumulative ms. errors: None before kernel 5.3."""
+    """One operation's per-op statistics: counts, bytes and cumulative ms; errors is None before Linux 5.3."""
 
     ops: int
     trans: int
@@ -28,9 +28,12 @@ class NfsOp(NamedTuple):
 
 
 class NfsMount(NamedTuple):
-    """One NFS mount. *_bytes from the ``bytes:`` line, sends/backlog from ``xprt:`` (all connections together).
+    """One NFS mount.
 
-    ops: by name ("READ"). age_s: seconds since it was mounted, None without an ``age:`` line.
+    *_bytes: the counters of the ``bytes:`` line
+    sends, backlog: the counters of the ``xprt:`` lines, summed over all connections
+    ops: the counters of each operation, by its name ("READ")
+    age_s: the seconds since it was mounted; None without an ``age:`` line
     """
 
     mount: str
@@ -49,9 +52,10 @@ class NfsMount(NamedTuple):
 
 
 class FuseMount(NamedTuple):
-    """One FUSE connection: requests waiting now. mount: "" when unknown.
+    """One FUSE connection and the requests that wait for its server now.
 
-    waiting: None while fusectl is not mounted, or for another user's connection.
+    mount: the mount point; "" if unknown
+    waiting: the number of waiting requests; None while fusectl is not mounted, and for another user's connection
     """
 
     mount: str
@@ -62,14 +66,14 @@ class FuseMount(NamedTuple):
 
 
 class NetfsTable(NamedTuple):
-    """All network and FUSE mounts; keys are mount points for NFS, connection numbers for FUSE."""
+    """All NFS mounts by mount point, and all FUSE connections by number."""
 
     nfs: Mapping[str, NfsMount]
     fuse: Mapping[str, FuseMount]
 
 
 class NfsOpRates(NamedTuple):
-    """nfsiostat's figures of one operation. None: unknown, or undefined because no operation completed."""
+    """nfsiostat's figures of one operation; None if unknown, or undefined because no operation completed."""
 
     ops_per_s: Annotated[float | None, Metric("1/s", "Operations per second.", "ops/s")]
     bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent and received per second.", "kB/s")]
@@ -86,7 +90,10 @@ UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
 
 
 class NfsRates(NamedTuple):
-    """One NFS mount. ops: those that completed in the interval; READ and WRITE always."""
+    """The figures of one NFS mount.
+
+    ops: the rates of READ, WRITE and each operation that completed in the interval, by name
+    """
 
     ops_per_s: Annotated[float | None, Metric("1/s", "RPC requests sent per second.", "ops/s")]
     backlog: Annotated[float | None, Metric("count", "Mean client backlog per request.", "rpc bklog")]
@@ -97,7 +104,7 @@ class NfsRates(NamedTuple):
 
 
 def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRates:
-    """nfsiostat's figures between two readings of one operation; all None after a reset (remount)."""
+    """nfsiostat's figures between two readings of one operation; all are None after a reset, as by a remount."""
     if any(b is not None and a is not None and b < a for a, b in zip(before, after, strict=True)):
         return UNKNOWN_NFS_OP
     ops = delta(before.ops, after.ops)
@@ -125,9 +132,9 @@ def _is_remount(before: NfsMount, after: NfsMount) -> bool:
 
 
 def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRates:
-    """One mount's figures; data-cache hits as nfsiostat counts them, limited to 0..1.
+    """The figures of one mount. Hits of the data cache are counted as in nfsiostat and limited to 0 to 1.
 
-    A younger age is another mount of the same name: then the interval is unknown.
+    If the age has fallen, another filesystem was mounted at the same place, so the figures of the interval are unknown.
     """
     if _is_remount(before, after):
         return NfsRates(None, None, None, None, None, {})
@@ -153,7 +160,7 @@ def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRa
 
 
 def netfs_rates(before: NetfsTable | None, after: NetfsTable, seconds: float | None) -> dict[str, NfsRates]:
-    """Rates of each NFS mount present in both readings (FUSE has levels only)."""
+    """The rates of each NFS mount that is in both readings; FUSE has only levels."""
     if before is None:
         return {}
     return {

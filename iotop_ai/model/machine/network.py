@@ -11,11 +11,15 @@ from iotop_ai.model.metric import Exported, Metric
 
 
 class LinkCounters(NamedTuple):
-    """One NIC or one InfiniBand port ("mlx5_0/1"). Bytes (InfiniBand's 4-byte words are converted).
+    """The counters of one network interface or one InfiniBand port ("mlx5_0/1").
 
-    bits_per_s: link speed, None unknown or down. state: up, down, active, ... as in the kernel. kind: nic, ib. place:
-    the device that carries the bytes ("0000:18:00.0"), "" when they also pass another link (of a bond, bridge or VLAN);
-    None not recorded.
+    Byte counters are in bytes; those of InfiniBand, which count words of 4 bytes, are converted.
+
+    bits_per_s: the speed of the link; None if unknown or down
+    state: the state in the kernel's words, such as up, down or active
+    kind: nic or ib
+    place: the device that carries the bytes ("0000:18:00.0"); "" if the bytes also pass another link (of a bond, bridge
+        or VLAN); None in a recording without this field
     """
 
     rx_bytes: Annotated[int, Exported("B", "Bytes received.", "receive")]
@@ -31,7 +35,7 @@ class LinkCounters(NamedTuple):
 
 
 class LinkRates(NamedTuple):
-    """Rates of one link. busy_ratio: the busier direction against the link's speed."""
+    """The rates of one link; busy_ratio is that of the busier direction."""
 
     rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received per second.")]
     tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent per second.")]
@@ -41,14 +45,14 @@ class LinkRates(NamedTuple):
 
 
 _MOST_IB_BYTES = (2**32 - 1) * 4
-"""Largest byte count of a port without PortCountersExtended: 32 bits of words (drivers/infiniband/core/sysfs.c)."""
+"""The largest byte count of a port without PortCountersExtended: 32 bits of words (drivers/infiniband/core/sysfs.c)."""
 UNKNOWN_LINK = LinkRates(None, None, None, None, None)
 
 
 def network_rates(
     before: Mapping[str, LinkCounters] | None, after: Mapping[str, LinkCounters], seconds: float | None
 ) -> dict[str, LinkRates]:
-    """Rates of every link present in both readings; a counter that fell makes that figure unknown."""
+    """The rates of every link that is in both readings; a figure whose counter fell is unknown."""
     out = {}
     for name, now in after.items():
         old = None if before is None else before.get(name)
@@ -68,12 +72,12 @@ def network_rates(
 
 
 def received_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
-    """Bytes that the machine receives per second, each once; None when no link's rate is known."""
+    """The bytes per second that the machine receives, each byte once; None if the rates of all links are unknown."""
     return _each_once(links, {name: rate.rx_bytes_per_s for name, rate in rates.items()})
 
 
 def sent_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
-    """Bytes that the machine sends per second, each once; None when no link's rate is known."""
+    """The bytes per second that the machine sends, each byte once; None if the rates of all links are unknown."""
     return _each_once(links, {name: rate.tx_bytes_per_s for name, rate in rates.items()})
 
 
@@ -81,7 +85,7 @@ def _each_once(links: Mapping[str, LinkCounters], moved: Mapping[str, float | No
     """The sum over devices.
 
     An RDMA port and the network interface of the same device may count the same bytes (IPoIB, RoCE of an uplink) or
-    different ones: the larger count is a lower bound of the sum.
+    different ones. The larger of the two counts, which is taken, is a lower bound of their sum.
     """
     places: dict[str, dict[str, float]] = {}
     for name, amount in moved.items():

@@ -1,15 +1,15 @@
-"""The page cache: how much of a dataset it holds, and the effect of a drop or an eviction."""
+"""The page cache: how much of a dataset is in it, and the effect of dropping or evicting it."""
 
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 CACHES = {1: "page cache", 2: "dentries and inodes", 3: "page cache, dentries and inodes"}
-"""What each value of vm.drop_caches drops."""
+"""What the kernel drops for each value of vm.drop_caches."""
 
 
 class Levels(NamedTuple):
-    """Memory now, in bytes; None: this kernel does not print it."""
+    """The use of memory now, in bytes; None if this kernel does not print the figure."""
 
     cached_bytes: int | None
     slab_reclaimable_bytes: int | None
@@ -20,11 +20,14 @@ class Levels(NamedTuple):
 
 
 class Cached(NamedTuple):
-    """The part of a dataset in memory.
+    """The part of a dataset that is in memory.
 
-    files, size_bytes: its regular files, each counted once however many names it has. resident_bytes: over the files
-    whose state is known; unknown_files, unknown_bytes: the others. unreadable: entries that could not be examined,
-    first_unreadable: one of them with its error. elsewhere: folders left out because they are on other filesystems.
+    files, size_bytes: the regular files, where a file with several names counts once
+    resident_bytes: the bytes in memory, of the files whose state is known
+    unknown_files, unknown_bytes: the files whose state is unknown
+    unreadable: the number of entries that could not be examined
+    first_unreadable: one of these entries, with its error
+    elsewhere: the folders left out because they are on other filesystems
     """
 
     top: str
@@ -39,17 +42,21 @@ class Cached(NamedTuple):
 
     @property
     def known_bytes(self) -> int:
-        """Bytes of the files whose state is known."""
+        """The bytes of the files whose state is known."""
         return self.size_bytes - self.unknown_bytes
 
     @property
     def resident_ratio(self) -> float | None:
-        """Share of the known bytes that is in memory; None without known bytes."""
+        """The share of the known bytes that is in memory; None without known bytes."""
         return self.resident_bytes / self.known_bytes if self.known_bytes > 0 else None
 
 
 class Effect(NamedTuple):
-    """The effect of a drop. sync_s: duration of the write-out; drop_s: of the drop itself."""
+    """The effect of dropping caches.
+
+    sync_s: the seconds that the write-out took before the drop
+    drop_s: the seconds that the drop itself took
+    """
 
     level: int
     before: Levels
@@ -59,10 +66,11 @@ class Effect(NamedTuple):
 
 
 class Evicted(NamedTuple):
-    """The effect of an eviction.
+    """The effect of evicting a dataset from the page cache.
 
-    files: all of them; before_bytes, after_bytes: in memory, over the files whose state is known. unknown_files:
-    evicted, but this user may not know how much of them was or is in memory.
+    files: the number of all files
+    before_bytes, after_bytes: the bytes in memory, of the files whose state is known
+    unknown_files: evicted files of which this user may not know how much was or is in memory
     """
 
     top: str

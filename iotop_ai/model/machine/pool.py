@@ -1,8 +1,8 @@
-"""Filesystems without a block device of their own: ZFS and btrfs pools, Lustre clients.
+"""Filesystems that do not have a block device of their own: ZFS and btrfs pools, Lustre clients.
 
 Sources: OpenZFS module/os/linux/spl/spl-kstat.c, module/zfs/arc.c (arcstats), dataset_kstats.c (objset-0x*);
-fs/btrfs/sysfs.c (devinfo/*/error_stats), https://docs.kernel.org/admin-guide/btrfs.html; Lustre Operations Manual,
-"Monitoring Client Activity" (llite.*.stats).
+    fs/btrfs/sysfs.c (devinfo/*/error_stats), https://docs.kernel.org/admin-guide/btrfs.html; Lustre Operations Manual,
+    "Monitoring Client Activity" (llite.*.stats).
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from iotop_ai.model.metric import Metric
 
 
 class ArcCounters(NamedTuple):
-    """ZFS's cache. hits, misses grow; size_bytes: now; limit_bytes: the maximum (c_max).
+    """The state of ZFS's cache.
 
-    io_hits: reads that waited for a running read of the same block, counted separately since OpenZFS 2.2; they grow.
+    hits, misses: growing counts of reads
+    size_bytes: the present size
+    limit_bytes: the largest size (c_max)
+    io_hits: reads that waited for a running read of the same block; a growing count, separate since OpenZFS 2.2
     """
 
     hits: int | None = None
@@ -29,7 +32,7 @@ class ArcCounters(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Programs' reads and writes; all grow. opens: files opened, if counted."""
+    """Reads and writes of programs; all counts grow. ``opens`` counts opened files, if known."""
 
     read_bytes: int | None = None
     write_bytes: int | None = None
@@ -39,9 +42,11 @@ class Moved(NamedTuple):
 
 
 class BtrfsErrors(NamedTuple):
-    """Errors of a mounted btrfs since their last reset, over all its devices. label: "" without one.
+    """Errors of a mounted btrfs since they were last reset, over all its devices.
 
-    Where a device is missing, the errors of the other devices; None if all are missing.
+    If a device is missing, the errors are those of the other devices; None if all are missing.
+
+    label: the label of the filesystem; "" without one
     """
 
     label: str = ""
@@ -53,14 +58,17 @@ class BtrfsErrors(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """The sum of the errors; None before Linux 5.14, where the kernel does not report them."""
+        """The sum of the errors; None before Linux 5.14, which does not report them."""
         return total(*self[1:])
 
 
 class PoolTable(NamedTuple):
     """The pools of filesystems that span disks or servers.
 
-    arc: None without ZFS. zfs: by pool; btrfs: by UUID; lustre: by client ("scratch-ffff8800").
+    arc: the cache of ZFS; None without ZFS
+    zfs: reads and writes by pool
+    btrfs: errors by UUID
+    lustre: reads and writes by client ("scratch-ffff8800")
     """
 
     arc: ArcCounters | None = None
@@ -70,7 +78,7 @@ class PoolTable(NamedTuple):
 
 
 class MovedRates(NamedTuple):
-    """One ZFS pool or Lustre client: programs' reads and writes, including those served by its cache."""
+    """One ZFS pool or Lustre client: the programs' reads and writes, including those served by its cache."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second (objset nread, llite read_bytes).")]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second (nwritten, write_bytes).")]
@@ -80,7 +88,7 @@ class MovedRates(NamedTuple):
 
 
 class PoolRates(NamedTuple):
-    """ZFS's cache, and the rates of each pool and client. zfs, lustre: as in the table."""
+    """The cache of ZFS, and the rates of each ZFS pool and each Lustre client."""
 
     arc_hit_ratio: Annotated[float | None, Metric("ratio", "Share of ZFS's reads that its cache (ARC) served.")]
     arc_bytes: Annotated[int | None, Metric("B", "Size of the ARC (arcstats size).")]
@@ -90,7 +98,7 @@ class PoolRates(NamedTuple):
 
 
 def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None) -> PoolRates:
-    """Rates of one interval; unknown without an earlier reading, and for a count that fell."""
+    """The rates of one interval; unknown without an earlier reading, and for a count that fell."""
     old, now = (before and before.arc) or ArcCounters(), after.arc or ArcCounters()
     hits, misses = delta(old.hits, now.hits), delta(old.misses, now.misses)
     return PoolRates(

@@ -1,7 +1,8 @@
 """Pressure stall information: /proc/pressure/* and a cgroup's *.pressure.
 
-Source: https://docs.kernel.org/accounting/psi.html. The totals are microseconds; averages update every 2 s, so
-rates are taken from the totals. System figures are diluted over non-idle CPUs; a cgroup's are its own.
+Source: https://docs.kernel.org/accounting/psi.html. The totals are microseconds. The averages of the kernel change only
+    every 2 s, so rates are computed from the totals. The figures of the system are averaged over all non-idle CPUs;
+    those of a cgroup concern only that cgroup.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from iotop_ai.model.metric import Exported, Metric
 
 
 class PressureTotals(NamedTuple):
-    """One pressure file's totals in µs. full: None where the kernel does not print it (cpu on old kernels)."""
+    """The totals of one pressure file in µs; full is None if the kernel does not print it (cpu on old kernels)."""
 
     some_us: Annotated[int, Exported("us", "Time in which a task waited for the resource.", "some")]
     full_us: Annotated[int | None, Exported("us", "Time in which all non-idle tasks waited for the resource.", "full")]
 
 
 class PressureRates(NamedTuple):
-    """Shares of time, 0..1."""
+    """Shares of time, 0 to 1."""
 
     some_ratio: Annotated[float | None, Metric("ratio", "Share of time in which a task waited for the resource.")]
     full_ratio: Annotated[
@@ -31,15 +32,16 @@ class PressureRates(NamedTuple):
 
 
 PressureTable = Mapping[str, PressureTotals]
-"""Keys: "cpu", "io", "memory", and "cgroup:<path>:<resource>" for the cgroups that are watched."""
+"""The totals by key: "cpu", "io", "memory", and "cgroup:<path>:<resource>" for the watched cgroups."""
 
 
 def pressure_rates(
     before: PressureTable | None, after: PressureTable, seconds: float | None
 ) -> dict[str, PressureRates]:
-    """Shares per key; at most 1 (the kernel updates totals in batches).
+    """The shares by key, at most 1, because the kernel updates the totals in batches.
 
-    The whole system's "full" of the CPU is undefined: the kernel prints 0 since 5.13 (docs.kernel.org/accounting/psi).
+    The "full" share of the CPU is undefined for the system: since 5.13 the kernel prints 0
+    (docs.kernel.org/accounting/psi).
     """
     out = {}
     for key, now in after.items():

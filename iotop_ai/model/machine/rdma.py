@@ -15,7 +15,7 @@ from iotop_ai.model.metric import Metric
 
 
 class RdmaCounters(NamedTuple):
-    """One port's growing counts under the kernel's names; None: not counted by the driver."""
+    """The growing counts of one port, under the kernel's names; None if the driver does not count the figure."""
 
     symbol_error: int | None = None
     link_downed: int | None = None
@@ -32,7 +32,7 @@ class RdmaCounters(NamedTuple):
 
 
 class RdmaRates(NamedTuple):
-    """One RDMA port over one interval. errors_per_s: all counts except the three of congestion."""
+    """One RDMA port over one interval; errors_per_s is the sum of all counts except the three of congestion."""
 
     symbol_error_per_s: Annotated[float | None, Metric("1/s", "Symbol errors of the link: its cable or optics.")]
     link_downed_per_s: Annotated[float | None, Metric("1/s", "Times that the link went down.")]
@@ -50,15 +50,18 @@ class RdmaRates(NamedTuple):
 
 
 _MOST = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
-"""Largest value of the counts in PortCounters (drivers/infiniband/core/sysfs.c); there their growth is unknown."""
+"""The largest values of counts in PortCounters (drivers/infiniband/core/sysfs.c), at which their growth is unknown."""
 CONGESTION = 3
-"""Number of counts, at the end of the fields, that indicate congestion."""
+"""The number of fields, at the end of the record, that count congestion."""
 
 
 def rdma_rates(
     before: Mapping[str, RdmaCounters] | None, after: Mapping[str, RdmaCounters], seconds: float | None
 ) -> dict[str, RdmaRates]:
-    """Rates of every port; unknown without an earlier reading, and for a count that fell or reached its maximum."""
+    """The rates of every port.
+
+    Rates are unknown without an earlier reading, and for a count that fell or reached its largest value.
+    """
     out = {}
     for port, now in after.items():
         old = RdmaCounters() if before is None else before.get(port, RdmaCounters())

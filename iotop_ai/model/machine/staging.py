@@ -1,22 +1,29 @@
-"""Staging: copying a dataset to faster storage, after a plan and a measurement and with a verification."""
+"""Staging: copying a dataset to faster storage, with a plan and a measurement before and a verification afterwards."""
 
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 FASTER = 1.2
-"""A target that does not read this much faster than the source is not worth the copy."""
+"""How many times faster than the source a target must read to be worth the copy."""
 
 
 class Plan(NamedTuple):
     """The plan of a copy.
 
-    source, target: whole paths; the target is the new path of the same name. there_*: already copied, with the same
-    size and time. differing: other files of the target with these names; first_differing is one. links: symbolic links,
-    copied as they are; back_links: those of them that lead back into the source. others: pipes, sockets and devices,
-    left out. room_bytes: bytes that may be written above the floor, None unknown; inodes: files that may be created,
-    None without a limit. memory: whether the target is in memory, which then holds room_bytes at most. swap: whether
-    that memory can be swapped out. same_disk: the storage common to both ends, "" when none or unknown.
+    source, target: the full paths; the target is a new path whose last part is the name of the source
+    there_files, there_bytes: the files that are already copied, with the same size and time
+    differing: the number of other files in the target that have one of these names
+    first_differing: one of these other files
+    links: the number of symbolic links, which are copied as they are
+    back_links: the links that lead back into the source
+    others: pipes, sockets and devices, which are left out
+    elsewhere: the folders left out because they are on other filesystems
+    room_bytes: the bytes that may be written without falling below the floor of free space; None if unknown
+    inodes: the number of files that may be created; None without a limit
+    memory: whether the target is in memory, so that it can hold at most room_bytes
+    swap: whether that memory can be swapped out
+    same_disk: the storage that source and target have in common; "" if there is none or it is unknown
     """
 
     source: str
@@ -44,17 +51,17 @@ class Plan(NamedTuple):
 
     @property
     def left_bytes(self) -> int:
-        """Bytes still to be copied."""
+        """The bytes still to be copied."""
         return self.size_bytes - self.there_bytes
 
     @property
     def left_files(self) -> int:
-        """Files still to be copied."""
+        """The number of files still to be copied."""
         return self.files - self.there_files
 
     @property
     def fits(self) -> bool | None:
-        """Whether it fits; None unknown."""
+        """Whether the rest of the copy fits into the target; None if unknown."""
         if self.room_bytes is None:
             return None
         new = self.left_files + self.folders + self.links
@@ -62,10 +69,11 @@ class Plan(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Bytes per second, measured past the page cache on a sample; None if not measurable.
+    """Bytes per second, measured on a sample without the page cache; None if not measurable.
 
-    sample_files, sample_bytes: the part of the source that was read. direct: whether the page cache was bypassed
-    (O_DIRECT) instead of emptied of the sample first. too_small: whether the sample is too small for a comparison.
+    sample_files, sample_bytes: the part of the source that was read
+    direct: whether the reads bypassed the page cache (O_DIRECT); otherwise the sample was evicted from it first
+    too_small: whether the sample is too small for a comparison
     """
 
     source_read: float | None = None
@@ -78,21 +86,22 @@ class Speed(NamedTuple):
 
     @property
     def speedup(self) -> float | None:
-        """The target's read speed over the source's; None unknown."""
+        """The read speed of the target divided by that of the source; None if unknown."""
         if self.too_small or not (self.source_read and self.target_read):
             return None
         return self.target_read / self.source_read
 
     def seconds(self, left_bytes: int) -> float | None:
-        """Duration of the copy; None unknown."""
+        """The duration of the copy; None if unknown."""
         rates = [rate for rate in (self.source_read, self.target_write) if rate]
         return left_bytes / min(rates) if len(rates) == 2 else None
 
 
 class Verified(NamedTuple):
-    """The result of the comparison.
+    """The result of comparing the copy with the source.
 
-    checked_files, checked_bytes: compared by content; the others by size. wrong: files that differ.
+    checked_files, checked_bytes: the files whose content was compared; only the size of the others was compared
+    wrong: the number of files that differ
     """
 
     files: int = 0

@@ -1,7 +1,7 @@
-"""TCP of the machine: segments sent and retransmitted.
+"""TCP of the machine: segments that were sent and retransmitted.
 
 Source: the Tcp lines of /proc/net/snmp, RFC 4022 (tcpOutSegs, tcpRetransSegs, tcpInErrs),
-https://docs.kernel.org/networking/snmp_counter.html.
+    https://docs.kernel.org/networking/snmp_counter.html.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iotop_ai.model.metric import Metric
 
 
 class TcpCounters(NamedTuple):
-    """Growing counts of one network namespace. out_segments is without retransmitted ones."""
+    """The growing counts of one network namespace; out_segments does not include retransmitted segments."""
 
     out_segments: int | None
     retransmitted: int | None
@@ -22,7 +22,7 @@ class TcpCounters(NamedTuple):
 
 
 class TcpRates(NamedTuple):
-    """TCP over one interval."""
+    """The rates of TCP over one interval."""
 
     segments_per_s: Annotated[float | None, Metric("1/s", "TCP segments sent per second (OutSegs).")]
     retransmitted_per_s: Annotated[float | None, Metric("1/s", "TCP segments retransmitted per second (RetransSegs).")]
@@ -31,7 +31,7 @@ class TcpRates(NamedTuple):
 
 
 def tcp_rates(before: TcpCounters | None, after: TcpCounters, seconds: float | None) -> TcpRates:
-    """Rates of one interval; the ratio is unknown where no segment was sent."""
+    """The rates of one interval; the ratio is unknown if no segment was sent."""
     old = before or TcpCounters(None, None, None)
     sent, again, errors = (delta(was, now) for was, now in zip(old, after, strict=True))
     return TcpRates(

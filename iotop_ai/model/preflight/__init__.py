@@ -1,1 +1,1 @@
-"""Records of the checks before a run: the storage, its nominal speed, the forecast."""
+"""Records of the checks before a run: the storage, its nominal speed, and the forecast for the training."""

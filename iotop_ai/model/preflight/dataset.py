@@ -1,21 +1,24 @@
-"""A dataset as a loader reads it, and how busy that keeps a GPU."""
+"""A dataset as a loader reads it, and how busy it can keep a GPU."""
 
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 DATASET = "dataset"
-"""Name of the phases that read the dataset's own files."""
+"""The name of the phases that read the dataset's own files."""
 MOST_OF_A_FILE = 64 << 20
-"""Bytes read of one file at most, from its beginning."""
+"""The most bytes that are read of one file, from its beginning."""
 NEAR = 0.9
-"""Part of perfect scaling above which more readers still give more."""
+"""The share of perfect scaling from which still more readers are expected to give more."""
 
 
 class Decoding(NamedTuple):
-    """Decoding of a sample in the user's Python. decoder: "Pillow 10.4.0"; "" without one, for the reason in why.
+    """The cost of decoding a sample in the user's Python.
 
-    cpu_s: CPU time of all ``files``, which were decoded; failed: files that it could not decode.
+    decoder: the library, such as "Pillow 10.4.0"; "" if there is none, for the reason in ``why``
+    files: the number of files that were decoded
+    failed: the number of files that the library could not decode
+    cpu_s: the CPU time of decoding all ``files``
     """
 
     decoder: str = ""
@@ -26,7 +29,7 @@ class Decoding(NamedTuple):
 
     @property
     def file_s(self) -> float | None:
-        """CPU seconds per file; None when unknown."""
+        """The CPU seconds per file; None if unknown."""
         return self.cpu_s / self.files if self.files else None
 
     @property
@@ -38,12 +41,18 @@ class Decoding(NamedTuple):
 class Dataset(NamedTuple):
     """The files of a dataset.
 
-    files, size_bytes: as far as the scan came; complete: whether that is all. p10_bytes, p50_bytes, p90_bytes,
-    most_bytes: sizes of single files. sampled: files of the random sample; resident_bytes, known_bytes: of those whose
-    state this user may know, how much is in the page cache. cold: sampled files of which nothing was in memory; past:
-    whether these are too few, so that those in memory are read past the page cache. unreadable: unreadable files.
-    holes: further files of the sample with holes, which are not read. elsewhere, linked_folders: folders that were left
-    out because they are on other filesystems, or links.
+    files, size_bytes: the files and bytes that the scan found
+    complete: whether the scan found all files
+    p10_bytes, p50_bytes, p90_bytes, most_bytes: percentiles and maximum of the size of a file
+    sampled: the number of files in the random sample
+    known_bytes: the bytes of those sampled files whose state in the page cache this user may know
+    resident_bytes: how many of the known bytes are in the page cache
+    cold: the number of sampled files of which nothing was in memory
+    past: whether the cold files are too few, so that cached files are read as well, without the page cache
+    unreadable: the number of unreadable files
+    holes: further files of the sample that have holes and are not read
+    elsewhere: the folders that were left out because they are on other filesystems
+    linked_folders: the folders that were left out because they are links
     """
 
     files: int
@@ -65,28 +74,32 @@ class Dataset(NamedTuple):
 
     @property
     def resident_ratio(self) -> float | None:
-        """Share in the page cache; None unknown."""
+        """The share of the dataset in the page cache; None if unknown."""
         return self.resident_bytes / self.known_bytes if self.known_bytes else None
 
     @property
     def cut(self) -> bool:
-        """Whether some files are read in part only."""
+        """Whether only a part of some files is read."""
         return self.most_bytes > MOST_OF_A_FILE
 
     @property
     def mean_bytes(self) -> float:
-        """Mean size of a file; 0 without files."""
+        """The mean size of a file; 0 without files."""
         return self.size_bytes / self.files if self.files else 0.0
 
     def fits(self, room_bytes: int | None) -> bool | None:
-        """Whether all of it fits into memory; None unknown."""
+        """Whether the whole dataset fits into memory; None if unknown."""
         if room_bytes is None or (not self.complete and self.size_bytes <= room_bytes):
             return None
         return self.size_bytes <= room_bytes
 
 
 class Demand(NamedTuple):
-    """What the training asks for. workers: 0 loads in the training process itself. cores: those that it may use."""
+    """What the training needs.
+
+    workers: the number of loader workers; 0 if the training process itself loads
+    cores: the number of cores that the workers may use
+    """
 
     samples_per_s: float
     workers: int
@@ -95,9 +108,12 @@ class Demand(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """What was measured, samples/s. alone: by one reader; together: by as many as there are workers.
+    """What the storage and the decoder can deliver, in samples per second.
 
-    decode_s: CPU seconds a sample, 0 without decoding. cached: share in the page cache, which costs no reading.
+    alone: the rate of one reader
+    together: the rate of as many readers as there are workers
+    decode_s: the CPU seconds per sample; 0 without decoding
+    cached: the share in the page cache, which does not have to be read
     """
 
     alone: float
@@ -107,11 +123,13 @@ class Supply(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The share of its time that the GPU works, 0..1, and what holds it back.
+    """The share of time in which the GPU works, 0 to 1, and what limits it.
 
-    samples_per_s: what the loader gives. first: the first epoch; later: the following ones, when they read from memory;
-    None when the dataset does not fit or that is unknown. bound: gpu, storage, decode. workers: enough of them to keep
-    the GPU busy, where more help; None where they do not.
+    samples_per_s: the rate that the loader delivers
+    first: the share in the first epoch
+    later: the share in later epochs, which read from memory; None if the dataset does not fit or that is unknown
+    bound: the limit: gpu, storage or decode
+    workers: the number of workers that would keep the GPU busy; None if more workers do not help
     """
 
     samples_per_s: float
@@ -122,10 +140,10 @@ class Forecast(NamedTuple):
 
 
 def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
-    """The forecast for a loader whose workers read a sample, decode it, and go on to the next.
+    """The forecast for a loader whose workers each read a sample, decode it, and continue with the next.
 
-    Workers share the storage (at most ``together``) and the cores; each handles one sample at a time. Without workers
-    the GPU waits for each sample.
+    The workers share the storage (at most ``together``) and the cores, and each handles one sample at a time. Without
+    workers, the GPU waits for each sample.
     """
     cold = 1.0 - supply.cached
     alone_s = cold / supply.alone + supply.decode_s
@@ -151,7 +169,7 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 
 
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
-    """The larger number of workers that keeps the GPU busy; None where the storage or the cores cannot."""
+    """A larger number of workers that keeps the GPU busy; None if the storage or the cores do not suffice."""
     scales = supply.together >= NEAR * demand.workers * supply.alone
     enough = -int(-demand.samples_per_s * alone_s // 1)
     cores = demand.samples_per_s * supply.decode_s

@@ -1,4 +1,4 @@
-"""Earlier results of checks of the same storage."""
+"""Results of earlier checks of the same storage."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.preflight.storage import FILE_BYTES, FILES, KIB, RANDOM, WRITE, Measured, fastest_read
 
 SLOWER = 0.7
-"""Part of its earlier speed below which storage counts as slower: shared disks vary by a quarter from run to run."""
+"""The share of its earlier speed below which storage counts as slower; the speed of shared disks varies by a quarter.
+"""
 
 
 class Kept(NamedTuple):
-    """One check's result. wall_s: Unix time. engine: "fio" or "own". None: not measured.
+    """The figures of one check; None if not measured.
 
-    read: bytes/s of the fastest sequential read. random: most random 4 KiB reads/s. files: small files/s of 128 KiB by
-    one reader, which no flag changes. write: bytes/s with fsync.
+    wall_s: the Unix time of the check
+    engine: "fio" or "own"
+    read: bytes per second of the fastest sequential read
+    random: the highest rate of random 4 KiB reads, per second
+    files: files of 128 KiB per second by one reader, a measurement that no command-line option changes
+    write: bytes per second, written with fsync
     """
 
     wall_s: int
@@ -27,7 +32,12 @@ class Kept(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A figure that fell. name: a field of Kept. then_s: Unix time of the earlier check."""
+    """A figure that has become worse.
+
+    name: the name of the figure, a field of Kept
+    then, now: the figure in the earlier and in this check
+    then_s: the Unix time of the earlier check
+    """
 
     name: str
     then: float
@@ -36,12 +46,12 @@ class Change(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The newest figure over the earlier one."""
+        """The newest figure divided by the earlier one."""
         return self.now / self.then
 
 
 def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
-    """The figures of a check that are kept."""
+    """The figures of a check that are kept for later comparison."""
     random = [one.ops_per_s for one in results if one.name == RANDOM and one.block_bytes == 4 * KIB]
     small = [one.ops_per_s for one in results if one[:3] == (FILES, FILE_BYTES, 1)]
     written = [one.bytes_per_s for one in results if one.name == WRITE]
@@ -56,7 +66,7 @@ def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
 
 
 def comparable(earlier: Sequence[Kept], now: Kept) -> list[Kept]:
-    """The earlier checks that have a figure of this one, measured by the same engine."""
+    """The earlier checks that measured a figure of this check by the same engine."""
     return [one for one in earlier if one.engine == now.engine and any(map(_both, one[2:], now[2:]))]
 
 
@@ -65,7 +75,7 @@ def _both(then: float | None, now: float | None) -> bool:
 
 
 def slower_than_before(earlier: Sequence[Kept], now: Kept) -> tuple[Change, ...]:
-    """What is slower than the median of comparable earlier checks (the lower one of an even number)."""
+    """The figures that are slower than the median of earlier checks; of an even number of checks, the lower median."""
     out = []
     for name in ("read", "random", "files", "write"):
         value: float | None = getattr(now, name)

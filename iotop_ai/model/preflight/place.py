@@ -1,4 +1,4 @@
-"""Where a checked path lies, and what its disk should give."""
+"""Where a checked path is stored, and the speed that its disk should have."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from iotop_ai.model.job.records import IoLimit
 
 
 class Nominal(NamedTuple):
-    """The sequential read rate that a device of this kind and link should give. why: "NVMe, PCIe 4x4".
+    """The sequential read rate that a device of this kind and link should have.
 
-    reduced: "1x1 of 4x4" where the link runs below what device and slot can; else "".
+    why: the kind and link, such as "NVMe, PCIe 4x4"
+    reduced: "1x1 of 4x4" if the link runs below the limit of device and slot; otherwise ""
     """
 
     bytes_per_s: float
@@ -18,12 +19,16 @@ class Nominal(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a path lies.
+    """Where a path is stored.
 
-    mount: its mount point, "" for a device. device: the filesystem's own device, "" without one on this machine.
-    disks: kernel names of the disks below, () when none is known; why_no_disk says why. remote: whether its data is on
-    another machine, None unknown. memory: whether it lies in memory. key: the name under which its speed is stored, ""
-    where it is not stored. limits: those of our own cgroups on its disks.
+    mount: the mount point; "" for a device
+    device: the device that holds the filesystem; "" if this machine has none
+    disks: the kernel names of the disks below that device; () if none is known
+    why_no_disk: why no disk is known
+    remote: whether its data is on another machine; None if unknown
+    memory: whether its data is in memory
+    key: the name under which its speed is stored; "" if it is not stored
+    limits: the I/O limits of the monitor's cgroups on these disks
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Everything that one storage check found."""
+"""The result of one storage check."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from iotop_ai.model.preflight.storage import Measured, Target, Threshold, fastes
 
 FINE, PROBLEM, NO_ANSWER = 0, 1, 2
 SHORT_OF_NOMINAL = 0.5
-"""Share of the nominal speed below which a disk is too slow."""
+"""The share of the nominal speed below which a disk counts as too slow."""
 
 
 class Report(NamedTuple):
-    """One check. wall_s: Unix time of its end. target, engine: None and "" where nothing could be read.
+    """The result of one check.
 
-    hung_s: seconds without an answer; 0 when it answered. changes: figures that are slower than in earlier checks;
-    earlier: the number of checks that were compared. failed: why it ended early; "" when it did not. room_bytes: memory
-    that the page cache may still use here.
+    wall_s: the Unix time of its end
+    target, engine: None and "" if nothing could be read
+    hung_s: the seconds for which the storage has not answered; 0 if it answered
+    failed: why the check ended early; "" if it did not
+    changes: the figures that are slower than in earlier checks
+    earlier: the number of earlier checks that were compared
+    room_bytes: the memory that the page cache may still use on this machine
     """
 
     place: Place
@@ -40,13 +44,13 @@ class Report(NamedTuple):
 
     @property
     def of_nominal(self) -> float | None:
-        """The fastest sequential read divided by the nominal speed; None unknown."""
+        """The fastest sequential read divided by the nominal speed; None if unknown."""
         nominal, read = self.place.nominal, fastest_read(self.results)
         return None if nominal is None or read is None else read / nominal.bytes_per_s
 
     @property
     def exit_code(self) -> int:
-        """1 when it hangs or misses a threshold; else 2 when it ended early or could not answer a question."""
+        """1 if the storage hangs or misses a threshold, else 2 if the check ended early or a question remains open."""
         if self.hung_s or any(one.met is False for one in self.thresholds):
             return PROBLEM
         if self.failed or not self.results or any(one.met is None for one in self.thresholds):

@@ -1,4 +1,4 @@
-"""What a storage check measures: its phases, their results, its target and its thresholds."""
+"""The measurements of a storage check: its phases, their results, its target and its thresholds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from iotop_ai.model.preflight.dataset import DATASET, Dataset
 
 KIB, MIB = 1 << 10, 1 << 20
 FILE_BYTES = 128 * KIB
-"""Size of the small files unless the dataset gives another: about that of an ImageNet picture (110 KB)."""
+"""The default size of the small files, which is about that of an ImageNet picture (110 KB)."""
 CREATE, STAT, WRITE, CACHED = "create", "stat", "write", "cached"
 SEQUENTIAL, READAHEAD, RANDOM, FILES = "sequential", "readahead", "random", "files"
 DEEPEST = 64
 
 
 class Phase(NamedTuple):
-    """One measurement to make. depth: reads in flight, or readers. seconds: its share of the time."""
+    """One measurement to make.
+
+    depth: the number of reads in flight, or of readers
+    seconds: the time that the measurement may take
+    """
 
     name: str
     block_bytes: int
@@ -25,7 +29,7 @@ class Phase(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """Times of single operations in ms. most_ms: the longest."""
+    """The times of single operations in ms; ``most_ms`` is the longest."""
 
     mean_ms: float
     p50_ms: float
@@ -37,7 +41,8 @@ class Latency(NamedTuple):
 class Measured(NamedTuple):
     """The result of a phase.
 
-    size_bytes: moved by all operations. cpu_bound: a reader kept a core busy, or all did every core.
+    size_bytes: the bytes read or written by all operations
+    cpu_bound: whether a reader kept its core busy, or all readers together kept every core busy
     """
 
     name: str
@@ -51,24 +56,27 @@ class Measured(NamedTuple):
 
     @property
     def ops_per_s(self) -> float | None:
-        """Operations per second; None when none ended."""
+        """The operations per second; None if no operation ended."""
         return self.ops / self.seconds if self.ops and self.seconds > 0 else None
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Bytes per second; None when none moved."""
+        """The bytes per second; None if no byte was read or written."""
         return self.size_bytes / self.seconds if self.size_bytes and self.seconds > 0 else None
 
 
 NAMED_FILE = "a file is only read"
-"""``Target.why_not_written`` where the path names the file itself."""
+"""The value of ``Target.why_not_written`` if the path is a file."""
 
 
 class Target(NamedTuple):
-    """What was read. kind: "own" (a file of this check), "file" (the path itself or the largest one below), "device".
+    """The file or device that was read.
 
-    size_bytes: size of the part read. direct: it bypasses the page cache (O_DIRECT). written_bytes: sent to our own
-    file. why_not_written: why it has no file of its own; "" when it has one.
+    kind: "own" (a file that the check wrote), "file" (the path itself, or the largest file below it) or "device"
+    size_bytes: the size of the part that was read
+    direct: whether reads bypass the page cache (O_DIRECT)
+    written_bytes: the bytes that the check wrote to its own file
+    why_not_written: why the check did not write a file; "" if it did
     """
 
     kind: str
@@ -95,16 +103,19 @@ _SHARES = (
     (RANDOM, 64 * KIB, 16, 0.04),
     (FILES, FILE_BYTES, 1, 0.04),
 )
-"""Name, block size, depth and share of the time of each phase; files per second by the loader's readers take the rest.
-"""
+"""The name, block size, depth and share of the time of each phase. The rest of the time is for files per second by as
+many readers as the loader has."""
 
 
 DATASET_SHARES = (0.12, 0.15, 0.25)
-"""Shares of the time for a dataset's scan, its files by one reader, and its files by the loader's readers."""
+"""The shares of the time for scanning a dataset, reading its files by one reader, and by the loader's readers."""
 
 
 def plan(seconds: float, workers: int, file_bytes: int = FILE_BYTES, dataset: bool = False) -> tuple[Phase, ...]:
-    """The phases of one check, in order; together they take ``seconds``. workers: readers of small files."""
+    """The phases of one check in order; together they take ``seconds``.
+
+    workers: the number of readers of small files
+    """
     files = tuple(
         Phase(DATASET, 0, depth, share * seconds)
         for depth, share in zip((0, 1, max(2, workers)), DATASET_SHARES, strict=True)
@@ -120,7 +131,7 @@ def plan(seconds: float, workers: int, file_bytes: int = FILE_BYTES, dataset: bo
 
 
 def latency_of(times_ns: Sequence[int]) -> Latency | None:
-    """Mean and percentiles by nearest rank; None without an operation."""
+    """The mean, the maximum, and percentiles by nearest rank; None without an operation."""
     if not times_ns:
         return None
     ordered = sorted(times_ns)
@@ -133,33 +144,40 @@ def latency_of(times_ns: Sequence[int]) -> Latency | None:
 
 
 def fastest_read(results: Sequence[Measured]) -> float | None:
-    """Bytes per second of the fastest sequential read past the page cache; None unknown."""
+    """The bytes per second of the fastest sequential read without the page cache; None if unknown."""
     rates = [one.bytes_per_s for one in results if one.name == SEQUENTIAL]
     return max((rate for rate in rates if rate is not None), default=None)
 
 
 def files_per_s(one: Measured, dataset: Dataset | None) -> float | None:
-    """Whole files per second of a row of files; by their bytes where some were read in part only."""
+    """Whole files per second of a phase that reads files; if only a part of some files was read, by their bytes."""
     if one.name == DATASET and dataset is not None and dataset.cut:
         return None if one.bytes_per_s is None else one.bytes_per_s / dataset.mean_bytes
     return one.ops_per_s
 
 
 def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
-    """Files per second, by the number of readers that gives most: the dataset's own, else small ones; None unknown."""
+    """The highest rate of files per second over the numbers of readers; None if unknown.
+
+    The files are those of the dataset, or without a dataset small files.
+    """
     name = DATASET if any(one.name == DATASET for one in results) else FILES
     rates = [files_per_s(one, dataset) for one in results if one.name == name]
     return max((rate for rate in rates if rate is not None), default=None)
 
 
 def read_await_ms(results: Sequence[Measured]) -> float | None:
-    """Mean time of a random 4 KiB read without others beside it; None unknown."""
+    """The mean time of a random 4 KiB read while no other read is in flight; None if unknown."""
     found = (one for one in results if (one.name, one.block_bytes, one.depth) == (RANDOM, 4 * KIB, 1))
     return next((one.latency.mean_ms for one in found if one.latency is not None), None)
 
 
 class Threshold(NamedTuple):
-    """A limit of the user. at_most: the value may not exceed it; else it must reach it. value: None unknown."""
+    """A limit that the user set.
+
+    at_most: whether the value may not exceed the limit; if False, it must reach the limit
+    value: the measured value; None if unknown
+    """
 
     flag: str
     limit: float
@@ -168,7 +186,7 @@ class Threshold(NamedTuple):
 
     @property
     def met(self) -> bool | None:
-        """Whether the storage meets it; None unknown."""
+        """Whether the storage meets the limit; None if unknown."""
         if self.value is None:
             return None
         return self.value <= self.limit if self.at_most else self.value >= self.limit

@@ -1,1 +1,1 @@
-"""Facts about the environment that a training starts in, and what is judged of them."""
+"""Facts about the environment in which a training starts, and the checks of these facts."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class State(StrEnum):
-    """The result of a check. UNKNOWN: it could not tell."""
+    """The result of a check; UNKNOWN means that the check could not be answered."""
 
     OK = "ok"
     WARN = "warn"
@@ -17,10 +17,12 @@ class State(StrEnum):
 
 
 class Check(NamedTuple):
-    """One check and its result: a line of the output.
+    """One check and its result, which is one line of the output.
 
-    area: rights, container, limits, gpu, machine, python or terminal. name: unique within all checks. text: what it
-    found. remedy: a command or step to paste, "" without one.
+    area: rights, container, limits, gpu, machine, python or terminal
+    name: a name that is unique among all checks
+    text: what the check found
+    remedy: a command or step to paste; "" without one
     """
 
     area: str
@@ -31,6 +33,6 @@ class Check(NamedTuple):
 
 
 def exit_code(checks: Sequence[Check]) -> int:
-    """1 if a check failed, else 2 if one could not tell, else 0."""
+    """1 if a check failed, else 2 if a check could not be answered, else 0."""
     states = {check.state for check in checks}
     return 1 if State.FAIL in states else 2 if State.UNKNOWN in states else 0

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 INFINITE = -1
-"""An unlimited resource, as RLIM_INFINITY."""
+"""The value of RLIM_INFINITY, which stands for an unlimited resource."""
 
 
 class Terminal(NamedTuple):
     """The terminal of standard output.
 
-    term: $TERM. encoding: that of standard output. tty: whether that is a terminal. columns, rows: 0 without one.
+    term: the value of $TERM
+    encoding: the encoding of standard output
+    tty: whether standard output is a terminal
+    columns, rows: the size of the terminal; 0 without one
     """
 
     term: str = ""
@@ -23,13 +26,22 @@ class Terminal(NamedTuple):
 
 
 class HostFacts(NamedTuple):
-    """None, "": unknown or not there.
+    """Facts about the machine and this process; None or "" if unknown or not there.
 
-    cores: cores that this process's affinity allows. machine_cores: all cores. quota_cores: its cgroup's quota. limits:
-    soft and hard limit by name ("nofile"), INFINITE for none. cgroup: "v2", "v1" or "hybrid". own_pids: whether the PID
-    namespace is a container's. shm_bytes: size of /dev/shm; shm_error: why that is unknown. nvidia_cards: NVIDIA GPUs
-    on the PCI bus. uvm: whether /dev/nvidia-uvm exists. rdma: ports. variables: those that change a training. jupyter:
-    whether a notebook started this process. links: name and state ("up", "down", "unknown") of the network interfaces.
+    cores: the number of cores that the affinity of this process allows
+    machine_cores: the number of all cores
+    quota_cores: the CPU quota of its cgroup, in cores
+    limits: the soft and the hard limit of each resource by name ("nofile"), INFINITE if unlimited
+    cgroup: "v2", "v1" or "hybrid"
+    own_pids: whether this process is in the PID namespace of a container
+    shm_bytes: the size of /dev/shm
+    shm_error: why that size is unknown
+    nvidia_cards: the number of NVIDIA GPUs on the PCI bus
+    uvm: whether /dev/nvidia-uvm exists
+    rdma: the number of RDMA ports
+    variables: the environment variables that change a training
+    jupyter: whether a notebook started this process
+    links: the name and state ("up", "down", "unknown") of each network interface
     """
 
     cores: int | None = None
@@ -53,7 +65,8 @@ class HostFacts(NamedTuple):
     terminal: Terminal = Terminal()
     variables: Mapping[str, str] = {}
     drop_caches: str = ""
-    """"root", "sudo" or "" for no right to drop the page cache, with the reason and the remedy."""
+    """How this user may drop the page cache: "root" or "sudo"; "" if not at all, with the reason and the remedy below.
+    """
     drop_caches_reason: str = ""
     drop_caches_remedy: str = ""
     jupyter: bool = False

@@ -7,9 +7,13 @@ from typing import NamedTuple
 
 
 class Package(NamedTuple):
-    """An installed distribution. installer: pip, uv, conda; "" unknown. folder: holds its metadata. url: the source of
-    a direct installation, as pip takes it ("git+https://host/name.git@COMMIT"); editable where that is a checkout.
-    tags: those of its wheel ("cp311-cp311-manylinux_2_17_x86_64").
+    """An installed distribution.
+
+    installer: pip, uv or conda; "" if unknown
+    folder: the folder that contains its metadata
+    tags: the tags of its wheel, such as "cp311-cp311-manylinux_2_17_x86_64"
+    url: the source of a direct installation, as pip accepts it ("git+https://host/name.git@COMMIT")
+    editable: whether that source is a checkout from which it is imported
     """
 
     name: str
@@ -22,7 +26,7 @@ class Package(NamedTuple):
 
 
 class CondaPackage(NamedTuple):
-    """A package of conda-meta. channel: its name, "conda-forge"."""
+    """A package listed in conda-meta; ``channel`` is the name of its channel, such as "conda-forge"."""
 
     name: str
     version: str
@@ -30,7 +34,7 @@ class CondaPackage(NamedTuple):
 
 
 class Unmet(NamedTuple):
-    """A requirement that is not met. found: the installed version, "" for none."""
+    """A requirement that is not met; ``found`` is the installed version, "" if none is installed."""
 
     package: str
     requirement: str
@@ -38,7 +42,10 @@ class Unmet(NamedTuple):
 
 
 class Torch(NamedTuple):
-    """A torch folder on the path, from its version.py. cuda, hip: the versions it was built for, "" without."""
+    """A torch folder on the path, described by its version.py.
+
+    cuda, hip: the versions of CUDA and HIP for which it was built; "" if for none
+    """
 
     folder: str
     version: str = ""
@@ -47,14 +54,19 @@ class Torch(NamedTuple):
 
 
 class PythonFacts(NamedTuple):
-    """A Python interpreter and its packages. error: why this Python could not be asked; then only executable is known.
+    """A Python interpreter and its packages.
 
-    packages: in the order of the path, so the first of a name is the one that is imported. unmet None: unknown.
-    numpies: folders with a numpy. shadows: files in the current folder that hide a module. locks: (program, path) of
-    files whose existence is a lock, older than ten minutes. held_locks: (path, inode) of lock files that count only
-    while a process holds them. start_method: multiprocessing's default. lost_kernels: (name, program) of Jupyter's
-    kernels whose program does not exist. libstdcxx: the newest GLIBCXX of the library that
-    LD_LIBRARY_PATH names and of the system's, as (folder, 3.4.N) pairs.
+    error: why this interpreter could not be asked; then only ``executable`` is known
+    packages: its distributions in the order of the path, so the first one of a name is the one that is imported
+    unmet: the requirements that are not met; None if unknown
+    numpies: the folders that contain a numpy
+    shadows: files in the current folder that hide a module
+    locks: files whose mere existence is a lock and that are older than ten minutes, as (program, path)
+    libstdcxx: the newest GLIBCXX of the library that LD_LIBRARY_PATH names and of the system's library, as (folder, N
+        of 3.4.N)
+    held_locks: lock files that count only while a process has locked them, as (path, inode)
+    start_method: the default start method of multiprocessing
+    lost_kernels: Jupyter kernels whose program does not exist, as (name, program)
     """
 
     executable: str
@@ -80,7 +92,7 @@ class PythonFacts(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The executable as a word of a shell."""
+        """The executable, quoted as a word of a shell command."""
         return shlex.quote(self.executable)
 
     def first(self, name: str) -> Package | None:
@@ -89,7 +101,7 @@ class PythonFacts(NamedTuple):
 
     @property
     def imported(self) -> tuple[Package, ...]:
-        """The first distribution of each name, by name."""
+        """The first distribution of each name, sorted by name."""
         found: dict[str, Package] = {}
         for one in self.packages:
             found.setdefault(canonical(one.name), one)
@@ -97,12 +109,12 @@ class PythonFacts(NamedTuple):
 
 
 def canonical(name: str) -> str:
-    """A distribution's name as the index compares it: "Py_YAML" is "py-yaml"."""
+    """A distribution's name in the form in which the package index compares names: "Py_YAML" becomes "py-yaml"."""
     return "-".join(part for part in name.lower().replace("_", "-").replace(".", "-").split("-") if part)
 
 
 def release(version: str) -> tuple[int, ...]:
-    """The leading numbers: (2, 4, 0) of "2.4.0+cu121"; () without any."""
+    """The leading numbers of a version, such as (2, 4, 0) for "2.4.0+cu121"; () without any."""
     out: list[int] = []
     for part in version.split("+", 1)[0].split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

@@ -1,4 +1,4 @@
-"""Everything that one ``iotop-ai doctor`` found, and the differences of two results."""
+"""The result of one run of ``iotop-ai doctor``, and the differences between two results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 class Machine(NamedTuple):
-    """The machine, as ``doctor --diff`` compares it. driver: NVIDIA's, "" without one."""
+    """The machine, as ``doctor --diff`` compares it; ``driver`` is the version of NVIDIA's driver, "" without one."""
 
     name: str
     kernel: str = ""
@@ -25,7 +25,7 @@ class Machine(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Everything that ``iotop-ai doctor`` found. wall_s: Unix time."""
+    """Everything that ``iotop-ai doctor`` found; ``wall_s`` is the Unix time of the run."""
 
     wall_s: int
     machine: Machine
@@ -35,12 +35,12 @@ class Diagnosis(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 if a check failed, else 2 if one could not tell, else 0."""
+        """1 if a check failed, else 2 if a check could not be answered, else 0."""
         return exit_code(self.checks)
 
 
 class Difference(NamedTuple):
-    """A value that differs between two diagnoses. None: the diagnosis lacks it."""
+    """A value that differs between two diagnoses; None if a diagnosis lacks it."""
 
     section: str
     name: str
@@ -50,11 +50,11 @@ class Difference(NamedTuple):
 
 _SECTIONS = ("machine", "limits", "python", "packages", "conda_packages", "variables")
 _ALWAYS_DIFFER = ("name", "executable", "prefix", "base_prefix", "folder")
-"""Names and paths, which differ between any two machines."""
+"""Fields with names and paths, which differ between any two machines and are not compared."""
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:
-    """The differences of two objects of ``doctor --json``: versions, limits, variables, states of checks."""
+    """The differences between two objects of ``doctor --json``: versions, limits, variables, states of checks."""
     for section in _SECTIONS:
         a, b = (_flat(diagnosis.get(section)) for diagnosis in (first, second))
         for name in sorted(a.keys() | b.keys()):

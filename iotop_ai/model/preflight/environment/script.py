@@ -1,4 +1,4 @@
-"""What a training script or notebook says about its processes, found without running it."""
+"""What the source of a training script or notebook shows about its processes, without running it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ FORK = "fork"
 
 
 class ScriptFacts(NamedTuple):
-    """What the training script's source shows. error: why it could not be read; then only path is known.
+    """What the source of a training script shows.
 
-    unguarded: what starts processes when the module is imported, outside ``if __name__ == "__main__"``; "" nothing.
-    workers: a DataLoader with workers, or processes of its own, anywhere. method: the start method that it sets, "" for
-    none. cuda: what uses CUDA within a Dataset, "" nothing. datasets: names of the Dataset classes that it defines.
+    error: why the source could not be read; then only ``path`` is known
+    unguarded: the call that starts processes when the module is imported, outside ``if __name__ == "__main__"``; ""
+        without one
+    workers: whether it uses a DataLoader with workers, or starts processes itself
+    method: the start method that it sets; "" if it does not set one
+    cuda: the call that uses CUDA within a Dataset; "" without one
+    datasets: the names of the Dataset classes that it defines
     """
 
     path: str

@@ -1,1 +1,1 @@
-"""The sweep of a data loader: configurations, what was measured of each, which one is recommended."""
+"""The sweep of a data loader: its configurations, the measurements of each, and the recommended one."""

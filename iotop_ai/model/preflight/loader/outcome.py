@@ -1,4 +1,4 @@
-"""The end of a configuration that gave no figures, from which its failure is judged."""
+"""The end of a run that gave no figures, from which the reason of its failure is judged."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class Stuck(NamedTuple):
-    """A process of the loader at the end. state: as in /proc/PID/stat. wchan: the kernel function it sleeps in.
+    """A process of the loader at the end of the run.
 
-    frame: the user's line of Python. "" is unknown. exit_status: wait(2)'s status of a process that ended; else None.
+    state: the letter in /proc/PID/stat
+    wchan: the kernel function in which it sleeps; "" if unknown
+    frame: the line of the user's Python that it executes; "" if unknown
+    exit_status: the status from wait(2) if it has ended; otherwise None
     """
 
     pid: int
@@ -22,11 +25,15 @@ class Stuck(NamedTuple):
 class Outcome(NamedTuple):
     """The end of a loader's run.
 
-    phase: import, build, start, batches. silent_s: time without a batch or a step; 0 when it did not hang.
-
-    returncode: the loader process's own, None while it ran. error, text, trace: the exception. refused: why the
-    factory cannot be swept, or gave no batch (empty). stderr: the end of its output. shm_free_bytes: the least
-    free space of /dev/shm. workers: the configuration's.
+    phase: the last phase: import, build, start or batches
+    silent_s: the seconds without a batch or a step; 0 if the run did not hang
+    returncode: the exit code of the loader's main process; None while it ran
+    error, text, trace: the exception
+    refused: why the factory cannot be swept
+    stderr: the end of the output on stderr
+    shm_free_bytes: the least free space of /dev/shm during the run
+    workers: the number of workers in the configuration
+    empty: whether the factory gave no batch, for the reason in ``refused``
     """
 
     phase: str

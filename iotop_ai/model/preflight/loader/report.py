@@ -1,4 +1,4 @@
-"""Everything that one sweep of ``iotop-ai loader`` found: its runs, and the recommended configuration."""
+"""The result of one sweep of ``iotop-ai loader``: its runs and the recommended configuration."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from iotop_ai.model.preflight.loader.run import Run
 from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM
 
 NEAR_BEST = 0.95
-"""Share of the best rate that the recommended configuration must reach."""
+"""The share of the best rate that the recommended configuration must reach."""
 _NO_DATA = {"refused", "empty"}
-"""Failures of the factory itself: it is refused, or gives no batch."""
+"""Failures of the factory itself: it is refused, or it gives no batch."""
 
 
 class Choice(NamedTuple):
     """The recommended configuration.
 
-    run: the smallest configuration near the best. bound: cpu, storage, main, waiting, or "" unknown.
-
-    rising: the largest number of workers is the best by more than 5 %, so more workers may be better still.
+    run: the run of the smallest configuration whose rate is near the best
+    best: the run with the best rate
+    bound: what limits the rate: cpu, storage, main, waiting, or "" if unknown
+    rising: whether the largest number of workers is the best by more than 5 %, so that more workers may be better still
     """
 
     run: Run
@@ -27,10 +28,14 @@ class Choice(NamedTuple):
 
 
 class Report(NamedTuple):
-    """One sweep. target: MODULE:FACTORY. cores: how many this process may use. machine_cores: how many there are.
+    """The result of one sweep.
 
-    room_bytes: memory left before the sweep. shm_bytes: size of /dev/shm; None when unknown or unlimited. cold: the
-    folder that is evicted from the page cache before each run, "" for none.
+    target: the swept MODULE:FACTORY
+    cores: the number of cores that this process may use
+    machine_cores: the number of cores of the machine
+    room_bytes: the memory that was available before the sweep
+    shm_bytes: the size of /dev/shm; None if unknown or unlimited
+    cold: the folder that is evicted from the page cache before each run; "" if none
     """
 
     target: str
@@ -46,7 +51,7 @@ class Report(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 when a configuration failed; 2 when the factory is refused or gives no batch, and nothing was measured."""
+        """1 if a configuration failed; 2 if the factory was refused or gave no batch, so that nothing was measured."""
         failed = {run.failure.kind for run in self.runs if run.failure is not None}
         if self.choice is None and failed <= _NO_DATA:
             return NO_ANSWER

@@ -10,11 +10,12 @@ TENSORFLOW = "tensorflow"
 
 
 class Configuration(NamedTuple):
-    """Settings of a loader that the sweep varies.
+    """The settings of a loader that the sweep varies.
 
-    prefetch: batches per worker, None for the loader's own default. start: "" for the Python's own.
-
-    interleave: files that tf.data reads side by side (cycle_length), None for the pipeline's own.
+    prefetch: the batches that each worker prefetches; None for the default of the loader
+    pin: whether batches are copied to pinned memory
+    start: the start method of processes; "" for Python's default
+    interleave: the number of files that tf.data reads side by side (cycle_length); None for that of the pipeline
     """
 
     workers: int
@@ -26,11 +27,14 @@ class Configuration(NamedTuple):
 
 
 class Built(NamedTuple):
-    """The loader that the factory returned. kind: torch, tensorflow, iterable. start: the start method in use.
+    """The loader that the factory returned.
 
-    applied: the keyword arguments that reached the loader. cuda: CUDA was initialised before the workers started.
-    stages: those of tf.data, the last first ("Prefetch", "Batch", "ParallelMap"). epoch_bytes: size of all its batches,
-    None unknown.
+    kind: torch, tensorflow or iterable
+    start: the start method that it uses
+    applied: the keyword arguments that reached the loader
+    cuda: whether CUDA was initialised before the workers started
+    stages: the stages of a tf.data pipeline, the last first ("Prefetch", "Batch", "ParallelMap")
+    epoch_bytes: the size of all its batches; None if unknown
     """
 
     kind: str
@@ -44,8 +48,8 @@ class Built(NamedTuple):
 class Steady(NamedTuple):
     """The steady part of a run.
 
-    batches, samples, seconds: counted after each worker's first batch. first_batch_s: time from the start of the
-    iteration.
+    batches, samples, seconds: the amounts counted after each worker has given its first batch
+    first_batch_s: the seconds from the start of the iteration to the first batch
     """
 
     batches: int
@@ -55,17 +59,22 @@ class Steady(NamedTuple):
 
     @property
     def samples_per_s(self) -> float:
-        """Samples per second; 0 where nothing was measured."""
+        """The samples per second; 0 if nothing was measured."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
 
 class Used(NamedTuple):
-    """The resources that the processes used during the steady part; None unknown. Cores are CPU seconds per second.
+    """The resources that the processes used during the steady part; None if unknown. Cores are CPU seconds per second.
 
-    worker_cores: all workers together; without workers the loader's own process. main_cores: that process alone.
-    blocked_ratio, running_ratio: looks in which a worker waits for storage (state D), is on a CPU or waits for one.
-    memory_bytes: highest PSS of all processes. growth_bytes: per batch, None unless it grows steadily. shm_bytes: most
-    used of /dev/shm since the start. storage_bytes: read from disks; asked_bytes: read by system calls.
+    worker_cores: the use of all workers together; without workers, of the loader's main process
+    main_cores: the use of the loader's main process alone
+    blocked_ratio, running_ratio: the shares of samples in which a worker waited for storage (state D), or was on a CPU
+        or waited for one
+    memory_bytes: the highest PSS of all processes together
+    growth_bytes: the growth of that memory per batch; None unless it grows steadily
+    shm_bytes: the highest use of /dev/shm since the start
+    storage_bytes: the bytes read from disks
+    asked_bytes: the bytes read by system calls
     """
 
     worker_cores: float | None = None
@@ -82,8 +91,8 @@ class Used(NamedTuple):
 class Failure(NamedTuple):
     """The reason why a configuration gave no figures.
 
-    kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (the loader's own process), error (an exception),
-    empty (no batch), or refused (the factory cannot be swept).
+    kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (of the loader's main process), error (an exception),
+        empty (no batch), or refused (the factory cannot be swept)
     """
 
     kind: str
@@ -92,7 +101,7 @@ class Failure(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run of a configuration. Exactly one of steady and failure is None."""
+    """One run of a configuration. Either ``steady`` or ``failure`` is None, and the other is not."""
 
     configuration: Configuration
     built: Built | None = None
@@ -102,12 +111,12 @@ class Run(NamedTuple):
 
     @property
     def samples_per_s(self) -> float:
-        """Samples per second; 0 where nothing was measured."""
+        """The samples per second; 0 if nothing was measured."""
         return 0.0 if self.steady is None else self.steady.samples_per_s
 
 
 def curve(runs: Sequence[Run], of: Configuration) -> list[Run]:
-    """The measured runs that differ from this configuration only in the number of workers, sorted by it."""
+    """The measured runs that differ from this configuration only in the number of workers, sorted by that number."""
     found = {}
     for run in runs:
         one = run.configuration
