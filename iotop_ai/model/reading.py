@@ -1,4 +1,4 @@
-"""A subsystem's reading with its status, and rates with their age."""
+"""One collector's result with its status, and rates with their age."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Status(StrEnum):
-    """Why a Reading has a value or lacks it."""
+    """The reason why a Reading has a value or lacks it."""
 
     OK = "ok"
     PENDING = "pending"
@@ -27,30 +27,30 @@ class Reading(NamedTuple, Generic[T]):
     """The result of one collector at one moment."""
 
     value: T | None = None
-    """None exactly when unknown; {} when the read found none."""
+    """The value that was read; None if and only if it is unknown, while {} means that there are no entries."""
     status: Status = Status.PENDING
     reason: str = ""
-    """Why the value, or which part of it, is missing: one clause for people."""
+    """Why the value or a part of it is missing, as one clause for people."""
     remedy: str = ""
-    """The exact command or step that fixes it; "" if missing."""
+    """The exact command or step that makes the value readable; "" if there is none."""
     at_ns: int | None = None
-    """Monotonic, taken just after the read; None before the first."""
+    """The monotonic time in ns just after the read; None before the first read."""
     took_ns: int = 0
-    """Duration of the read."""
+    """How long the read took, in ns."""
 
 
 class Rated(NamedTuple, Generic[T]):
-    """Rates derived from two Readings."""
+    """Rates computed from two Readings."""
 
     value: T | None = None
-    """None when unknown."""
+    """The rates; None if unknown."""
     at_ns: int | None = None
-    """The newer Reading's own time."""
+    """The time of the newer Reading, in monotonic ns."""
     seconds: float | None = None
-    """Between the two Readings; None without a usable earlier one."""
+    """The seconds between the two Readings; None without a usable earlier Reading."""
     renewed: bool = False
-    """False when the Reading was not read again since the previous Sample: a rule does not count the rates again."""
+    """False if there was no new reading since the previous Sample, so that a rule does not count the rates twice."""
 
     def age_s(self, now_ns: int) -> float | None:
-        """Seconds since the Reading was taken; None before the first."""
+        """The seconds since the newer Reading; None before the first one."""
         return None if self.at_ns is None else max(0.0, (now_ns - self.at_ns) / 1e9)

@@ -1,4 +1,4 @@
-"""Rates between two Snapshots: the only place where Snapshots are paired (docs/architecture.md)."""
+"""Rates between two Snapshots; only this module pairs Snapshots (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ R = TypeVar("R")
 
 
 class OwnRates(NamedTuple):
-    """The monitor's own cost. All None in an imported log, where no monitor ran."""
+    """What the monitor itself costs; all fields are None in an imported log, as no monitor ran."""
 
     cpu_ratio: float | None
-    """Share of one core over the interval; None on the first."""
+    """The share of one core over the interval; None in the first Sample."""
     rss_bytes: int | None
     collect_s: float | None
     late_s: float | None
@@ -50,9 +50,9 @@ class Sample(NamedTuple):
     at_ns: int
     wall_ns: int
     seconds: float | None
-    """Time between the Snapshots; None without a usable earlier one."""
+    """The seconds between the two Snapshots; None without a usable earlier Snapshot."""
     gap: bool
-    """The Snapshots are more than three intervals apart; no rule reads the Sample."""
+    """Whether the Snapshots are more than three intervals apart, so that the rules ignore the Sample."""
     own: OwnRates
     block: Rated[Mapping[BlockKey, BlockRates]] = Rated()
     processes: Rated[ProcessSample] = Rated()
@@ -63,7 +63,7 @@ class Sample(NamedTuple):
     network: Rated[Mapping[str, LinkRates]] = Rated()
     netfs: Rated[Mapping[str, NfsRates]] = Rated()
     waits: Mapping[ProcessKey, Wait] = {}
-    """Processes in state D at the newer Snapshot, for rules that read states over a window."""
+    """The processes in state D at the newer Snapshot, for rules that consider states over a window."""
     jobs: Rated[JobSample] = Rated()
     cgroups: Rated[Mapping[str, CgroupRates]] = Rated()
     tcp: Rated[TcpRates] = Rated()
@@ -79,10 +79,11 @@ def rated(
     last: Rated[R] | None,
     rates: Callable[[T | None, T, float | None], R],
 ) -> Rated[R]:
-    """Rates of one subsystem, with the seconds of its own two readings.
+    """The rates of one subsystem, with the seconds between the two readings of that subsystem.
 
-    Equal at_ns: not read again, so ``last`` is repeated with its age. After a missing or failed earlier reading, or an
-    interval that is not positive, ``rates`` gets None for both and returns its own unknown.
+    If both readings have the same time, it was not read again, and ``last`` is repeated with its age. If the earlier
+    reading is missing or failed, or the interval is not positive, ``rates`` is called with None for the reading and the
+    seconds.
     """
     if after.value is None:
         return Rated(None, after.at_ns, None, renewed=False)
@@ -98,7 +99,7 @@ def rated(
 
 
 def _gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
-    # Imported here: not needed at start-up or on a machine without a GPU.
+    # Imported here, because it is not needed at start-up or on a machine without a GPU.
     from iotop_ai.model.gpu.state import gpu_rates
 
     return gpu_rates(before, after, seconds)
@@ -107,7 +108,7 @@ def _gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) 
 def _cgroup_rates(
     before: CgroupTable | None, after: CgroupTable, seconds: float | None, infos: Mapping[str, BlockInfo] | None
 ) -> Mapping[str, CgroupRates]:
-    # Imported here: not needed at start-up.
+    # Imported here, because it is not needed at start-up.
     from iotop_ai.model.job.cgroup import cgroup_rates
 
     return cgroup_rates(before, after, seconds, infos)
@@ -140,7 +141,7 @@ def _pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | Non
 
 
 def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> OwnRates:
-    """Our own share of one core."""
+    """What the monitor cost between two readings, such as its share of one core."""
     cpu = None
     if before is not None and before.pid == after.pid and seconds:
         used = delta(before.cpu_ns, after.cpu_ns)
@@ -150,21 +151,23 @@ def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> 
 
 
 def is_pair(before: Snapshot | None, after: Snapshot) -> bool:
-    """Whether the two may be subtracted: same boot, forward in time."""
+    """Whether the two Snapshots may be subtracted: they are from the same boot, and ``after`` is later."""
     return before is not None and before.host.boot_id == after.host.boot_id and after.at_ns > before.at_ns
 
 
 def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sample:
-    """The Sample of ``after``. ``last`` is the Sample of ``before``; its rates are repeated where nothing was read.
+    """The Sample of ``after``.
 
-    Snapshots of different boots are never paired: pids, start times and diskseq repeat across boots.
+    Snapshots of different boots are never paired, because pids, start times and diskseq repeat across boots.
+
+    last: the Sample of ``before``, whose rates are repeated for each subsystem that was not read again
     """
     if before is None or not is_pair(before, after):
         before, last = None, None
     seconds = None if before is None else (after.at_ns - before.at_ns) / 1e9
     gap = before is not None and seconds is not None and seconds > GAP_FACTOR * max(before.interval_s, after.interval_s)
 
-    # A Snapshot and a Sample are never empty, so ``and`` gives None exactly where they are None.
+    # A Snapshot or a Sample is never falsy, so ``and`` gives None only if it is None.
     old, kept = before, last
     return Sample(
         after.at_ns,

@@ -1,4 +1,4 @@
-"""The user's settings, as frozen records; cli reads them from flags, environment and file."""
+"""The user's settings as immutable records; cli/ reads them from options, environment and file."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 THEMES = ("dark", "light", "ansi", "ansi-light", "mono", "cvd")
 SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
-"""Shortest and longest seconds between two readings."""
+"""The shortest and the longest time between two readings, in seconds."""
 UNITS = ("binary", "decimal")
-"""The sizes of a MB in rates: 1,048,576 B as the kernel tools have it, or 1,000,000 B as data sheets have it."""
+"""The sizes of a MB in rates: 1,048,576 B as in the kernel's tools, or 1,000,000 B as in data sheets."""
 CMDLINE_LEVELS = ("names", "redacted", "full")
 
 
 class Marks(NamedTuple):
-    """The values from which figures are highlighted on the screen; the verdict has its own limits. 0: never.
+    """The values from which figures are highlighted on the screen; 0 for never. The verdict has limits of its own.
 
-    io_wait: percent of a process's time. await_ms: ms of a read or a write. util: percent.
+    io_wait: percent of a process's time
+    await_ms: the ms of a read or a write
+    util: percent of the time in which a device is busy
     """
 
     io_wait: float = 50.0
@@ -27,15 +29,24 @@ class Marks(NamedTuple):
 class Settings(NamedTuple):
     """The effective settings of a run.
 
-    interval_s: 0.1 to 3600. devices: kernel names or labels to show, () all. path: the folder that selected them.
-    theme: one of THEMES, "" chooses by terminal. smart: whether smartctl is used at all; smartctl: its path or "".
-    smart_types: (disk, argument of ``smartctl -d``), for disks behind a USB bridge or a RAID controller. cmdline: the
-    part of a command line that is written, printed or copied. remember: whether the screen restores its last view.
-    hidden: panels that are not shown. no_columns: ids of hidden columns of the processes. tree: each process below its
-    parent. keymap: (action, its keys) where they are not the defaults. chosen: names of the fields that the user set,
-    by whatever means. job: a process of the job for the verdict, 0: the verdict chooses. exact: every process is read
-    in every tick, however many there are. procfs, sysfs: mount points of the machine's trees, "" for our own; other
-    trees are only read, so ``readonly`` is set too.
+    interval_s: the seconds between two readings, 0.1 to 3600
+    devices: the kernel names or labels of the devices to show; () for all
+    path: the folder by which these devices were selected
+    theme: one of THEMES; "" to choose by the terminal
+    smart: whether smartctl is used at all
+    smartctl: the path of smartctl, or ""
+    smart_types: pairs of (disk, argument of ``smartctl -d``), for disks behind a USB bridge or a RAID controller
+    cmdline: how much of a command line is written, printed or copied, one of CMDLINE_LEVELS
+    remember: whether the screen restores its last view
+    hidden: the panels that are not shown
+    keymap: pairs of (action, its keys) for actions whose keys are not the defaults
+    chosen: the names of the fields that the user has set, in any way
+    job: the pid of a process of the job that the verdict is about; 0 if the verdict chooses the job
+    tree: whether each process is listed below its parent
+    no_columns: the ids of the process columns that are hidden
+    exact: whether every process is read in every tick, no matter how many there are
+    procfs, sysfs: the mount points of the machine's trees; "" for this machine's own. Other trees are only read, so
+        ``readonly`` is set with them
     """
 
     interval_s: float = 1.0

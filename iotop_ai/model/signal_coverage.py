@@ -1,4 +1,4 @@
-"""The groups of signals that can be read here, with a clause for each group that cannot be read."""
+"""The groups of signals that can be read on this machine, and a clause for each group that cannot be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ GROUPS_ALL = 6
 
 
 def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
-    """(readable groups of processes, devices, memory, GPU, SMART and network; a clause for each of the others)."""
+    """The number of readable groups, and a clause for each group that cannot be read.
+
+    The groups are processes, devices, memory, GPU, SMART and network.
+    """
     missing = []
     if snapshot.processes.value is None:
         missing.append(_word("processes", snapshot.processes))

@@ -1,4 +1,4 @@
-"""Everything that was read at one moment: counters in the kernel's units, complete in itself."""
+"""Everything that was read at one moment, as counters in the kernel's units."""
 
 from __future__ import annotations
 
@@ -30,36 +30,37 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading
 
 NOT_RECORDED = "not_recorded"
-"""Kind of the Event with the number of Snapshots or events missing before it in a recording, and the reason."""
+"""The kind of an Event that reports how many Snapshots or events are missing before it in a recording, and why."""
 CLOCK_SET_BACK = "clock_set_back"
-"""Kind of the Event that a reader puts where the wall clock of a recording was set back; it is not in the file."""
+"""The kind of an Event that a reader inserts where a recording's wall clock was set back; the file does not contain it.
+"""
 
 
 class Event(NamedTuple):
-    """An event since the previous Snapshot."""
+    """An event that happened since the previous Snapshot."""
 
     at_ns: int
     wall_ns: int
     kind: str
-    """device_added, device_removed, mark, action, ..."""
+    """The kind of the event: device_added, device_removed, mark, action and so on."""
     text: str
     role: str = ""
-    """Set for kind process_ended, as in model.job.exits.Ended; so are pid, code and job_pid."""
+    """The process's role as in model.job.exits.Ended; like code and job_pid, it is set for kind process_ended."""
     pid: int | None = None
-    """Also set for oom_kill and hung_task, where the kernel log names the process."""
+    """The pid of the process; also set for oom_kill and hung_task if the kernel's log names the process."""
     code: int | None = None
-    """The exit code; None when it is unknown how the process ended."""
+    """The exit code; None if it is unknown how the process ended."""
     job_pid: int | None = None
 
 
 MOST_EVENTS = 4000
-"""Events of a Snapshot at most. Readers of a recording accept 4096."""
+"""The most events in a Snapshot; readers of a recording accept 4096."""
 
 
 def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: int = 0) -> tuple[Event, ...]:
-    """At most MOST_EVENTS, the newest ones; where some are missing, the last is an Event with their number.
+    """The newest events, at most MOST_EVENTS. If some are missing, the last is an Event with their number.
 
-    dropped: events of this Snapshot that are missing already.
+    dropped: the number of events of this Snapshot that are already missing
     """
     if not dropped and len(events) <= MOST_EVENTS:
         return tuple(events)
@@ -70,31 +71,31 @@ def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: in
 
 
 class Host(NamedTuple):
-    """The machine and the user; constant within a session, except for a rename."""
+    """The machine and the user; constant within a session, unless the machine is renamed."""
 
     name: str
     boot_id: str
     kernel: str
     euid: int | None
-    """Ours; None in an imported log."""
+    """The effective user id of the monitor; None in an imported log."""
     user: str
     ptrace: bool
-    """Whether other users' /proc/PID/io can be read."""
+    """Whether the monitor may read the /proc/PID/io of other users' processes."""
     container: str = ""
-    """The kind of container; "" outside of one."""
+    """The kind of container; "" outside a container."""
     origin: str = ""
-    """The program whose log was imported ("iostat", "nvidia-smi"); "" for what was read here."""
+    """The program whose log was imported ("iostat", "nvidia-smi"); "" if the monitor itself read the figures."""
 
 
 class OwnCost(NamedTuple):
-    """The monitor's own cost. In an imported log, where no monitor ran, all is None and pid 0."""
+    """What the monitor itself costs. In an imported log, all fields are None and pid is 0, as no monitor ran."""
 
     pid: int
     cpu_ns: Annotated[int | None, Exported("ns", "CPU time of this monitor.", "cpu")]
-    """Cumulative CPU time of this process."""
+    """The CPU time that the monitor has used since its start."""
     rss_bytes: Annotated[int | None, Exported("B", "Resident memory of this monitor.", "resident_memory", level=True)]
     collect_ns: Annotated[int | None, Exported("ns", "Time that the newest collection took.", "collect", level=True)]
-    """Time that this tick's collection took."""
+    """How long this tick's collection took."""
     late_ns: Annotated[int | None, Exported("ns", "How late the newest collection began.", "late", level=True)]
 
 
@@ -105,14 +106,14 @@ class Snapshot(NamedTuple):
     at_ns: int
     wall_ns: int
     interval_s: float
-    """The interval in force."""
+    """The seconds between two ticks at this time."""
     host: Host
     events: tuple[Event, ...]
     own: OwnCost
     block: Reading[BlockTable] = Reading()
     """The counters of block devices."""
     disks: Reading[Mapping[str, BlockInfo]] = Reading()
-    """Identity and settings of block devices, read when they change."""
+    """The identity and settings of block devices, read when they change."""
     mounts: Reading[tuple[Mount, ...]] = Reading()
     processes: Reading[ProcessTable] = Reading()
     cpu: Reading[CpuTable] = Reading()
@@ -120,9 +121,10 @@ class Snapshot(NamedTuple):
     pressure: Reading[PressureTable] = Reading()
     gpu: Reading[GpuTable] = Reading()
     smart: Reading[Mapping[str, Reading[SmartState]]] = Reading()
-    """A disk's health, by kernel name of the whole disk."""
+    """Each disk's health, by the kernel name of the whole disk."""
     filesystems: Reading[Mapping[str, Reading[FilesystemUsage]]] = Reading()
-    """By mount point, each with its own Reading: a dead NFS is one failed entry."""
+    """The usage of each mount, by mount point. Each has a separate Reading, so a dead NFS server is one failed entry.
+    """
     network: Reading[Mapping[str, LinkCounters]] = Reading()
     netfs: Reading[NetfsTable] = Reading()
     gpu_slow: Reading[GpuDetails] = Reading()
@@ -130,12 +132,13 @@ class Snapshot(NamedTuple):
     jobs: Reading[JobTable] = Reading()
     kernel: Reading[KernelLog] = Reading()
     baselines: Reading[Mapping[str, DeviceBaseline]] = Reading()
-    """Read latencies learned before this session, by serial number; in one Snapshot of a session."""
-    suspended_ns: int | None = None
-    """Time asleep since boot, which monotonic time leaves out and a process's start_ticks include; None: not recorded.
+    """Read latencies that were learned before this session, by serial number; only one Snapshot of a session has them.
     """
+    suspended_ns: int | None = None
+    """How long the machine was suspended since boot, which monotonic time excludes and the start_ticks of a process
+    include; None in recordings without this field."""
     marks: Reading[bool] = Reading()
-    """Whether marks of other programs are received; only of a monitor that should receive them."""
+    """Whether marks of other programs are received; set only if the monitor should receive them."""
     cgroups: Reading[CgroupTable] = Reading()
     """The cgroups of the jobs."""
     tcp: Reading[TcpCounters] = Reading()

@@ -1,4 +1,4 @@
-"""Parses TOML written by users; any fault in it becomes one error that names the line."""
+"""Parses TOML that users wrote; any fault becomes one error that names its line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ _NESTED = pattern(r"(?:[\[{][^\[\]{}]*){100}")
 
 
 class TomlError(UsageError):
-    """The text is not valid TOML. what: the fault without its place. line: from 1; None where it is unknown."""
+    """The text is not valid TOML.
+
+    what: the fault without its position
+    line: the number of the line, starting at 1; None if unknown
+    """
 
     def __init__(self, what: str, line: int | None) -> None:
         super().__init__(f"not TOML: {what}{'' if line is None else f' (line {line})'}")
@@ -22,8 +26,8 @@ class TomlError(UsageError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The tables of a TOML text. Raises TomlError."""
-    import tomllib  # slow import, not needed without a settings file
+    """The tables of a TOML text. Raises TomlError if the text is not valid TOML."""
+    import tomllib  # imported here, because it is slow and only needed with a settings file
 
     try:
         return tomllib.loads(text)
@@ -31,7 +35,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         place = _PLACE.search(str(error))
         line = int(place[1]) if place and place[1] else text.count("\n") + 1
         raise TomlError(_PLACE.sub("", str(error)), line) from None
-    except ValueError:  # Python's limit on the digits of an integer
+    except ValueError:  # Python limits the number of digits of an integer
         raise TomlError("a number is too long; write a shorter one", _line_of(_LONG_NUMBER, text)) from None
     except RecursionError:
         raise TomlError("brackets are nested too deeply; close or remove some", _line_of(_NESTED, text)) from None

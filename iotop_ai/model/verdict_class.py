@@ -1,6 +1,7 @@
 """The classes of the verdict: for each its state, how it enters and leaves, and its possible advice.
 
-A class is its entry here, the rule that claims it (diagnosis/rules/) and its words (present/); a test fails on any gap.
+A class consists of its entry here, the rule that claims it (diagnosis/rules/) and its words (present/). Tests fail if
+one of them is missing.
 """
 
 from __future__ import annotations
@@ -12,30 +13,30 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class State(StrEnum):
-    """The words of the banner, readable without colour."""
+    """The words of the banner, which are readable without colour."""
 
     STARVED = "STARVED"
     BLOCKED = "BLOCKED"
     SLOWED = "SLOWED"
     FAILING = "FAILING"
-    """A disk or the machine's hardware fails."""
+    """A disk or other hardware of the machine fails."""
     WASTED = "WASTED"
-    """A GPU is there, or held, and is not used."""
+    """A GPU is present, or reserved by a process, and is not used."""
     STARTING = "STARTING"
     OK = "OK"
     CALM = "CALM"
-    """No training job, and nothing is slow."""
+    """There is not a training job, and nothing is slow."""
     BUSY = "BUSY"
-    """No training job, and a disk, the CPUs or memory at their limit."""
+    """There is not a training job, and a disk, the CPUs or memory are at their limit."""
     UNSURE = "UNSURE"
 
 
 LOSING = (State.STARVED, State.BLOCKED, State.SLOWED, State.FAILING)
-"""States in which time is lost, or data is about to be."""
+"""States in which time is lost, or data is about to be lost."""
 LOUD = (*LOSING, State.WASTED, State.BUSY)
-"""States that ask for a look: what they name has their colour."""
+"""States that need attention; the devices that they name are shown in their colour."""
 WITHOUT_JOB = (State.CALM, State.BUSY)
-"""States of class ``unknown`` on a machine without a training job, where UNSURE would be an alarm without a cause."""
+"""States of class ``unknown`` on a machine without a training job, for which UNSURE would be a false alarm."""
 
 
 class ClassSpec(NamedTuple):
@@ -43,29 +44,31 @@ class ClassSpec(NamedTuple):
 
     class_id: str
     state: State
-    """The banner's word."""
+    """The word that the banner shows."""
     advice: tuple[str, ...] = ()
-    """Ids of the cures that a finding may carry; () for a class that needs none."""
+    """The ids of the cures that a finding of this class may contain; () if the class needs none."""
     rival: bool = False
-    """A cause of a job's wait for data: it replaces another rival of the same job, and only when it has lasted."""
+    """Whether it is a cause of a job's wait for data. Such a class replaces another rival of the same job, after it has
+    lasted for some time."""
     confirm_s: float = 0.0
-    """How long its condition must have held, beyond the window, before it becomes active, if that was observed."""
+    """For how many seconds beyond the window the condition must have been true before the finding becomes active, if
+    that time was observed."""
     leave: float | None = None
-    """It leaves when its main signal is below this part of its threshold. None: Thresholds.leave_level."""
+    """The part of its threshold below which its main signal ends the finding; None for Thresholds.leave_level."""
     keep_s: float | None = None
-    """It stays for this long after its condition last held. None: Thresholds.keep_s."""
+    """For how many seconds the finding stays after its condition was last true; None for Thresholds.keep_s."""
     covers: tuple[str, ...] = ()
-    """Classes that it makes superfluous while it is active."""
+    """The classes that are superfluous while this class is active."""
     wastes: bool = False
-    """It costs GPU time although its state is not a losing one."""
+    """Whether it costs GPU time although its state is not one of LOSING."""
     lasting: bool = False
-    """It stays for as long as the hardware reports it, so that a user can acknowledge it."""
+    """Whether it stays for as long as the hardware reports it, so that a user can acknowledge it."""
     freezes_baseline: bool = False
-    """While it is active no read latency is learned: else a stall that lasts would become normal."""
+    """Whether no read latency is learned while it is active, as a lasting stall would otherwise become normal."""
     names_disk: bool = False
-    """Its subject is the kernel name of a disk, which the panel of disks marks."""
+    """Whether its subject is the kernel name of a disk, which the panel of disks highlights."""
     spins: bool = False
-    """Its GPUs look busy while they make no progress."""
+    """Whether its GPUs look busy while they make no progress."""
 
 
 _THREADS = ("parallel_calls", "more_threads", "faster_simulation", "ray_tasks", "more_processes")
@@ -185,7 +188,7 @@ _BY_PRECEDENCE = (
 )
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
-"""By class id, in the order of precedence: the first of several active ones names the state. A failing disk, and a
-finding about a GPU of informative severity, do so only when nothing but unknown is left."""
+"""The classes by id, in the order of precedence: the first active class determines the state. A failing disk, and a
+finding about a GPU with severity "info", determine it only if nothing but ``unknown`` is left."""
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

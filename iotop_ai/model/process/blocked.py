@@ -9,17 +9,17 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 
 class Wait(NamedTuple):
-    """A process with at least one sampled thread in state D. blocked, looked: threads."""
+    """A process with at least one thread in state D; of ``looked`` sampled threads, ``blocked`` are in that state."""
 
     blocked: int
     looked: int
 
 
 def waits_of(table: ProcessTable | None) -> Mapping[ProcessKey, Wait]:
-    """Processes in state D at this reading, without kernel threads; {} when nothing is known.
+    """The processes in state D at this reading, without kernel threads; {} if nothing is known.
 
-    A process with sampled threads counts by these, any other by its main thread. Source: /proc/PID/stat field 3 and
-    /proc/PID/task/TID/stat.
+    If the threads of a process were sampled, they decide whether it is listed; otherwise its main thread decides.
+    Source: /proc/PID/stat field 3 and /proc/PID/task/TID/stat.
     """
     if table is None:
         return {}

@@ -1,9 +1,8 @@
-"""Mappings that record their changes since their predecessor, so that ten changes among ten thousand records are found
-without comparing all of them.
+"""Mappings that remember what has changed since their previous state.
 
-A TrackedDict is a dict that also holds the keys that were put or dropped since its predecessor. ``changed`` and
-``gone`` return the difference of two mappings; they compare those keys alone where one mapping directly follows the
-other, else all keys.
+With them, ten changes among ten thousand records are found without comparing all records. A TrackedDict is a dict that
+also contains the keys that were set or removed since its previous state. ``changed`` and ``gone`` return the difference
+of two mappings. If one mapping directly follows the other, they compare only those keys, otherwise all keys.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ V = TypeVar("V")
 class TrackedDict(dict[K, V]):
     """One state of a mapping that changes over time; it must not change after it is published.
 
-    mark: its identity for its successor. before: the mark of its predecessor; None: compare all keys. touched: the keys
-    that were put or dropped since then, new ones in their order. flagged: the keys for whose values the
-    builder's flag is true; None without a flag.
+    mark: an object that identifies this state for the next one
+    before: the mark of the previous state; None if all keys have to be compared
+    touched: the keys that were set or removed since the previous state, new keys in their order
+    flagged: the keys for whose values the builder's flag is true; None without a flag
     """
 
     __slots__ = ("before", "flagged", "mark", "touched")
@@ -36,9 +36,12 @@ class TrackedDict(dict[K, V]):
 
 
 class TrackedDictBuilder(Generic[K, V]):
-    """Builds the states of a mapping. now: the newest one, the same object until a change after ``mark_published``.
+    """Builds the states of a mapping.
 
-    Values are never None. flag: the predicate behind ``flagged``.
+    Values are never None.
+
+    now: the newest state, which is the same object until a change after ``mark_published``
+    flag: the predicate that selects the keys of ``flagged``
     """
 
     def __init__(self, flag: Callable[[V], bool] | None = None) -> None:
@@ -49,14 +52,14 @@ class TrackedDictBuilder(Generic[K, V]):
         self._published = False
 
     def mark_published(self) -> None:
-        """``now`` has been published; copy before the next change."""
+        """Note that ``now`` has been published, so that the next change is made to a copy."""
         self._published = True
 
     def put(self, key: K, value: V) -> None:
-        """Set a key's value."""
+        """Set the value of a key."""
         now = self._own()
         if key in now.touched and key not in now:
-            # A key that was dropped and put again has another place in the order, which ``touched`` does not show.
+            # A key that was removed and set again has another place in the order, which ``touched`` does not show.
             now.before, now.touched = None, {}
         if now.before is not None:
             now.touched[key] = None
@@ -68,7 +71,7 @@ class TrackedDictBuilder(Generic[K, V]):
                 now.flagged.pop(key, None)
 
     def drop(self, key: K) -> V | None:
-        """Remove a key and return its value, None if missing."""
+        """Remove a key and return its value; None if the key is missing."""
         if key not in self.now:
             return None
         now = self._own()
@@ -85,12 +88,12 @@ class TrackedDictBuilder(Generic[K, V]):
 
 
 def follows(new: Mapping[K, V], old: Mapping[K, V]) -> bool:
-    """Whether ``new`` holds its changes since ``old``."""
+    """Whether ``new`` is the state directly after ``old`` and knows its changes."""
     return isinstance(new, TrackedDict) and isinstance(old, TrackedDict) and new.before is old.mark
 
 
 def changed(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
-    """The keys of ``new`` that ``old`` lacks or that have another object as their value. Values are never None."""
+    """The keys of ``new`` that ``old`` lacks or for which it has another object. Values are never None."""
     if new is old:
         return ()
     if isinstance(new, TrackedDict) and follows(new, old):
@@ -99,8 +102,8 @@ def changed(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
 
 
 def counterparts(new: Mapping[K, V], old: Mapping[K, V]) -> Iterable[V | None]:
-    """The value in ``old`` of each key of ``new``; None for a key that it lacks."""
-    # The same keys in the same order need no look-up of each.
+    """The value in ``old`` for each key of ``new``; None for a key that ``old`` lacks."""
+    # If the keys and their order are equal, the keys need not be looked up one by one.
     return old.values() if len(new) == len(old) and list(new) == list(old) else map(old.get, new)
 
 
@@ -110,7 +113,7 @@ def gone(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
         return ()
     if isinstance(new, TrackedDict) and follows(new, old):
         return [key for key in new.touched if key not in new and key in old]
-    # The same keys: none is gone, compared in C.
+    # If the keys are equal, which is compared in C, none is gone.
     if len(new) == len(old) and new.keys() == old.keys():
         return ()
     return [key for key in old if key not in new]

@@ -1,6 +1,6 @@
-"""One process in full, read while its page is open: neither Snapshots nor recordings hold it.
+"""One process in full, read while its page is open; neither Snapshots nor recordings contain these records.
 
-Each part is a Reading of its own, because the kernel permits some parts to every user and others only to the owner.
+Each part is a separate Reading, because the kernel lets every user read some parts and only the owner others.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from iotop_ai.model.reading import Reading
 
 
 class ThreadDetail(NamedTuple):
-    """One thread. state: as in /proc/PID/stat. wchan: the kernel function in which it sleeps, "" unknown or none.
+    """One thread.
 
-    call: the system call in which it is, "" outside of one or unknown. target: the target of that call's wait, a kind
-    of collectors/job/wait_target.py. path: the file or peer that the call names, "" without one.
+    state: the letter in /proc/PID/stat
+    wchan: the kernel function in which it sleeps; "" if unknown or if it does not sleep
+    call: the name of its present system call; "" if unknown or if it is not in one
+    target: what that call waits for, one of the kinds in collectors/job/wait_target.py
+    path: the file or peer that the call uses; "" without one
     """
 
     tid: int
@@ -32,7 +35,7 @@ class ThreadDetail(NamedTuple):
 
 
 class ThreadTable(NamedTuple):
-    """The threads of a process. threads: those with the lowest ids. number: how many there are in all."""
+    """The threads of a process: those with the lowest ids in ``threads``, and the number of all in ``number``."""
 
     threads: tuple[ThreadDetail, ...]
     number: int
@@ -40,9 +43,12 @@ class ThreadTable(NamedTuple):
 
 
 class OpenFile(NamedTuple):
-    """A file that the process has open. fds: number of its descriptors in this mode. mode: r, w, rw.
+    """A file that the process has open.
 
-    position: the largest offset of them, None unknown. mount: None where the kernel does not name it.
+    mode: r, w or rw
+    fds: the number of the file's descriptors with this mode
+    position: the largest offset of these descriptors; None if unknown
+    mount: the mount that contains the file; None if the kernel does not name it
     """
 
     path: str
@@ -56,9 +62,10 @@ class OpenFile(NamedTuple):
 class OpenFiles(NamedTuple):
     """The open files of a process.
 
-    files: by path. others: number of the remaining descriptors by kind ("pipe", "socket", "eventfd").
-
-    number: descriptors examined. more: whether the process has more.
+    files: the files, sorted by path
+    others: the number of other descriptors by kind ("pipe", "socket", "eventfd")
+    number: the number of descriptors that were examined
+    more: whether the process has more descriptors
     """
 
     files: tuple[OpenFile, ...]
@@ -68,7 +75,7 @@ class OpenFiles(NamedTuple):
 
 
 class Socket(NamedTuple):
-    """Sockets of one kind, address and state. remote: "" without a peer. alike: number of such sockets."""
+    """Sockets of the same kind, address and state; ``alike`` is their number, ``remote`` is "" without a peer."""
 
     protocol: str
     local: str
@@ -80,7 +87,8 @@ class Socket(NamedTuple):
 class Sockets(NamedTuple):
     """The sockets of a process.
 
-    sockets: those of TCP, UDP and the Unix domain. hidden: open sockets that the tables of our namespace lack.
+    sockets: the sockets of TCP, UDP and the Unix domain
+    hidden: the number of open sockets that the tables of the monitor's namespace lack
     """
 
     sockets: tuple[Socket, ...]
@@ -88,7 +96,12 @@ class Sockets(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A resource limit. soft: None unlimited. unit: "B" or "". used: how much is in use now, None unknown."""
+    """A resource limit.
+
+    soft: the soft limit; None if unlimited
+    unit: the unit of the limit: "B" or ""
+    used: how much is in use now; None if unknown
+    """
 
     name: str
     soft: int | None
@@ -97,9 +110,11 @@ class Limit(NamedTuple):
 
 
 class ProcessIdentity(NamedTuple):
-    """The facts of a process that rarely change. started_s: wall time. cpus: the CPUs on which it may run.
+    """The facts of a process that rarely change.
 
-    io_class: none, realtime, best or idle; "" unknown.
+    started_s: the start time as Unix time in seconds
+    io_class: none, realtime, best or idle; "" if unknown
+    cpus: the CPUs on which it may run
     """
 
     exe: str
@@ -113,7 +128,11 @@ class ProcessIdentity(NamedTuple):
 
 
 class CgroupDetail(NamedTuple):
-    """A process's cgroup. path: "/" for the root. io_limits, cpu_cores: the tightest, also of cgroups above."""
+    """A process's cgroup.
+
+    path: the path of the cgroup; "/" for the root
+    io_limits, cpu_cores: the tightest limits of this cgroup and the cgroups above it
+    """
 
     path: str
     group: Cgroup
@@ -122,9 +141,9 @@ class CgroupDetail(NamedTuple):
 
 
 class ProcessDetail(NamedTuple):
-    """One process in detail, for its own screen.
+    """One process in detail, for the screen that shows a single process.
 
-    environ: (name, value) as the program was started, secrets replaced.
+    environ: the (name, value) pairs with which the program was started; secrets are replaced
     """
 
     key: ProcessKey
@@ -137,7 +156,7 @@ class ProcessDetail(NamedTuple):
 
 
 def thread_cpu(before: Reading[ThreadTable], after: Reading[ThreadTable]) -> dict[int, float]:
-    """CPU time per second of each thread that both readings have, by thread id; 1.0 is one core."""
+    """The CPU time per second of each thread that is in both readings, by thread id; 1.0 is one core."""
     old, new = before.value, after.value
     if old is None or new is None or before.at_ns is None or after.at_ns is None:
         return {}

@@ -1,9 +1,10 @@
-"""Subtracts a reaped child's bytes from the process that inherited them.
+"""Subtracts the bytes of a child from the process that inherited them.
 
-At wait() the kernel adds the whole io of the child to its parent's /proc/PID/io, and in the same branch the child's
-minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this the bytes of the
-child appear again, in one burst, as the parent's. cminflt shows which process inherited: with SIGCHLD ignored nothing
-is added, and an orphan's bytes go to its subreaper or to init.
+At wait() the kernel adds all of the child's io to the /proc/PID/io of its parent, and in the same branch the child's
+minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this module the bytes of the child
+would appear a second time, in one burst, as the parent's. cminflt shows which process inherited: if SIGCHLD is ignored,
+nothing is added, and the bytes of an orphan go to its subreaper or to init. Here a debt is the io of a process that has
+vanished, and its heir is the process that inherited that io.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from iotop_ai.model.process.change_tracking import changed, gone
 from iotop_ai.model.process.records import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 FARTHEST = 64
-"""Ancestors to follow; only a damaged table has a longer chain, or a circle."""
+"""The most ancestors to follow; only a damaged table has a longer chain, or a circle."""
 
 
 class Settlement(NamedTuple):
-    """The part of each process's growth that was its children's."""
+    """The part of each process's growth that came from its children."""
 
     taken: Mapping[ProcessKey, ProcessIo]
-    """I/O to subtract from the growth since ``before``."""
+    """The I/O to subtract from each process's growth since ``before``."""
     marked: frozenset[ProcessKey]
-    """Reapers whose io holds a child's io that is not exactly known."""
+    """Reapers whose io contains a child's io that is not known exactly."""
     debts: tuple[Debt, ...]
-    """Not yet inherited: carried to the next table (see ProcessSample)."""
+    """Debts that no process has inherited yet; they are passed on with the next table (see ProcessSample)."""
     cminflt_before: Mapping[ProcessKey, int]
-    """Also carried to the next table."""
+    """An earlier cminflt of processes that may still settle a debt; it is passed on with the next table, too."""
 
 
 class _Heirs:
-    """The processes of both tables, with the part of their growth that no debt has claimed."""
+    """The processes in both tables, with the part of their growth that no debt has claimed yet."""
 
     def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
         self._before = before
@@ -50,7 +51,7 @@ class _Heirs:
 
     @cached_property
     def room(self) -> dict[ProcessKey, list[int]]:
-        """The unclaimed io of each."""
+        """The unclaimed io of each process."""
         out = {}
         for key in self.faults:
             old, new = self._before.io.get(key), self._after.io.get(key)
@@ -59,7 +60,7 @@ class _Heirs:
         return out
 
     def fits(self, key: ProcessKey, debt: Debt) -> bool:
-        """Whether this process's growth can contain all of a debt."""
+        """Whether this process's growth can contain the whole debt."""
         room = self.room.get(key)
         return (
             room is not None
@@ -68,16 +69,16 @@ class _Heirs:
         )
 
     def equals(self, key: ProcessKey, debt: Debt) -> bool:
-        """Whether a debt is all of this process's growth: it only waited for that child."""
+        """Whether the debt equals this process's growth, as for a process that only waited for that child."""
         return self.faults.get(key) == debt.faults and self.room.get(key) == list(debt.io)
 
     def claim(self, key: ProcessKey, debt: Debt) -> None:
-        """Subtract a debt from io and faults."""
+        """Subtract the debt from the process's unclaimed io and faults."""
         self.room[key] = [free - owed for free, owed in zip(self.room[key], debt.io, strict=True)]
         self.claim_faults(key, debt.faults)
 
     def claim_faults(self, key: ProcessKey, faults: int) -> None:
-        """Subtract the faults of a debt with unknown io."""
+        """Subtract the faults of a debt whose io is unknown."""
         self.faults[key] -= faults
         self.claimed[key] = self.claimed.get(key, 0) + faults
 
@@ -90,7 +91,7 @@ class _Heirs:
         return out
 
     def unclaimed(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
-        """cminflt before this interval, less the part that was claimed, where some is left over."""
+        """For each process with unclaimed faults, the cminflt from which those faults grew."""
         out = {}
         for key, left in self.faults.items():
             now, old = self._after.stat[key].cminflt, self._before.stat[key].cminflt
@@ -102,11 +103,11 @@ class _Heirs:
 
 
 _newest: list[tuple[ProcessTable, ProcessTable, tuple[Debt, ...], Mapping[ProcessKey, int], Settlement]] = []
-"""The last call with its result: the rates and the times of jobs ask for the same two tables in a tick."""
+"""The last call with its result, because the rates and the times of jobs need the same two tables in a tick."""
 
 
 def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None) -> Settlement:
-    """What ``_settled`` finds; the same call again costs nothing."""
+    """The result of ``_settled``; a repeated call with the same tables returns it at once."""
     waiting = last.debts if last is not None else ()
     earlier = last.cminflt_before if last is not None else {}
     for old, new, debts, faults, found in tuple(_newest):
@@ -122,12 +123,12 @@ def _settled(
 ) -> Settlement:
     """Find the heirs of the io of the processes that vanished between two tables.
 
-    Oldest first, a debt goes to the nearest ancestor whose growth covers it in all seven io fields and whose cminflt
-    grew by the child's faults. An ancestor whose growth is exactly the debt comes before all others; a remaining debt
-    with an unknown ancestor goes to the only other process that fits. (In a single pass a debt without an heir takes
-    the bytes of a younger child: on random trees twice as many bytes are counted double.) A debt that fits no process
-    waits for one more table: the reaper may have been read before it reaped. cminflt is counted over both intervals,
-    because stat is read after io.
+    Debts are settled from the oldest on. A debt goes to the nearest ancestor whose growth covers it in all seven io
+    fields and whose cminflt grew by the child's faults. Ancestors whose growth equals the debt are tried first, in a
+    pass of their own. A debt with an unknown ancestor that is left after these passes goes to the only other process
+    that fits. (In a single pass, a debt without an heir takes the bytes of a younger child: on random trees twice as
+    many bytes are counted double.) A debt that fits no process waits for one more table, because the reaper may have
+    been read before it reaped. The growth of cminflt then covers both intervals, because stat is read after io.
     """
     vanished = sorted(gone(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
@@ -143,14 +144,14 @@ def _settled(
         if io is not None:
             debts.append(debt)
     debts.sort(key=lambda debt: (debt.key.start_ticks, debt.key.pid))
-    # Without growth of a cminflt no process inherited, and no ancestor is searched.
+    # If no cminflt grew, no process inherited anything, so ancestors are not searched.
     parents = _Parents(before, after, vanished, waiting) if heirs.faults and (debts or unknown) else None
     marked: set[ProcessKey] = set()
     inexact = {debt.key for debt in unknown}
     for find in (_exactly, _ancestor, _only_other):
         left = []
         for debt in debts:
-            # Ancestors of a waiting debt that vanished before it are forgotten by now.
+            # The ancestors of a waiting debt that vanished before it are not known any more.
             heir = None if find is _only_other and debt in waiting else find(debt, heirs, parents)
             if heir is None:
                 left.append(debt)
@@ -178,8 +179,9 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
 
 
 def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    # Only an ancestor reaps, and it is older. With all of them known, a growth that fits elsewhere is another process's
-    # own: the debt's parent ignores SIGCHLD. Where they are not known, the only one that fits may still be wrong.
+    # Only an ancestor reaps, and an ancestor is older. If all ancestors are known and none fits, the debt's parent
+    # ignores # SIGCHLD, and a growth that fits belongs to another process itself. If they are not all known, the only
+    # process that # fits may still be the wrong one.
     if _reaches_the_first(debt, parents):
         return None
     passing = [key for key in heirs.room if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
@@ -187,7 +189,7 @@ def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessK
 
 
 class _Parents:
-    """The owners of a pid, each with its ppid: living processes, those that just vanished, and those with debts."""
+    """The owners of each pid with their ppid: living processes, those that just vanished, and those with debts."""
 
     def __init__(
         self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]
@@ -202,7 +204,7 @@ class _Parents:
             self._gone.setdefault(key.pid, []).append((key, ppid))
 
     def get(self, pid: int) -> list[tuple[ProcessKey, int]]:
-        """The processes that have or had a pid, as (key, ppid)."""
+        """The processes that have or had this pid, as (key, ppid)."""
         key = self._alive.get(pid)
         gone = self._gone.get(pid, [])
         return gone if key is None else [*gone, (key, self._stat[key].ppid)]
@@ -212,7 +214,7 @@ _PID = itemgetter(ProcessKey._fields.index("pid"))
 
 
 def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
-    """Parent, grandparent, ...: of several owners of a pid, the youngest one that is older than the child."""
+    """The parent, its parent and so on; of several owners of a pid, the youngest that is older than its child."""
     if parents is None:
         return
     child, ppid = debt.key, debt.ppid
@@ -225,6 +227,6 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
 
 
 def _reaches_the_first(debt: Debt, parents: _Parents | None) -> bool:
-    """Whether every ancestor is known, up to one without a parent."""
+    """Whether all ancestors are known, up to one without a parent."""
     ancestors = list(_ancestors(debt, parents))
     return parents is not None and bool(ancestors) and (ancestors[-1], 0) in parents.get(ancestors[-1].pid)

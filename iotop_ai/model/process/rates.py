@@ -1,7 +1,7 @@
-"""Exact per-process rates between two readings.
+"""Exact rates of each process between two readings.
 
-Each record has its own time: io is swept every tick, stat in cohorts. A record that was not read again keeps the rate
-of the previous Sample; a record that was read and is unchanged has the rate 0.
+Each record has a time of its own: io is read in every tick, stat in cohorts. A record that was not read again keeps the
+rate of the previous Sample; a record that was read and is unchanged has the rate 0.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ if TYPE_CHECKING:
     from iotop_ai.model.process.inherited_io import Settlement
 
 NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
-"""The counters of a process that did not exist before."""
+"""The counters that a process starts with."""
 
 
 _Rate = float | None
 _IoRates = tuple[_Rate, _Rate, _Rate, _Rate, _Rate, _Rate, _Rate]
-"""Bytes read, written and cancelled, bytes and calls passed to read and write: the first fields of ProcessRates."""
+"""Bytes read, written and cancelled, then bytes and calls passed to read and write: the first fields of ProcessRates.
+"""
 _StatRates = tuple[_Rate, _Rate, _Rate, bool, int | None, float]
-"""cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked, stat_s."""
+"""The fields cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked and stat_s of ProcessRates."""
 _UNKNOWN_IO: _IoRates = (None, None, None, None, None, None, None)
 _IDLE_IO: _IoRates = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 _UNKNOWN_STAT: _StatRates = (None, None, None, False, None, 0.0)
 
 
 class _Pair(NamedTuple):
-    """Two tables with the rates of the first.
+    """Two tables, and the rates of the first.
 
-    idle: whether a process missing from ``old`` is known to have been idle (there was a full Sample).
+    idle: whether a process missing from ``old`` is known to have been idle, because there was a full Sample
     """
 
     before: ProcessTable
@@ -53,9 +54,9 @@ class _Pair(NamedTuple):
 def process_rates(
     before: Reading[ProcessTable] | None, after: Reading[ProcessTable], last: Rated[ProcessSample] | None
 ) -> Rated[ProcessSample]:
-    """Rates of the processes that were active, are blocked, or are not known well enough to count as idle.
+    """The rates of the processes that were active, are blocked, or are not known well enough to count as idle.
 
-    Without a usable earlier table the rates are empty with ``seconds`` None.
+    Without a usable earlier table there are no rates and ``seconds`` is None.
     """
     table = after.value
     if table is None:
@@ -67,7 +68,7 @@ def process_rates(
         return Rated(ProcessSample({}), after.at_ns, None, renewed=True)
     old = last.value if last is not None else None
     pair = _Pair(older, table, old, last is not None and old is not None and last.seconds is not None)
-    # Imported here: not needed at start-up.
+    # Imported here, because it is not needed at start-up.
     from iotop_ai.model.process.inherited_io import settle
 
     settled = settle(older, table, old)
@@ -81,7 +82,7 @@ def process_rates(
 
 
 def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
-    """Processes that may have a rate; all others are known to have been idle."""
+    """The processes that may have a rate; all others are known to have been idle."""
     before, after, old, idle = pair
     if not idle:
         return list(after.stat)
@@ -104,7 +105,7 @@ def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:
 
 
 def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRates, float]:
-    """(rates, seconds between the two readings)."""
+    """The rates, and the seconds between the two readings."""
     before, after, old, idle = pair
     new = after.io.get(key)
     if new is None:
@@ -128,16 +129,18 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
     inherited = settled.taken.get(key)
     if inherited is not None:
         older = ProcessIo(*map(add, older, inherited))
-    # A counter that fell has no rate.
+    # The rate of a counter that fell is unknown.
     rates = [(b - a) / seconds if b >= a else None for a, b in zip(older, new, strict=True)]
     rchar, wchar, syscr, syscw, read, write, cancelled = rates
     return (read, write, cancelled, rchar, wchar, syscr, syscw), seconds
 
 
 def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
-    """The time when the counters of a process new to a table began: its start, if that was before the last sweep.
+    """The time from which the counters of a process that is new in a table count.
 
-    A pid out of sequence is found only by listing /proc. After a suspend, its start time is later than this.
+    It is the start of the process, or the time of the last sweep if that was earlier. The start may be later than the
+    last sweep, because a pid out of sequence is found only by listing /proc. After a suspend, the start time appears to
+    be later than this.
     """
     return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
 
@@ -167,13 +170,16 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
 
 
 def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool, int | None]:
-    """(share of time blocked on block I/O, whether only the main thread counts, number of threads if only some do)."""
+    """The share of time blocked on block I/O, and which threads it covers.
+
+    The second value is whether only the main thread counts; the third is the number of threads if only some count.
+    """
     before, after, part = pair.before, pair.after, None
     looked, looked_before = after.threads.get(key), before.threads.get(key)
     new, older = after.stat[key], before.stat.get(key)
     if looked is not None and looked_before is not None:
         earlier, is_counted = dict(looked_before.blkio_ticks), after.delay_counted(key)
-        # A process may have started before accounting was on, and its threads after.
+        # A thread counts if accounting was on when the process started, or if it has ticks, as threads may start later.
         amounts = [
             delta(earlier[tid], ticks) for tid, ticks in looked.blkio_ticks if tid in earlier and (is_counted or ticks)
         ]
@@ -188,7 +194,7 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
     if not after.delayacct:
         return None, main_only, part
     ratio = per_second(None if grown is None else grown / after.clk_tck, seconds)
-    # The kernel's figure can exceed the time that passed when the CPUs are busy.
+    # When the CPUs are busy, the kernel's figure can exceed the time that has passed.
     return (None if ratio is None else min(1.0, ratio)), main_only, part
 
 

@@ -21,16 +21,16 @@ _RELEASE = pattern(r"(\d+)\.(\d+)")
 
 
 def has_delay_switch(kernel: str) -> bool | None:
-    """Whether a kernel of this release has kernel.task_delayacct (since Linux 5.14); None without a release.
+    """Whether a kernel of this release has kernel.task_delayacct (since Linux 5.14); None if the release is unknown.
 
-    Before, delay accounting is on unless the kernel was booted with ``nodelayacct`` (e4042ad49235, 0cd7c741f01d).
+    Before 5.14, delay accounting is on unless the kernel was booted with ``nodelayacct`` (e4042ad49235, 0cd7c741f01d).
     """
     found = _RELEASE.match(kernel)
     return None if found is None else (int(found[1]), int(found[2])) >= _SWITCHED_SINCE
 
 
 def delay_remedy(kernel: str) -> str:
-    """The command that switches delay accounting on, on a kernel of this release."""
+    """The command that switches delay accounting on, for a kernel of this release."""
     return "boot without nodelayacct" if has_delay_switch(kernel) is False else "sysctl kernel.task_delayacct=1"
 
 
@@ -41,14 +41,18 @@ class ProcessKey(NamedTuple):
     start_ticks: int
 
     def age_s(self, at_ns: int, suspended_ns: int, ticks_per_s: int) -> float:
-        """The age at a monotonic time. suspended_ns: suspended since boot, which the start time counts as well."""
+        """The process's age at a monotonic time.
+
+        suspended_ns: how long the machine was suspended since boot, which the start time includes
+        """
         return (at_ns + suspended_ns) / 1e9 - self.start_ticks / ticks_per_s
 
 
 class ProcessIo(NamedTuple):
-    """The seven fields of /proc/PID/io, in the file's order.
+    """The seven fields of /proc/PID/io, in the order of that file.
 
-    Bytes except syscr/syscw (calls). At wait() the kernel adds a reaped child's whole io to its parent's.
+    All are bytes, except that syscr and syscw count calls. At wait() the kernel adds all of a child's io to its
+    parent's.
     """
 
     rchar: int
@@ -63,8 +67,8 @@ class ProcessIo(NamedTuple):
 class ProcessStat(NamedTuple):
     """The relevant fields of /proc/PID/stat, in the kernel's units (ticks of 1/clk_tck s).
 
-    state and blkio_ticks are the main thread's (stat of a process prints its leader's state; blkio_ticks is the
-    leader's own delay, 0 while delay accounting is off and for a task that started meanwhile).
+    state: the state of the main thread
+    blkio_ticks: the delay of the main thread; 0 while delay accounting is off, and for a task that started meanwhile
     """
 
     state: str
@@ -79,15 +83,20 @@ class ProcessStat(NamedTuple):
     blkio_ticks: int
 
     def has_ended(self) -> bool:
-        """Whether only its exit code is left. A main thread may exit before the others, which go on under a zombie."""
+        """Whether only its exit code is left.
+
+        A main thread may exit while other threads continue; then it is a zombie.
+        """
         return self.state in ("Z", "X") and self.threads <= 1
 
 
 class ProcessInfo(NamedTuple):
-    """The identity of a process; read when first seen and again when its name changes.
+    """The identity of a process, read when it is first seen and again when its name changes. All strings are clean.
 
-    name: comm. cmdline: arguments, () for a kernel thread or when not readable. kernel: a kernel thread.
-    All strings are clean. user: the name, else the uid as text.
+    name: the comm
+    cmdline: the arguments; () for a kernel thread, or if not readable
+    user: the user's name, or the uid as text if the name is unknown
+    kernel: whether it is a kernel thread
     """
 
     name: str
@@ -101,7 +110,8 @@ class ProcessInfo(NamedTuple):
 class ThreadLook(NamedTuple):
     """A sample of the threads of a multi-threaded process whose io has changed.
 
-    states: ((letter, count), ...), most frequent first. blkio_ticks: ((tid, ticks), ...).
+    states: ((letter, count), ...), the most frequent state first
+    blkio_ticks: ((tid, ticks), ...)
     """
 
     states: tuple[tuple[str, int], ...]
@@ -113,12 +123,12 @@ _RESTS = frozenset("SI")
 
 
 def awake(stat: ProcessStat) -> bool:
-    """Whether the main thread is not asleep (S) or idle (I): the flag of a table's stat."""
+    """Whether the main thread is neither asleep (S) nor idle (I); the flag of a table's stat."""
     return stat.state not in _RESTS
 
 
 def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
-    """Processes whose main thread is in state D, by pid."""
+    """The processes whose main thread is in state D, sorted by pid."""
     awake_ones = _flagged(stat)
     if awake_ones is not None:
         return [key for key in sorted(awake_ones) if stat[key].state == "D"]
@@ -126,34 +136,41 @@ def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
 
 
 def states(stat: Mapping[ProcessKey, ProcessStat]) -> dict[str, int]:
-    """Number of main threads in each state; those asleep (S) and idle (I) may be left out."""
+    """The number of main threads in each state; threads asleep (S) and idle (I) may be left out."""
     awake_ones = _flagged(stat)
     return Counter(map(_STATE, stat.values() if awake_ones is None else [stat[key] for key in awake_ones]))
 
 
 def _flagged(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] | None:
-    """The keys of awake processes, if the mapping tracks them."""
+    """The keys of awake processes; None if the mapping does not track them."""
     return stat.flagged if isinstance(stat, TrackedDict) else None
 
 
 class ProcessTable(NamedTuple):
-    """One reading of all processes, as two sweeps with a time each.
+    """One reading of all processes, made of a sweep over io and a sweep over stat, each with its time.
 
-    io_at_ns: the time of every record in ``io``, except those in ``io_stale`` (not read in this sweep: the older
-    sweep's time). stat_at_ns: time of this tick's stat sweep, which renews the records of cohort ``seq % cohorts`` (pid
-    % cohorts) and of processes whose io changed; ``stat_at`` has the time of the newest sweep of each cohort,
-    ``stat_out`` the time of records last read outside their cohort's turn. io: absent for a process in ``denied``.
-    Unchanged records are the same objects as in the previous Snapshot. threads: only of multi-threaded processes whose
-    io changed. wchan: only where readable and not "0", of processes in state D or whose io changed; the main thread's.
+    Unchanged records are the same objects as in the previous Snapshot. A process belongs to cohort pid % cohorts.
 
-    gone: processes of the previous Snapshot that have ended since. exits: the known exit codes (0 to 255), or minus the
-    signal, of those in ``gone`` and of zombies. complete: every process was listed (False under hidepid, which hides
-    others). delayacct: whether delay accounting is on, None unknown. delayacct_since: it counts only tasks that started
-    after this time in ticks; None if it counts all.
-
-    adaptive: not every io is read in every sweep. io_at: the time of each cohort's (pid % cohorts) newest io, () where
-    all have ``io_at_ns``; io_out: the time of those read outside their cohort's turn. io_since: for processes that were
-    not read for a while, when their counters began to grow, where that is known to be later than their last reading.
+    io: the io of each process that is not in ``denied``
+    io_at_ns: the time of this tick's sweep over io, at which records in ``io`` were read unless other fields say
+        otherwise
+    io_stale: the time of each io record that this sweep did not read again
+    stat_at_ns: the time of this tick's sweep over stat, which reads cohort ``seq % cohorts`` and the processes whose io
+        changed
+    stat_at: the time of the newest sweep over each cohort
+    stat_out: the time of each stat record that was last read while it was another cohort's turn
+    threads: the threads of multi-threaded processes whose io changed
+    wchan: the wchan of the main thread, if readable and not "0", of processes in state D or whose io changed
+    gone: the processes of the previous Snapshot that have ended since
+    complete: whether every process was listed; False under hidepid, which hides the processes of other users
+    delayacct: whether delay accounting is on; None if unknown
+    exits: the known exit codes (0 to 255), or minus the signal, of processes in ``gone`` and of zombies
+    adaptive: whether a sweep reads the io of only some processes
+    io_at: the time of each cohort's newest io; () if it is ``io_at_ns`` for all
+    io_out: the time of each io record that was read while it was another cohort's turn
+    io_since: for a process that was not read for a while, when its counters began to grow, if known to be after its
+        last reading
+    delayacct_since: the start time in ticks from which tasks have their delays counted; None if all tasks have
     """
 
     io: Mapping[ProcessKey, ProcessIo]
@@ -180,11 +197,11 @@ class ProcessTable(NamedTuple):
     delayacct_since: int | None = None
 
     def blocked(self) -> list[ProcessKey]:
-        """Processes whose main thread is in state D, by pid."""
+        """The processes whose main thread is in state D, sorted by pid."""
         return blocked(self.stat)
 
     def delay_counted(self, key: ProcessKey) -> bool:
-        """Whether the kernel counts this process's delays: it started while accounting was on, or has ticks."""
+        """Whether the kernel counts this process's delays: it started while accounting was on, or it has ticks."""
         if not self.delayacct:
             return False
         if self.delayacct_since is None or key.start_ticks >= self.delayacct_since:
@@ -193,12 +210,12 @@ class ProcessTable(NamedTuple):
         return stat is not None and stat.blkio_ticks > 0
 
     def stat_time(self, key: ProcessKey) -> int:
-        """Monotonic ns at which this process's stat was last read."""
+        """The monotonic time in ns at which this process's stat was last read."""
         out = self.stat_out.get(key)
         return self.stat_at[key.pid % len(self.stat_at)] if out is None else out
 
     def io_time(self, key: ProcessKey) -> int:
-        """Monotonic ns at which this process's io was last read."""
+        """The monotonic time in ns at which this process's io was last read."""
         at = self.io_stale.get(key)
         if at is None:
             at = self.io_out.get(key)
@@ -208,7 +225,7 @@ class ProcessTable(NamedTuple):
 
 
 class ProcessRates(NamedTuple):
-    """Rates of one process over one interval. None: unknown (first sight, denied, delay accounting off)."""
+    """The rates of one process over one interval; None if unknown (new, denied, or delay accounting is off)."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes fetched from storage per second.", "kB_rd/s")]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes dirtied for storage per second.", "kB_wr/s")]
@@ -230,38 +247,41 @@ class ProcessRates(NamedTuple):
     ]
     major_faults_per_s: Annotated[float | None, Metric("1/s", "Faults that needed I/O, per second.", "majflt/s")]
     incl_children: bool = False
-    """The io may hold a reaped child's bytes that could not be taken off."""
+    """Whether its io may include bytes of a reaped child that could not be subtracted."""
     main_thread_only: bool = False
-    """The process has several threads: io_delay_ratio, state and wchan are its main thread's."""
+    """Whether it has several threads but io_delay_ratio, state and wchan are those of its main thread."""
     threads_looked: int | None = None
-    """io_delay_ratio covers this many threads, those with the lowest ids; None: all of them."""
+    """How many threads, those with the lowest ids, io_delay_ratio covers; None if it covers all."""
     io_s: float | None = None
-    """Seconds between the two readings of its io: 0.0 where it was not read again, and its rates are repeated. None:
-    not recorded. Rates times these seconds add up to the counters' growth."""
+    """Seconds between the two readings of its io; 0.0 if its io was not read again, so that its rates are repeated.
+    None in recordings without this field. The rates multiplied by these seconds add up to the growth of the counters.
+    """
     stat_s: float | None = None
-    """As ``io_s``, for its stat: CPU, io_delay_ratio and faults."""
+    """Seconds between the two readings of its stat, with CPU, io_delay_ratio and faults; 0.0 and None as in ``io_s``.
+    """
 
 
 UNKNOWN_PROCESS_RATES = ProcessRates(*[None] * 10)  # type: ignore[arg-type]
 
 
 class Debt(NamedTuple):
-    """A vanished process whose last counters no process has inherited yet."""
+    """A vanished process whose last counters have not been inherited by any process yet."""
 
     key: ProcessKey
     ppid: int
     io: ProcessIo
     faults: int
-    """minflt + cminflt at its last reading: the cminflt of the process that reaps it grows by this much."""
+    """Its minflt + cminflt at its last reading; the cminflt of the process that reaps it grows by this number."""
 
 
 class ProcessSample(NamedTuple):
     """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
 
-    debts: not yet settled; they wait for one more Snapshot.
+    debts: the debts that are not settled yet and wait for one more Snapshot
     """
 
     rates: Mapping[ProcessKey, ProcessRates]
     debts: tuple[Debt, ...] = ()
     cminflt_before: Mapping[ProcessKey, int] = {}
-    """cminflt one Snapshot earlier of processes that may still settle a debt, so growth is counted over both."""
+    """The cminflt in the Snapshot before, of processes that may still settle a debt, so that growth covers both
+    intervals."""

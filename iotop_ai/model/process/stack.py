@@ -1,4 +1,4 @@
-"""The lines of Python that the threads of a process were executing, counted over many samples of their stacks."""
+"""The lines of Python that the threads of a process execute, counted over many samples of their stacks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MOST_THREADS, MOST_LINES, MOST_CALLS = 64, 5, 4
 _THREAD = pattern(r"thread \((?:0x[0-9a-fA-F]+|(\d+))\)(?:: (.*))?")
 _FRAME = pattern(r"(.*) \((.*?)(?::(\d+))?\)")
 _LIBRARY = pattern(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|^[^/]*$")
-"""Paths of the standard library and of installed packages; a module without a path is built in."""
+"""Matches paths of the standard library and of installed packages, and built-in modules, which do not have a path."""
 
 
 class StackFrame(NamedTuple):
-    """One call. file: its path, or a word such as "<frozen importlib>". line: 0 unknown."""
+    """One call in a stack; ``file`` is a path or a word such as "<frozen importlib>", ``line`` is 0 if unknown."""
 
     function: str
     file: str
@@ -25,9 +25,12 @@ class StackFrame(NamedTuple):
 
 
 class CodeLine(NamedTuple):
-    """A line of the program and how often it was seen. calls: functions that it called, outermost first.
+    """A line of the program, and how often the samples found it.
 
-    inner: the innermost call. text: the line's source, "" unknown. looks: number of looks at the thread that found it.
+    looks: the number of samples in which its thread was at this line
+    calls: the names of the functions that the line called, outermost first
+    inner: the innermost call
+    text: the source of the line; "" if unknown
     """
 
     frame: StackFrame
@@ -38,7 +41,7 @@ class CodeLine(NamedTuple):
 
 
 class ThreadCode(NamedTuple):
-    """A thread's lines, most often seen first. tid: 0 unknown. name: Python's name of the thread."""
+    """A thread's lines, the most frequent first; ``tid`` is 0 if unknown, ``name`` is Python's name for the thread."""
 
     tid: int
     name: str
@@ -49,7 +52,8 @@ class ThreadCode(NamedTuple):
 class PythonCode(NamedTuple):
     """The lines of Python that a process's threads execute.
 
-    threads: the main thread first, then by looks. looks: the largest number at one thread.
+    threads: the main thread first, then the threads with the most samples
+    looks: the largest number of samples of one thread
     """
 
     threads: tuple[ThreadCode, ...]
@@ -58,7 +62,7 @@ class PythonCode(NamedTuple):
 
 
 def parse_folded(text: str, pid: int, seconds: float) -> PythonCode:
-    """py-spy's raw format: the frames of a stack, outermost first, and the number of looks that found it.
+    """Parses py-spy's raw format: each line has a stack's frames, outermost first, and the number of its samples.
 
     ``thread (81): MainThread;<module> (/r/train.py:9);main (/r/train.py:7);get (/usr/lib/python3.11/queue.py:171) 70``
     """
@@ -86,7 +90,7 @@ def _parse_frame(text: str) -> StackFrame | None:
 
 
 def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
-    """The stacks summed by the program's own line in them."""
+    """The code of one thread: its stacks summed by the line of the program that they contain."""
     looks: Counter[StackFrame] = Counter()
     below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}
     for frames, count in stacks.items():
@@ -102,13 +106,13 @@ def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> Thr
 
 
 def own_frame_index(frames: tuple[StackFrame, ...]) -> int:
-    """The index of the innermost frame outside libraries; of the innermost frame where all are a library's."""
+    """The index of the innermost frame outside libraries; if all frames are in libraries, of the innermost frame."""
     own = [i for i, frame in enumerate(frames) if not _LIBRARY.search(frame.file)]
     return own[-1] if own else len(frames) - 1
 
 
 def with_source(code: PythonCode, lines: Iterable[tuple[StackFrame, str]]) -> PythonCode:
-    """The code with the text of these lines."""
+    """The code with ``text`` filled in from these lines."""
     known = dict(lines)
     threads = tuple(
         thread._replace(lines=tuple(one._replace(text=known.get(one.frame, "")) for one in thread.lines))
