@@ -1,9 +1,11 @@
-"""Read latency baselines of each disk, kept across restarts: ``baselines.json`` in the state folder, mode 0600.
+"""The read latency baselines of each disk, kept across restarts in ``baselines.json`` in the state folder, mode 0600.
 
-``{"format": 1, "devices": {"S7X1": [1794884000, [[[1794873600, [[12, 40], [13, 9]]]], [], []]]}}``: by serial number
-the Unix seconds of the write and, for each size of read, parts of 3 h: the Unix seconds of each, and its bins with
-their minutes. A device without a serial number is not kept, since its name may be another device's after a restart. A
-write creates a new file and renames it over the old one.
+``{"format": 1, "devices": {"S7X1": [1794884000, [[[1794873600, [[12, 40], [13, 9]]]], [], []]]}}``
+
+A device's entry is keyed by its serial number. It contains the Unix time of the write in seconds and, for each size of
+read, parts of 3 h: the Unix time of the part, and its bins with their minutes. A device without a serial number is not
+kept, because its name may belong to another device after a restart. Each write creates a new file and renames it over
+the old one.
 """
 
 from __future__ import annotations
@@ -25,24 +27,26 @@ FORMAT = 1
 LONGEST = 200
 MOST = 64
 OLDEST_S = 30 * 86_400
-"""Older baselines are not used: the disk may have changed."""
+"""Older baselines are not used, because the disk may have changed since."""
 _LARGEST = 4 << 20
 _MOST_MINUTES = 100_000
 _PART_S = PART_NS // 10**9
 
 
 class Baselines:
-    """The file in one state folder."""
+    """Reads and writes the baselines file in one state folder."""
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = folder
         self._file = os.path.join(folder, FILE)
 
     def read(self, at_ns: int, wall_s: int) -> dict[str, DeviceBaseline]:
-        """The baselines by serial number, with this boot's times; {} without a file.
+        """The baselines by serial number, with the period numbers of this boot; {} without a file.
 
-        at_ns, wall_s: now. Parts older than a day count as a day old, so that they help until the first day is over.
-        Raises OSError, and ValueError for another kind of file.
+        Parts older than a day are treated as a day old, so that they help until the first day is over. Raises OSError,
+        and ValueError for a file of another kind.
+
+        at_ns, wall_s: the present monotonic and Unix time
         """
         out = {}
         for serial, (written_s, sizes) in self._entries().items():
@@ -52,9 +56,11 @@ class Baselines:
         return out
 
     def keep(self, own: Mapping[str, DeviceBaseline], infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
-        """Write this session's baselines and keep those of other disks; returns False without any. Raises OSError.
+        """Write this session's baselines and keep those of other disks. Raises OSError.
 
-        own: this session's baselines by serial number.
+        Returns False without writing if there are no baselines.
+
+        own: this session's baselines by serial number
         """
         serials = {info.serial for info in infos.values() if info.serial}
         written = {
@@ -66,7 +72,7 @@ class Baselines:
             return False
         try:
             known = self._entries()
-        except ValueError:  # a damaged file is replaced
+        except ValueError:  # the damaged file will be replaced
             known = {}
         whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **written}
         newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST]
@@ -91,12 +97,12 @@ class Baselines:
 
 
 def _kept(size: Baseline, number: int, wall_s: int) -> list[tuple[int, Bins]]:
-    """The parts with Unix seconds instead of this boot's numbers."""
+    """The parts with Unix seconds instead of the period numbers of this boot."""
     return [(wall_s - (number - part) * _PART_S, bins) for part, bins in size.parts]
 
 
 def _here(parts: list[tuple[int, Bins]], number: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
-    """The parts with this boot's numbers instead of Unix seconds, oldest first."""
+    """The parts with the period numbers of this boot instead of Unix seconds, oldest first."""
     together: dict[int, dict[int, int]] = {}
     for part_s, bins in parts:
         age = min(max(0, (wall_s - part_s) // _PART_S), PARTS - 1)
@@ -107,7 +113,10 @@ def _here(parts: list[tuple[int, Bins]], number: int, wall_s: int) -> tuple[tupl
 
 
 def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bins]]]]]:
-    """(Unix seconds, parts by size) by serial number of a file's content. Raises ValueError."""
+    """Parse a file's content; returns (Unix seconds of the write, parts by size) by serial number.
+
+    Raises ValueError.
+    """
     if len(raw) > _LARGEST:
         raise ValueError("too large")
     import json

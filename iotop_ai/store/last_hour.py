@@ -1,6 +1,6 @@
-"""The last hour in memory, to look back while live: lines of a recording, compressed as they come.
+"""The last hour in memory, for looking back while live: lines of a recording, compressed as Frames arrive.
 
-It holds full command lines in memory only; the pre-roll that a file gets from here is redacted.
+Full command lines are in memory only; pre-roll that a file gets from here is redacted.
 """
 
 from __future__ import annotations
@@ -34,21 +34,25 @@ log = logging.getLogger(__name__)
 RING_BYTES = 8 << 20
 RING_S = 3600.0
 BATCH, BATCH_PROCESSES = 8, 2000
-"""Frames compressed at once, and the processes in them at most. The second Frame of a batch takes less than half the
-CPU time that it takes a second later, but each Frame that waits holds a process table."""
+"""The most Frames that are compressed at once, and the most processes in them. The second Frame of a batch takes less
+than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
 MOST_KEPT_BYTES = RING_BYTES
-"""Most memory for dropped blocks that a user still looks at; beyond it a recording of the ring is not refreshed."""
+"""The most bytes of dropped blocks that a recording keeps for a user who looks at them; beyond this it is not
+refreshed."""
 _LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
 _SHORT_S = 0.2
-"""How long a user who looks back waits for the newest Frames to be compressed."""
+"""How many seconds a user who looks back waits at most until the newest Frames are compressed."""
 
 
 class RingState(NamedTuple):
-    """The size of the part of the last hour that is kept.
+    """The size of the last hour as far as it is kept.
 
-    span_s: how far back the user can look, 0 while that is not possible. size_bytes: memory of the lines.
+    span_s: how many seconds the user can look back; 0 while looking back is not possible
+    size_bytes: the memory that the compressed lines take
+    dropped: the number of Frames that were lost because compression was too slow
+    trouble: why looking back does not work any more; "" if it works
     """
 
     span_s: float
@@ -63,9 +67,9 @@ class _Packed(NamedTuple):
 
 
 class Ring:
-    """Compresses Frames on a thread of its own; ``recording`` gives its contents. put never blocks.
+    """Compresses Frames on a separate thread; ``recording`` gives access to them. ``put`` never blocks.
 
-    most_bytes, most_s: beyond these the oldest block is dropped.
+    most_bytes, most_s: the limits of size and age, beyond which the oldest block is dropped
     """
 
     def __init__(self, most_bytes: int = RING_BYTES, most_s: float = RING_S) -> None:
@@ -76,7 +80,7 @@ class Ring:
         self._put_lock = threading.Lock()
         self._encoder = Encoder()
         self._redactor: Redactor | None = None
-        """Set once a keyframe with full command lines was too long."""
+        """Redacts command lines; set after a keyframe with full command lines was too long."""
         self._lock = threading.Lock()
         self._closed: list[_Packed] = []
         self._closed_bytes = 0
@@ -103,7 +107,7 @@ class Ring:
                 self._queue_waiting()
 
     def _queue_waiting(self) -> None:
-        """Queue the waiting Frames; the caller holds their lock."""
+        """Queue the waiting Frames; the caller must own ``_put_lock``."""
         waiting, self._waiting = self._waiting, []
         for frame in waiting:
             self._queue.put(frame)
@@ -115,7 +119,7 @@ class Ring:
         return self._queue.drained(seconds)
 
     def state(self) -> RingState:
-        """The state now."""
+        """The present size."""
         self.drained(_SHORT_S)
         with self._lock:
             first = self._seekable_ns()
@@ -123,7 +127,7 @@ class Ring:
             return RingState(span_s, self._closed_bytes + self._open_bytes, self._queue.lost.frames, self._trouble)
 
     def recording(self) -> RingRecording | None:
-        """A recording of the ring's present contents, until refreshed; None while it is empty."""
+        """A recording of the ring's present contents, which can be refreshed later; None while the ring is empty."""
         packed, header = self._held(), self._header
         return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
 
@@ -137,7 +141,10 @@ class Ring:
             return (*self._closed, _Packed(newest, b"".join(self._parts) + compressor.flush()))
 
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
-        """The snap lines before a time, from the last keyframe at least a minute back, redacted and marked "pre"."""
+        """The snap lines before a time, redacted and marked "pre".
+
+        They start at the last keyframe that is at least a minute before that time.
+        """
         self.drained()
         recording = self.recording()
         if recording is None:
@@ -156,7 +163,7 @@ class Ring:
         return tuple(out)
 
     def close(self) -> None:
-        """Stop the thread; a recording stays readable."""
+        """Stop the thread; recordings of the ring stay readable."""
         with self._put_lock:
             self._queue_waiting()
         self._queue.close()
@@ -169,7 +176,7 @@ class Ring:
                 if queued.orphaned_events:
                     snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
                 self._add(queued.frame._replace(snapshot=snapshot), queued.gap)
-        except Exception as error:  # looking back ends, the monitor goes on
+        except Exception as error:  # the user cannot look back any more, but the monitor continues
             log.exception("the ring failed")
             self._trouble = f"{type(error).__name__}: {error}"
 
@@ -202,10 +209,10 @@ class Ring:
             self._drop_oldest()
 
     def _encode(self, frame: Frame, gap: bool) -> tuple[_Compress, list[bytes], bytes]:
-        """The block's compressor, a new one for a keyframe; the compressed keyframe; the text of a change.
+        """The block's compressor, the compressed text of a keyframe, and the uncompressed text of a change.
 
-        A keyframe is compressed without the lock, chunk by chunk, so that readers do not wait for it and its text is
-        never held as a whole. Raises LineTooLong.
+        The compressor is new for a keyframe. A keyframe is compressed in chunks and without the lock, so that readers
+        do not wait for it and its whole text is never in memory. Raises LineTooLong.
         """
         if self._redactor is not None:
             frame = frame._replace(snapshot=self._redactor.snapshot(frame.snapshot))
@@ -232,7 +239,10 @@ class Ring:
             self._closed_bytes -= len(self._closed.pop(0).data)
 
     def _seekable_ns(self) -> int | None:
-        """Time of the first Frame with a whole history: a minute after the session's first keyframe."""
+        """The time of the first Frame with a full history, which is a minute after the session's first keyframe.
+
+        If the session's first keyframe is also the ring's first block, it is the time of that keyframe.
+        """
         blocks = [packed.block for packed in self._closed] + ([self._open] if self._open is not None else [])
         first = next((block for block in blocks if block.session == self._session), None)
         if first is None:
@@ -241,7 +251,10 @@ class Ring:
 
 
 class RingBlocks:
-    """The blocks of a ring at one time, or after ``refresh`` at a later one. held_now: gives the ring's contents."""
+    """The blocks of a ring at the time of creation or of the last ``refresh``.
+
+    held_now: a function that returns the present contents of the ring
+    """
 
     cut_bytes = 0
 
@@ -251,10 +264,13 @@ class RingBlocks:
         self._held_now = held_now
 
     def refresh(self) -> bool:
-        """Add newer blocks; True when there were any. Blocks that the ring has dropped stay, to keep the indexes."""
+        """Add newer blocks; returns whether there were any.
+
+        Blocks that the ring has dropped are kept, so that the indexes of the blocks stay valid.
+        """
         packed = self._held_now()
         newest = packed[-1] if packed else None
-        # The compressor may hold back a short line, so only the flushed data shows whether there is more.
+        # The compressor may keep back a short line, so only the flushed data shows whether there are new lines.
         if newest is None or self._data.get(newest.block.offset) == newest.data:
             return False
         if self._kept_bytes(packed[0].block.offset) > MOST_KEPT_BYTES:
@@ -265,15 +281,15 @@ class RingBlocks:
         return True
 
     def _kept_bytes(self, first: int) -> int:
-        """Bytes of blocks that the ring has dropped and this object still holds."""
+        """The bytes of blocks that the ring has dropped but this object keeps."""
         return sum(len(data) for offset, data in self._data.items() if offset < first)
 
     def data(self, block: Block) -> bytes:
-        """A block's lines."""
+        """The lines of a block."""
         return zlib.decompressobj().decompress(self._data[block.offset])
 
     def lines(self, block: Block) -> Iterator[bytes]:
-        """A block's lines one by one, without their ends."""
+        """The lines of a block one by one, without their line ends."""
         return split_lines(self._decompressed(self._data[block.offset]))
 
     @staticmethod
@@ -284,19 +300,19 @@ class RingBlocks:
             data = decompressor.unconsumed_tail
 
     def place(self, block: Block, number: int) -> str:
-        """Where this line of a block is, for messages."""
+        """The position of a block's line, for messages."""
         return f"line {number} of minute {block.offset}"
 
     def fileno(self) -> int:
-        """Raise InputError: memory has no descriptor."""
+        """Raise InputError, because memory does not have a file descriptor."""
         raise InputError("the last hour in memory is not a file")
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing, because there is nothing to close."""
 
 
 class RingRecording(FileRecording):
-    """A ring's blocks as a recording."""
+    """A ring's blocks with the interface of a recording in a file."""
 
     def __init__(self, blocks: RingBlocks, header: Header) -> None:
         self.allow_root = False

@@ -1,4 +1,4 @@
-"""The interface of anything that yields Snapshots, and a list of Snapshots with this interface."""
+"""The interface of everything that yields Snapshots, and a list of Snapshots with this interface."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from iotop_ai.model.snapshot import Event, Snapshot
 
 
 class Source(Protocol):
-    """Anything that yields Snapshots: live, a file, stdin, ssh, a list in a test.
+    """Anything that yields Snapshots: the live machine, a file, stdin, ssh, a list in a test.
 
-    A source that cannot act on a request (a recording) ignores it.
+    A source that cannot fulfil a request, such as a recording, ignores it.
     """
 
     live: bool
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:
-        """Input of ``pipeline.frames``, in order of time, until the source ends."""
+        """The input of ``pipeline.frames``, in order of time, until the source ends."""
         ...
 
     def set_interval(self, seconds: float) -> None:
-        """Request another interval."""
+        """Request another interval between Snapshots."""
         ...
 
     def hold_smart(self, hold: bool) -> None:
-        """Query no disk for SMART while a device is saturated."""
+        """Request that no disk is queried for SMART, or allow it again; used while a device is saturated."""
         ...
 
     def add_event(self, kind: str, text: str) -> None:
-        """Put an action or a mark into the next Snapshot."""
+        """Add an event, such as an action or a mark, to the next Snapshot."""
         ...
 
     def close(self) -> None:
-        """Stop yielding and release everything."""
+        """Stop yielding Snapshots and release all resources."""
         ...
 
 
 class MemoryRecording:
-    """A Source of Snapshots in a list."""
+    """A Source whose Snapshots are in a list."""
 
     live = False
 
@@ -47,7 +47,7 @@ class MemoryRecording:
         self._snapshots = list(snapshots)
 
     def append(self, snapshot: Snapshot) -> None:
-        """Add the newest."""
+        """Add the newest Snapshot."""
         self._snapshots.append(snapshot)
 
     def __len__(self) -> int:
@@ -57,20 +57,20 @@ class MemoryRecording:
         return iter(tuple(self._snapshots))
 
     def set_interval(self, seconds: float) -> None:
-        """Ignored."""
+        """Do nothing, because the Snapshots exist already."""
 
     def hold_smart(self, hold: bool) -> None:
-        """Ignored."""
+        """Do nothing, because the Snapshots exist already."""
 
     def add_event(self, kind: str, text: str) -> None:
-        """Ignored."""
+        """Do nothing, because the Snapshots exist already."""
 
     def pending(self, seq: int) -> tuple[Event, ...]:
-        """Return (): every event is in its Snapshot."""
+        """Return (), because every event is already in its Snapshot."""
         return ()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing, because there is nothing to release."""
 
 
 def stop(source: Source, stream: object) -> None:

@@ -1,1 +1,1 @@
-"""What a line of a recording is."""
+"""The format of a recording's lines."""

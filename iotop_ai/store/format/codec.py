@@ -1,10 +1,10 @@
-"""Frames to lines of a recording and back. A line is one JSON object; ``k`` is its kind.
+"""Converts Frames to lines of a recording and back. A line is one JSON object; ``k`` is its kind:
 
 hdr      the writer and the machine: first in a file, and again after a reboot or when a session is appended
 ev       an event, before the snap that it belongs to
-snap     a Snapshot: whole in a keyframe ("key"), else the changes since the line before
-verdict  the verdict, where it changed: a cache, valid while the rules have the header's stamp
-tally    the summed verdicts since the last keyframe, written right before the next one: also a cache
+snap     a Snapshot: complete in a keyframe ("key"), otherwise the changes since the line before
+verdict  the verdict, if it changed: a cache that is valid for rules with the stamp in the header
+tally    the summed verdicts since the last keyframe, written just before the next one; also a cache
 end      the last line of a file that was closed properly
 """
 
@@ -43,12 +43,12 @@ from iotop_ai.store.format.size_limits import LONGEST_LINE, LineTooLong, ReaderB
 FORMAT = 1
 KEYFRAME_EVERY = 60
 CLOCK_STEP_NS = 1_000_000_000
-"""If the wall clock moved by this much more or less than the monotonic one, it was set. A smaller difference means
-nothing: the two are not read at one instant."""
+"""If the wall clock moved this much more or less than the monotonic clock, it was set. A smaller difference proves
+nothing, because the two clocks are not read at the same instant."""
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(FoldState)
 _LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
-"""Fields of a Snapshot that are fields of its line, or lines of their own."""
+"""Fields of a Snapshot that are written as fields of its line, or as lines of their own."""
 _CHANGES = without_times_of(_SNAPSHOT, _LINE_FIELDS)
 _VERDICT, _TALLY = shape_of(Verdict), shape_of(VerdictTotals)
 _NAMES_IN_FORMAT_1 = {
@@ -58,17 +58,17 @@ _NAMES_IN_FORMAT_1 = {
     "FindingTotal": "Share",
     "VerdictSpan": "Stretch",
 }
-"""By class, the record's name in a header's legend, where the class has another name now."""
+"""For a class that was renamed after format 1 was defined, the record's name in the legend of a header."""
 _FIELDS_IN_FORMAT_1 = {
     "VerdictTotals": {"finding_totals": "shares", "spans": "stretches", "verdict_job_time": "led"},
     "FindingTotal": {"active_ns": "stood_ns", "primary_ns": "first_ns", "primary_lost_ns": "led_ns"},
     "VerdictSpan": {"duration_ns": "stood_ns"},
 }
-"""By class and field, the field's name in a header's legend, where the field has another name now."""
+"""For fields that were renamed after format 1 was defined, by class and field, the name in the legend of a header."""
 
 
 def record_fields() -> dict[str, list[str]]:
-    """The legend of a header: the field names of every record that is written as an array, by record name."""
+    """The legend of a header: for each record that is written as an array, by its name, the names of its fields."""
     found: dict[str, list[str]] = {}
 
     def walk(shape: Any) -> None:
@@ -94,9 +94,11 @@ def record_fields() -> dict[str, list[str]]:
 class Header(NamedTuple):
     """A decoded hdr line.
 
-    redact: the level of command lines. stamp: that of the rules that made the cached verdicts. continues: the session
-    began in another file. origin: the imported log's program, "" for this one. after: the name of the previous file, if
-    that one could not be written any more, else "".
+    redact: the level to which command lines are redacted
+    stamp: the stamp of the rules that made the cached verdicts
+    continues: whether the session began in another file
+    origin: the program whose log was imported; "" if iotop-ai itself recorded
+    after: the name of the previous file if it could not be written any more; otherwise ""
     """
 
     format: int
@@ -114,7 +116,7 @@ class Header(NamedTuple):
 
 
 def header_line(header: Header) -> str:
-    """The hdr line."""
+    """The hdr line of a header."""
     return to_line(
         {
             "k": "hdr", "fmt": header.format, "tool": header.tool, "host": header.host, "boot": header.boot_id,
@@ -127,38 +129,41 @@ def header_line(header: Header) -> str:
 
 
 class EncodedLines(NamedTuple):
-    """Text of lines with their ends, in chunks. key: a keyframe is among them."""
+    """The text of lines with their line ends, in chunks; ``key`` is whether a keyframe is among them."""
 
     key: bool
     chunks: Iterable[str]
 
 
 class Encoder:
-    """Writes Frames as lines: a keyframe at first and each ``keyframe_every`` lines, changes in between.
+    """Writes Frames as lines: first and then every ``keyframe_every`` lines a keyframe, otherwise changes.
 
-    Also a keyframe where the wall clock was set: a reader finds steps of the clock by the keyframes alone.
+    It also writes a keyframe if the wall clock was set, because a reader detects this by the keyframes alone.
     """
 
     def __init__(self, keyframe_every: int = KEYFRAME_EVERY) -> None:
         self._keyframe_every = keyframe_every
         self._before: Snapshot | None = None
-        """The Snapshot of the line before; None where the next line is a keyframe."""
+        """The Snapshot of the previous line; None if the next line is a keyframe."""
         self._since_key = 0
         self._verdict: Verdict | None = None
 
     def restart(self) -> None:
-        """Make the next line a keyframe and write the verdict again, for a new file, a new session or a gap."""
+        """Make the next line a keyframe and write the verdict again: for a new file, a new session or a gap."""
         self._before = self._verdict = None
 
     def lines(self, frame: Frame, *, gap: bool = False) -> list[str]:
-        """The ev, snap and verdict lines of a Frame. Raises LineTooLong; then call ``restart``.
+        """The ev, snap and verdict lines of a Frame. Raises LineTooLong, after which ``restart`` must be called.
 
-        gap: Snapshots before this one were dropped.
+        gap: whether Snapshots before this one were dropped
         """
         return "".join(self.encode(frame, gap=gap).chunks).split("\n")[:-1]
 
     def encode(self, frame: Frame, *, gap: bool = False) -> EncodedLines:
-        """Like ``lines``, in chunks made while the caller iterates, which may raise LineTooLong; take them all."""
+        """Like ``lines``, but in chunks that are made while the caller iterates.
+
+        The caller must take all chunks. Taking a chunk may raise LineTooLong.
+        """
         snapshot = frame.snapshot
         before = None if gap or self._since_key >= self._keyframe_every else self._before
         if before is not None and _clock_was_set(before, snapshot):
@@ -189,7 +194,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the wall clock moved by another amount than the monotonic one; also after a sleep of the machine."""
+    """Whether the wall clock moved by another amount than the monotonic clock; it also does so in a suspend."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 
@@ -204,7 +209,7 @@ def _keyframe(line: Mapping[str, Any], frame: Frame) -> Iterator[str]:
 
 
 def _limited(chunks: Iterable[str]) -> Iterator[str]:
-    """The chunks of a line with its line end. Raises LineTooLong where no reader would accept the line."""
+    """The chunks of a line, including its line end. Raises LineTooLong if readers would refuse the line."""
     length = -1
     for chunk in chunks:
         length += len(chunk) if chunk.isascii() else len(chunk.encode())
@@ -214,18 +219,18 @@ def _limited(chunks: Iterable[str]) -> Iterator[str]:
 
 
 def tally_line(snapshot: Snapshot, tally: VerdictTotals) -> str:
-    """The tally line of a block. snapshot: the last one in the block."""
+    """The tally line of a block; ``snapshot`` is the last Snapshot in the block."""
     return to_line({"k": "tally", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _TALLY.dump(tally)})
 
 
 def verdict_key(verdict: Verdict) -> tuple[str, str, str]:
-    """State, class and subject: verdicts that differ in their figures only are the same one."""
+    """The state, class and subject of a verdict; verdicts that differ only in their figures have equal keys."""
     first = verdict.primary
     return (first.state, first.class_id, first.subject)
 
 
 class SnapLine(NamedTuple):
-    """A decoded snap line. carry, last: None outside a keyframe."""
+    """A decoded snap line; ``carry`` and ``last`` are None unless it is a keyframe."""
 
     snapshot: Snapshot
     key: bool
@@ -244,7 +249,7 @@ class VerdictLine(NamedTuple):
 
 
 class TotalsLine(NamedTuple):
-    """A decoded tally line. at_ns, wall_ns: times of the last Snapshot in it."""
+    """A decoded tally line; at_ns and wall_ns are the times of the last Snapshot that it includes."""
 
     at_ns: int
     wall_ns: int
@@ -265,25 +270,28 @@ def _refuse_constant(name: str) -> float:
 
 
 class Decoder:
-    """Reads lines in order, from a header or a keyframe on.
+    """Reads lines in order, starting at a header or a keyframe.
 
-    Changes before the first keyframe are skipped; unknown kinds and fields are ignored. budget: shared by the
-    decoders of files that follow each other. states: also decode a keyframe's fold state and Sample, which
-    take most of its time.
+    Changes before the first keyframe are skipped. Unknown kinds and fields are ignored.
+
+    budget: the limits for memory, which the decoders of consecutive files share
+    states: whether to decode also the fold state and Sample of a keyframe, which take most of its time
     """
 
     def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True) -> None:
         self._states = states
         self._before: Snapshot | None = None
-        """The Snapshot of the line before."""
+        """The Snapshot of the previous line."""
         self._events: list[Event] = []
         self._timed = TIMED
         self._budget = budget or ReaderBudget()
 
     def read(self, line: bytes, number: int = 0) -> Item | None:
-        """The decoded line; None for an unknown kind or a change without its keyframe.
+        """The decoded line; None for an unknown kind, and for a change without its keyframe.
 
-        Raises InputError with a reason and never the line's content. number: the line's, for the message.
+        Raises InputError with a reason, which never quotes the line.
+
+        number: the number of the line, for the message
         """
         place = f"line {number}: " if number else ""
         if len(line) > LONGEST_LINE:
@@ -304,7 +312,7 @@ class Decoder:
             raise InputError(f"{place}not a line of a recording") from None
 
     def skip(self, line: bytes) -> None:
-        """Skip a snap line whose Snapshot is not needed. Raises InputError."""
+        """Skip a snap line whose Snapshot is not needed. Raises InputError if the line exceeds a limit."""
         try:
             self._budget.line(len(line), has_key(line))
         except ShapeError as error:
@@ -402,7 +410,7 @@ class Decoder:
 _OPTIONAL_EVENT_FIELDS: dict[str, Any] = {
     name: shape_of(hint) for name, hint in get_type_hints(Event).items() if name in Event._field_defaults
 }
-"""Fields of an ev line that are left out where they are unknown."""
+"""Fields of an ev line that are left out if they are unknown."""
 
 
 def _event_fields(event: Event) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""JSON text of a record in chunks.
+"""Writes the JSON text of a record in chunks.
 
-10,000 processes are 3 MB of text, and several times that as a tree of lists.
+The text of 10,000 processes is 3 MB, and a tree of lists for it would take several times as much memory.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Any
 from iotop_ai.store.format.shapes import Group, Maybe, Shape, Table
 
 CHUNK_ENTRIES = 256
-"""Entries of a mapping in one chunk."""
+"""The number of entries of a mapping in one chunk."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def to_line(record: Any) -> str:
-    """JSON on one line, without its line end."""
+    """The JSON text of a record on one line, without a line end."""
     return _ENCODER.encode(record)
 
 
 def iter_json_chunks(
     shape: Shape, value: Any, without: Collection[str] = (), many: int = CHUNK_ENTRIES
 ) -> Iterator[str]:
-    """The text of ``to_line(shape.dump(value))`` in order.
+    """The text of ``to_line(shape.dump(value))``, chunk by chunk.
 
-    without: fields of the outermost record to leave out. many: entries of a mapping in one chunk.
+    without: the fields of the outermost record that are left out
+    many: the number of entries of a mapping in one chunk
     """
     if isinstance(shape, Maybe) and value is not None:
         yield from iter_json_chunks(shape.inner, value, without, many)

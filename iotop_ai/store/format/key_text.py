@@ -1,4 +1,4 @@
-"""Keys of mappings as text."""
+"""Writes the keys of mappings as text, and reads them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _LONGEST_CACHED = 64
 
 
 class KeyText:
-    """A key as text: a string as it is, an int in decimal, a record's fields joined with "/", split from the right.
+    """The text form of a type's keys: a string is unchanged, an int is decimal, a record's fields are joined with "/".
 
-    A plain tuple (a finding's class and subject) is split from the left, since the subject may be a path.
+    The text of a record is split from the right. A plain tuple (a finding's class and subject) is split from the left,
+    because the subject may be a path.
     """
 
     def __init__(self, dump: Callable[[Any], str], load: Callable[[str], Any]) -> None:
@@ -24,7 +25,10 @@ class KeyText:
         self._cached: dict[str, Any] = {}
 
     def load(self, text: Any) -> Any:
-        """The key of a text, from a small cache so that equal keys are mostly one object. Raises ShapeError."""
+        """The key for a text. Raises ShapeError.
+
+        A small cache makes most equal keys the same object.
+        """
         if type(text) is not str:
             raise ShapeError("a key expected")
         key = self._cached.get(text)
@@ -42,7 +46,7 @@ class KeyText:
 
 
 def key_text(hint: Any) -> KeyText:
-    """How keys of a type are written: str, int, a NamedTuple or a tuple of these."""
+    """The text form for keys of a type: str, int, a NamedTuple or a tuple of str and int."""
     if hint is str:
         return KeyText(str, clean)
     if hint is int:

@@ -2,8 +2,8 @@
 
     {"k":"snap","pre":true,"m":86400000000000,"t":1795250000000000000,"gap":true,"key":true,"back":20481,…
 
-Writers build heads here, and readers find blocks, times and marks by them without decoding the line.
-Writers handle text; readers handle a file's bytes.
+Writers build heads with this module. Readers use it to find blocks, times and marks without decoding the line. Writers
+pass text, readers the bytes of a file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TOTALS = b'{"k":"tally",'
 KEY = b',"key":true,'
 GAP = b',"gap":true,'
 KEY_WITHIN = 120
-"""Bytes of a line within which a keyframe's mark ends."""
+"""The mark of a keyframe ends within this many bytes of the line's start."""
 BACK_WITHIN = KEY_WITHIN + 30
-"""Bytes of a line within which a keyframe's ``back`` ends."""
+"""The ``back`` field of a keyframe ends within this many bytes of the line's start."""
 HEAD_BYTES = 2000
-"""Bytes of a line that hold its head, including ``continues`` of a header."""
+"""The head of a line, including the ``continues`` field of a header, ends within this many bytes."""
 
 _SNAP_TEXT, _KEY_TEXT, _PRE_TEXT = SNAP.decode(), KEY.decode(), '"pre":true,'
 _HEAD = re.compile(rb'\{"k":"([a-z]+)",("pre":true,)?(?:"m":(\d{1,19}),"t":(-?\d{1,19})[,}])?')
@@ -34,7 +34,9 @@ _BACK = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
 class LineHead(NamedTuple):
     """The first fields of a line, read without decoding the rest.
 
-    kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow the kind. pre: whether it is pre-roll.
+    kind: the value of ``k``
+    at_ns, wall_ns: the values of ``m`` and ``t``; None if they do not directly follow the kind
+    pre: whether the line is pre-roll
     """
 
     kind: str
@@ -44,7 +46,7 @@ class LineHead(NamedTuple):
 
 
 def snap_fields(at_ns: int, wall_ns: int, *, gap: bool, key: bool) -> dict[str, Any]:
-    """The first fields of a snap line, in the order that readers rely on."""
+    """The first fields of a snap line, in the order on which readers rely."""
     fields: dict[str, Any] = {"k": "snap", "m": at_ns, "t": wall_ns}
     if gap:
         fields["gap"] = True
@@ -54,7 +56,7 @@ def snap_fields(at_ns: int, wall_ns: int, *, gap: bool, key: bool) -> dict[str, 
 
 
 def parse_head(line: bytes) -> LineHead | None:
-    """The head of a line; None where the line does not begin with a kind."""
+    """The head of a line; None if the line does not begin with a kind."""
     found = _HEAD.match(line)
     if found is None:
         return None
@@ -65,17 +67,17 @@ def parse_head(line: bytes) -> LineHead | None:
 
 
 def is_snap(line: str) -> bool:
-    """Whether a line holds a Snapshot."""
+    """Whether the line contains a Snapshot."""
     return line.startswith(_SNAP_TEXT)
 
 
 def is_keyframe(line: str) -> bool:
-    """Whether a line is a keyframe."""
+    """Whether the line is a keyframe."""
     return line.startswith(_SNAP_TEXT) and line.find(_KEY_TEXT, 0, KEY_WITHIN) >= 0
 
 
 def has_key(line: bytes | bytearray, begin: int = 0, stop: int | None = None) -> bool:
-    """Whether the snap line that begins there is a keyframe. stop: the end of the known part of the line."""
+    """Whether the snap line at ``begin`` is a keyframe; ``stop`` is the end of the known part of the line."""
     end = begin + KEY_WITHIN
     return line.find(KEY, begin, end if stop is None else min(stop, end)) >= 0
 
@@ -86,30 +88,30 @@ def has_gap(line: bytes) -> bool:
 
 
 def may_begin_block(data: bytes | bytearray, begin: int, stop: int) -> bool:
-    """Whether the line that begins there is a header, an event or a keyframe. stop: as in ``has_key``."""
+    """Whether the line at ``begin`` is a header, an event or a keyframe; ``stop`` is the end of its known part."""
     if data.startswith(SNAP, begin):
         return has_key(data, begin, stop)
     return data.startswith((EVENT, HEADER), begin)
 
 
 def starts_session(line: bytes) -> bool:
-    """Whether a header line begins a session."""
+    """Whether the header line begins a session."""
     return b'"continues":false' in line
 
 
 def with_pre(line: str) -> str:
-    """A snap line with the mark of the pre-roll."""
+    """The snap line with the mark of the pre-roll."""
     if line.startswith(_PRE_TEXT, len(_SNAP_TEXT)):
         return line
     return line.replace(_SNAP_TEXT, _SNAP_TEXT + _PRE_TEXT, 1)
 
 
 def with_back(line: str, back_bytes: int) -> str:
-    """A keyframe with the length of the block before it."""
+    """The keyframe with the length of the block before it."""
     return line.replace(_KEY_TEXT, f'{_KEY_TEXT}"back":{back_bytes},', 1)
 
 
 def back_of(head: bytes) -> int | None:
-    """The length of the block before a keyframe; None where the keyframe does not have it."""
+    """The length of the block before a keyframe; None if the keyframe does not contain it."""
     found = _BACK.search(head)
     return None if found is None else int(found[1])

@@ -1,4 +1,4 @@
-"""Redacts command lines of a snap line that goes into a file as pre-roll: the minute before it, which is not shown."""
+"""Redacts command lines of snap lines that are written as pre-roll: the minute before a file's first visible line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CMDLINE = ProcessInfo._fields.index("cmdline")
 
 
 def redacted_line(line: str, level: str) -> str:
-    """A snap line with full command lines at another level of redaction."""
+    """A snap line with full command lines, redacted to another level."""
     command = COMMANDS.get(level)
     if command is None or '"info":' not in line:
         return line

@@ -1,7 +1,7 @@
-"""The times of the process sweeps, which a line leaves out where they can be derived from the usual order of sweeps.
+"""The times of the process sweeps, which a line omits if they follow from the usual order of sweeps.
 
-A usual tick reads all io, and the stat of one cohort in turn and of the processes whose io changed. So ``io_at_ns``,
-``stat_at`` and ``stat_out`` are written only where they differ from that prediction.
+A usual tick reads the io of all processes, and the stat of one cohort and of the processes whose io changed; the
+cohorts take turns. So ``io_at_ns``, ``stat_at`` and ``stat_out`` are written only if they differ from this prediction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ _PREDICTED = ("io_at_ns", "stat_at", "stat_out")
 def _prediction(
     before: ProcessTable, after: ProcessTable, at_ns: int | None, moved: Iterable[ProcessKey]
 ) -> dict[str, Any]:
-    """The three fields after a usual sweep. at_ns: time of the Reading. moved: processes with io in the line."""
+    """The values of the three fields after a usual sweep.
+
+    at_ns: the time of the Reading
+    moved: the processes whose io is in the line
+    """
     io_at_ns = before.io_at_ns if at_ns is None else at_ns
     cohorts = len(before.stat_at)
     if not cohorts or after.stat_at_ns == before.stat_at_ns:
@@ -36,7 +40,7 @@ def _prediction(
 
 
 def with_predicted(before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
-    """``before`` with the predicted times; a line holds the change from this."""
+    """``before`` with the predicted times; the line contains the changes relative to it."""
     old, new = before.value, after.value
     if old is None or new is None:
         return before
@@ -45,9 +49,10 @@ def with_predicted(before: Reading[ProcessTable], after: Reading[ProcessTable]) 
 
 
 def with_written(raw: Any, before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
-    """``after``, to which a line's change was applied, with the predicted times and those that the line has.
+    """``after`` with the predicted times, except for those that the line contains. Raises ShapeError.
 
-    raw: the line's change of the Reading, {} when it has none. Raises ShapeError.
+    raw: the line's change of the Reading; {} if it did not change
+    after: the Reading after this change was applied
     """
     old, new = before.value, after.value
     change = raw.get("value", {}) if type(raw) is dict else {}

@@ -1,4 +1,4 @@
-"""Checks of decoded records beyond their shape. Each raises ShapeError for values that no machine has."""
+"""Checks of decoded records beyond their shape; each raises ShapeError for values that no machine has."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LONGEST_INTERVAL_S = 1e6
 
 
 def check_times(*moments_ns: int) -> None:
-    """Check that times are not negative and fit 63 bits (the year 2262)."""
+    """Check that the times are not negative and fit into 63 bits (the year 2262)."""
     if not all(0 <= ns < _LATEST_NS for ns in moments_ns):
         raise ShapeError("a time out of range")
 
 
 def check_snapshot(snapshot: Snapshot) -> None:
-    """Check times, the interval and the process table."""
+    """Check the times, the interval and the process table."""
     check_times(snapshot.at_ns, snapshot.wall_ns)
     if not 0 < snapshot.interval_s <= _LONGEST_INTERVAL_S:
         raise ShapeError("an interval out of range")
@@ -42,12 +42,12 @@ def _check_processes(table: ProcessTable) -> None:
 
 
 def check_sample(sample: Sample) -> None:
-    """Raise an error for a Sample with an impossible time."""
+    """Check that the Sample's time is possible."""
     check_times(sample.at_ns, sample.wall_ns)
 
 
 def check_verdict(verdict: Verdict) -> None:
-    """Check that there is a primary finding and that every class is known."""
+    """Check that there is a primary finding and that all classes are known."""
     if not verdict.findings:
         raise ShapeError("a verdict without a finding")
     _check_findings(verdict.findings)
@@ -63,7 +63,7 @@ def check_carry(carry: FoldState) -> None:
 
 
 def check_tally(tally: VerdictTotals) -> None:
-    """Check durations and times, and that every class is known."""
+    """Check the durations and times, and that all classes are known."""
     check_times(tally.measuring_ns, tally.stall_ns, tally.known_ns)
     for total in tally.finding_totals:
         check_times(*total[1:])

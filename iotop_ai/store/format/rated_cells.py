@@ -1,4 +1,4 @@
-"""Counts the figures in a Snapshot's rates, for their memory: a small line may renew all rates of a large table."""
+"""Counts the figures in a Snapshot's rates, to limit their memory: a short line may renew all rates of a big table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.snapshot import Snapshot
 
 _ENTRY = 3
-"""Cells of a record beside its fields: its head and its place in a table."""
+"""The memory of a record besides its fields, in cells: its head and its entry in a table."""
 
 
 def _width(kind: Any) -> int:
@@ -71,7 +71,10 @@ _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
 
 
 def rated_cells(snapshot: Snapshot, before: Snapshot | None) -> int:
-    """Figures in the tables that are rated anew for a Snapshot, processes excluded. before: the last Snapshot."""
+    """The number of figures in the tables that are rated anew for a Snapshot, without processes.
+
+    before: the previous Snapshot
+    """
     cells = 0
     for name, count in _COUNTS:
         reading = getattr(snapshot, name)

@@ -1,7 +1,8 @@
-"""The times of a Snapshot's Readings. A line has them in one short array, not as a long number in each Reading.
+"""The times of a Snapshot's Readings, which a line has in one short array instead of a long number in each Reading.
 
-The keyframe's "timed" is the order of the array. A time is in µs after the line's own ``m`` (negative: before it), with
-decimals where it is not a whole µs; null: the same as in the line before; false: never. ``took`` is a duration in µs.
+The "timed" field of the keyframe gives the order of the array. A time is in µs after the line's time ``m`` (negative if
+before it), with decimals unless it is a whole number of µs. null means that the time is the same as in the previous
+line, false that there was no reading yet. ``took`` is a duration in µs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from iotop_ai.store.format.scalars import ShapeError
 from iotop_ai.store.format.shapes import SAME, Elsewhere, Group, Shape
 
 TIMED: tuple[str, ...] = tuple(name for name, hint in get_type_hints(Snapshot).items() if get_origin(hint) is Reading)
-"""Names of a Snapshot's Readings, in the order of the arrays."""
+"""The names of a Snapshot's Readings, in the order of the arrays."""
 _KNOWN = frozenset(TIMED)
 
 _LONGEST_US = 1e17
@@ -24,27 +25,30 @@ _LONGEST_US = 1e17
 _SAME = [None] * len(TIMED)
 _READINGS = itemgetter(*map(Snapshot._fields.index, TIMED))
 _TIMELESS = Reading._fields.index("at_ns")
-"""Number of fields of a Reading before its times, which come last."""
+"""The number of fields of a Reading before its times, which are its last fields."""
 
 
 def without_times(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot with Readings that have no times."""
+    """The Snapshot with its Readings stripped of their times."""
     bare: dict[str, Any] = {name: Reading(*getattr(snapshot, name)[:_TIMELESS]) for name in TIMED}
     return snapshot._replace(**bare)
 
 
 class _Untimed(Group):
-    """A Reading whose changes leave out its times."""
+    """The shape of a Reading whose changes leave out its times."""
 
     def change(self, value: Any, before: Any) -> Any:
-        """The fields that changed; mostly only the times of a new Reading differ."""
+        """The fields that changed; in most new Readings only the times differ."""
         if value[0] is before[0] and value[1:_TIMELESS] == before[1:_TIMELESS]:
             return SAME
         return super().change(value, before)
 
 
 def without_times_of(shape: Shape, elsewhere: Collection[str]) -> Group:
-    """A Snapshot's shape whose changes leave out its Readings' times and the fields that are written elsewhere."""
+    """The shape of a Snapshot whose changes leave out the times of its Readings.
+
+    elsewhere: further fields that are left out because they are written elsewhere in the line
+    """
     assert isinstance(shape, Group)
     parts = {name: Elsewhere() if name in elsewhere else part for name, part in shape.fields.items()}
     for name in TIMED:
@@ -55,7 +59,7 @@ def without_times_of(shape: Shape, elsewhere: Collection[str]) -> Group:
 
 
 def us_after(at_ns: int, base_ns: int) -> int | float | str:
-    """µs after a base; the whole time in ns as text where a float cannot hold the µs."""
+    """The µs from ``base_ns`` to ``at_ns``; if a float cannot express them exactly, ``at_ns`` itself as text."""
     us, rest = divmod(at_ns - base_ns, 1000)
     if not rest:
         return us
@@ -64,7 +68,7 @@ def us_after(at_ns: int, base_ns: int) -> int | float | str:
 
 
 def time_ns(raw: Any, base_ns: int) -> int:
-    """The ns of a written time. Raises ShapeError."""
+    """The ns of a time that ``us_after`` wrote. Raises ShapeError."""
     if type(raw) is str and raw.removeprefix("-").isdecimal() and len(raw) <= 20:
         return int(raw)
     if type(raw) not in (int, float) or not -_LONGEST_US <= raw <= _LONGEST_US:
@@ -73,7 +77,7 @@ def time_ns(raw: Any, base_ns: int) -> int:
 
 
 def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]]:
-    """The arrays "at" and "took" of a line, each left out where nothing changed. before: None in a keyframe."""
+    """The arrays "at" and "took" of a line; an array without a change is left out. ``before`` is None in a keyframe."""
     base, readings = snapshot.at_ns, _READINGS(snapshot)
     if before is None:
         whole = [False if now.at_ns is None else us_after(now.at_ns, base) for now in readings]
@@ -90,9 +94,12 @@ def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]
 def with_times(
     bare: Snapshot, raw: dict[str, Any], before: Snapshot | None, timed: tuple[str, ...] = TIMED
 ) -> Snapshot:
-    """The Snapshot with the times of a line. before: None for a keyframe; timed: the order. Raises ShapeError.
+    """The Snapshot with the times of a line. Raises ShapeError.
 
-    Readings that the order does not name keep their times; unknown names are ignored.
+    Readings that ``timed`` does not name keep their times. Unknown names in it are ignored.
+
+    before: the previous Snapshot; None for a keyframe
+    timed: the names of the Readings in the order of the arrays
     """
     rows = [raw.get(name, []) for name in ("at", "took")]
     if any(type(row) is not list for row in rows):
@@ -113,7 +120,7 @@ def with_times(
 
 
 def order_of(raw: Any) -> tuple[str, ...]:
-    """The order of times in a keyframe. Raises ShapeError."""
+    """The order of the times that a keyframe states. Raises ShapeError."""
     if type(raw) is not list or not all(type(name) is str for name in raw):
         raise ShapeError("an array of names expected")
     return tuple(raw)

@@ -1,7 +1,7 @@
-"""Redacts command lines of Snapshots before they are written.
+"""Redacts command lines of Snapshots before they are written. There are three levels:
 
-names     the program and, of an interpreter, its script or module (the default of everything written)
-redacted  all arguments, with what looks like a secret replaced
+names     the program and, for an interpreter, its script or module (the default for everything that is written)
+redacted  all arguments, with text that looks like a secret replaced
 full      everything
 """
 
@@ -20,9 +20,9 @@ _INTERPRETER = re.compile(
 )
 
 _MAY_TAKE_VALUE = re.compile(r"--?\w[\w-]+|-[WXoOrIp]")
-"""An option that may take the next argument as its value; that argument is the script only with a script's ending."""
+"""An option that may take the next argument as its value, so that argument is the script only if it ends like one."""
 _CODE_OPTION = re.compile(r"-[A-Za-z]{0,3}c|-e")
-"""An option before code, alone or behind other letters: -c, bash -lc, perl -e."""
+"""An option that is followed by code, alone or after other letters: -c, bash -lc, perl -e."""
 _SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")
 
 
@@ -32,7 +32,7 @@ def base_name(path: str) -> str:
 
 
 def command_names(cmdline: tuple[str, ...]) -> tuple[str, ...]:
-    """The program's name and, behind an interpreter, the script's or module's; never another argument."""
+    """The name of the program and, if it is an interpreter, of its script or module; never another argument."""
     if not cmdline:
         return ()
     program = without_secrets(base_name(cmdline[0].split(" ", 1)[0]))
@@ -62,11 +62,11 @@ COMMANDS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
     "names": command_names,
     "redacted": command_redacted,
 }
-"""The function of each level except full."""
+"""The function that redacts a command line to each level, except to "full"."""
 
 
 class Redactor:
-    """Applies one level to Snapshots. An unchanged record stays the same object."""
+    """Redacts Snapshots to one level. An unchanged record stays the same object."""
 
     def __init__(self, level: str = "names") -> None:
         self.level = level
@@ -84,7 +84,7 @@ class Redactor:
         table = snapshot.processes.value
         if table is None:
             return snapshot
-        # Comparing whole tables costs less than looking at each record.
+        # Comparing the whole tables is faster than comparing their records one by one.
         if self._before is not table.info and self._before != table.info:
             for key in changed(table.info, self._before):
                 info = table.info[key]

@@ -1,4 +1,4 @@
-"""Checks the scalars that are read from a recording; ShapeError for one that does not fit."""
+"""Checks the scalars that are read from a recording, and raises ShapeError for one that does not fit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from iotop_ai.model.clean import clean
 
 LEAST_INT, MOST_INT = -(2**63), 2**64 - 1
-"""The range of the kernel's integers; a number beyond it is damage."""
+"""The range of the kernel's integers; a number outside it means that the file is damaged."""
 
 
 class ShapeError(ValueError):
@@ -28,7 +28,7 @@ def checked(raw: Any) -> Any:
 
 
 def checked_int(text: str) -> int:
-    """An int spelled as ``str`` does, so that two texts are never one key. Raises ValueError."""
+    """An int in the spelling of ``str``, so that different texts never become the same key. Raises ValueError."""
     number = int(text)
     if str(number) != text:
         raise ShapeError("not a key")

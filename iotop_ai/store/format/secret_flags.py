@@ -1,6 +1,6 @@
-"""Short flags that take a password, by program, and programs that take one as a plain word.
+"""Short options that take a password, by program, and programs that take a password without an option.
 
-Source: each program's manual page, for flags with a password, a key or ``user:password``.
+Source: the manual page of each program, for options with a password, a key or ``user:password``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _table(*rows: tuple[str, str]) -> Mapping[str, tuple[str, ...]]:
-    """The flags by program. rows: (programs, flags), each separated by blanks."""
+    """The options of each program; a row is (programs, options), each separated by blanks."""
     return {program: tuple(flags.split()) for programs, flags in rows for program in programs.split()}
 
 
@@ -54,7 +54,7 @@ FLAGS = _table(
 LOGINS = _table(
     ("docker podman buildah skopeo nerdctl helm oras crane oc cf regctl singularity apptainer", "-p"),
 )
-"""Flags after the subcommand ``login``."""
+"""Options that take a password after the subcommand ``login``."""
 SUBCOMMANDS = _table(
     ("wandb hf huggingface-cli kaggle ngrok", "login"),
     ("vault", "login put"),
@@ -63,9 +63,9 @@ SUBCOMMANDS = _table(
     ("pulumi", "set"),
     ("rclone", "obscure"),
 )
-"""Subcommands after which every plain word is or contains a secret."""
+"""Subcommands after which every word that is not an option is or contains a secret."""
 PLAIN_WORDS = words("sqlplus sqlldr exp imp expdp impdp rman wpa_passphrase htpasswd sqlcl")
-"""Programs whose plain words are or contain a login."""
+"""Programs for which every word that is not an option is or contains a login."""
 _LDAP = "xvnZLAtucMCIQ"
 WITHOUT_VALUE = {
     "curl": "sSfLkvgIGOJNanqlRZ0123469",
@@ -73,4 +73,4 @@ WITHOUT_VALUE = {
     "unzip": "ojqnulLaCKMUVvptTzf",
     **{program: _LDAP for program in FLAGS if program.startswith("ldap")},
 }
-"""Letters that may come before a flag in one word, as in ``curl -sSu``."""
+"""Letters of options without a value, which may precede an option in the same word, as in ``curl -sSu``."""

@@ -1,7 +1,7 @@
-"""Replaces text that looks like a secret in all that is written, printed, exported or copied.
+"""Replaces text that looks like a secret in everything that is written, printed, exported or copied.
 
-A short flag is a password in one program and a port in another, so such flags are listed by program. In doubt a text is
-replaced: a hidden experiment name costs less than a visible password.
+The same short option takes a password in one program and a port in another, so such options are listed by program. In
+doubt, a text is replaced: a hidden experiment name costs less than a visible password.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_WORDS, SUBCO
 
 HIDDEN = "***"
 _LONGEST = 1 << 15
-"""Characters of a text that are kept, as many as are read from /proc."""
+"""The most characters of a text that are kept, as many as are read from /proc."""
 _WORD = re.compile(r"[^\s\"'`;|&()]+")
 _SECRET_PART = re.compile(r"passw|passphrase|secret|credential")
-"""Text that makes a part of a name secret."""
+"""Text that makes a name secret wherever it occurs in a part of the name."""
 _SECRET_END = re.compile(
     r"(?:token|apikey|api_?key|accesskey|privatekey|authkey|secretkey|accountkey|signature|pwd|"
     r"(?:ssh|pg|db|user|root|admin|ftp|smtp|ldap|key|store|http|proxy)pass)$"
@@ -25,7 +25,7 @@ _SECRETS = words(
     "pass passcode pw psk pin otp pat jwt sas sig dsn key auth authorization authentication "
     "bearer cookie cookies cred creds literal passin passout"
 )
-"""Whole parts of a name that make it secret."""
+"""Parts of a name that make the name secret if the whole part is equal."""
 _HARMLESS = {
     "token": words("id ids len length count per max min pad eos bos unk sep mask cls image num type level"),
     "key": words("size dim dims head heads len length num padding frame frames sort partition group"),
@@ -34,9 +34,10 @@ _HARMLESS = {
     "pin": words("memory mem device cpu cpus gpu thread threads"),
     "signature": words("name def"),
 }
-"""Other parts of a name that make such a part harmless: --pad_token_id, --key-dim."""
+"""For a secret part of a name, other parts of the same name that make it harmless, as in --pad_token_id or --key-dim.
+"""
 _FOLDERS = ("PWD", "OLDPWD")
-"""The shell's variables of the working directory."""
+"""The shell's variables for the working directory, which are not passwords in spite of PWD."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}(?=[\"']?\s{0,2}[=:])")
 _JOIN = re.compile(r"[\"']?\s{0,2}[=:]\s{0,2}[\"']?")
@@ -47,11 +48,11 @@ _BARE = re.compile(
     r"api_?key|secret_?key|access_?key|private_?key)",
     re.IGNORECASE,
 )
-"""A word without a dash before a secret, as in ``connect NET password X``."""
+"""A word without a dash that precedes a secret, as in ``connect NET password X``."""
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z-]*(?:=.*)?|-[A-Za-z]")
-"""An option, which is not the value of a secret option before it."""
+"""An option; after an option that takes a secret, it is not that secret."""
 _LOGIN = re.compile(r"[^\d:]:.|:.*[^\d]|%")
-"""user:password, not the uid:gid of ``docker run -u 1000:1000``."""
+"""A login as user:password, but not the uid:gid of ``docker run -u 1000:1000``."""
 _SPLITS = re.compile(r"[\s;|]")
 _VARIABLE = re.compile(r"[\w.:/@-]+")
 _URL_LOGIN = re.compile(r"(?<=//)[^\s/?#@]*@|(?<=//)[^\s:/@?#]*:(?!\d{1,5}(?:/|$))[^\s\"']*@")
@@ -73,7 +74,7 @@ _LONG_CODE = re.compile(
 )
 _CODE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _MIXED = 0.35
-"""Share of adjacent characters of different kinds that makes a text look random; CamelCase names reach 0.25."""
+"""The share of adjacent characters of different kinds from which a text looks random; CamelCase names reach 0.25."""
 _KINDS = str.maketrans(
     {c: k for k, cs in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789"))
      for c in cs}
@@ -81,7 +82,7 @@ _KINDS = str.maketrans(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of an option, variable or parameter of this name is a secret."""
+    """Whether the value of an option, variable or parameter with this name is a secret."""
     parts = [part.lower() for part in _PARTS.findall(name)]
     all_parts = frozenset(parts)
     for part in parts:
@@ -95,7 +96,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """A text of any kind with secrets replaced."""
+    """A text of any kind, with its secrets replaced."""
     text = text[:_LONGEST]
     text = _PRIVATE_KEY.sub(HIDDEN, text)
     text = _URL_LOGIN.sub(HIDDEN + "@", text)
@@ -109,7 +110,7 @@ def without_secrets(text: str) -> str:
 
 
 def _values(text: str) -> str:
-    """The text without the values of secret names: NAME=VALUE, NAME: VALUE, "NAME": "VALUE", in a URL or alone."""
+    """The text without the values of secret names, as in NAME=VALUE, NAME: VALUE or "NAME": "VALUE", also in URLs."""
     out, done, at = [], 0, 0
     while (name := _NAME.search(text, at)) is not None:
         at = name.end()
@@ -141,10 +142,14 @@ class _Words:
         self._subcommands: tuple[str, ...] = ()
         self._plain_words = False
         self._next = ""
-        """The next word: "must" be a secret; "may" be one, unless it is an option; "login": may be user:password."""
+        """What the next word is: "must" for a secret, "may" for a secret unless it is an option, "login" for a possible
+        user:password, "" for any other word."""
 
     def argument(self, argument: str) -> str:
-        """A whole argument: all of a secret option's value, which may be a command, is replaced."""
+        """The redacted argument.
+
+        The value of a secret option is replaced as a whole, even if it is a command itself.
+        """
         name, equals, _ = argument.partition("=")
         if equals and name.startswith("-") and _VARIABLE.fullmatch(name) and is_secret_name(name):
             self._next = ""
@@ -213,12 +218,12 @@ class _Words:
 
 
 def note_redacted(text: str) -> str:
-    """A text that a person typed, which may quote a command line, with what looks like a secret replaced."""
+    """A text that a person typed, with secrets replaced, because it may quote a command line."""
     return _Words().word(text)
 
 
 def variable_redacted(name: str, value: str) -> str:
-    """The value of an environment variable, without what is or looks like a secret."""
+    """The value of an environment variable, without anything that is or looks like a secret."""
     secret = is_secret_name(name) and name not in _FOLDERS
     return HIDDEN if value and secret else note_redacted(value)
 

@@ -1,11 +1,10 @@
-"""JSON of records by their type hints, and back: whole, or only the changes since the line before.
+"""Converts records to JSON by their type hints, and back: whole, or only the changes since the previous line.
 
-A NamedTuple without tables is an array in field order, without the defaults at its end; its change is an object of the
-fields that changed. A NamedTuple with a table (a mapping or a set), and every Reading and Rated, is an object by field
-name, without fields that have their default. A mapping is an object; its change is
-``{"+": {key: value}, "-": [key]}``, without an empty part. A set is a sorted array of keys; its change is
-``{"+": [key], "-": [key]}``. Keys that are records are joined with "/".
-Numbers are absolute, never differences.
+A NamedTuple without tables becomes an array in field order, without the defaults at its end; its change is an object
+with the fields that changed. A NamedTuple with a table (a mapping or a set), and every Reading and Rated, becomes an
+object by field name, without the fields that have their default. A mapping becomes an object; its change is ``{"+":
+{key: value}, "-": [key]}``, without an empty part. A set becomes a sorted array of keys; its change is ``{"+": [key],
+"-": [key]}``. Keys that are records are joined with "/". Numbers are written as they are, never as differences.
 """
 
 from __future__ import annotations
@@ -25,15 +24,16 @@ from iotop_ai.store.format.scalars import LEAST_INT, MOST_INT, ShapeError, check
 from iotop_ai.store.format.size_limits import MOST, MOST_OF, check_size
 
 SAME = object()
-"""The encoding of no change."""
+"""Stands for a value without a change."""
 
 
 class Shape:
     """The JSON form of the values of one type.
 
-    table: a change is an object, and the whole may be one too; a whole value in a change is ``{"=": whole}``. partial:
-    a change may hold only a part; unless it is a table, its whole is an array and its change an object. verbatim: the
-    value is its own JSON (a tuple is an array) and need not be copied.
+    table: whether a change is an object that the whole value could be too; a whole value in a change is then ``{"=":
+        whole}``
+    partial: whether a change may be only a part of the value; unless ``table``, the whole value is an array then
+    verbatim: whether the value is its own JSON (a tuple is an array) and need not be copied
     """
 
     table = False
@@ -41,24 +41,24 @@ class Shape:
     verbatim = False
 
     def dump(self, value: Any) -> Any:
-        """The value as JSON."""
+        """The JSON for a value."""
         return value
 
     def load(self, raw: Any) -> Any:
-        """The value from its JSON. Raises ShapeError."""
+        """The value for its JSON. Raises ShapeError."""
         return raw
 
     def change(self, value: Any, before: Any) -> Any:
-        """The change since ``before``, or SAME."""
+        """The JSON for the change since ``before``, or SAME."""
         return SAME if value is before or value == before else self.dump(value)
 
     def apply(self, raw: Any, before: Any) -> Any:
-        """``before`` with a change applied."""
+        """The value that results from applying a change to ``before``."""
         return self.load(raw)
 
 
 class Scalar(Shape):
-    """int, float, str or bool. An int may stand for a float, never the reverse."""
+    """An int, float, str or bool. The JSON for a float may be an int, but not the reverse."""
 
     verbatim = True
 
@@ -66,7 +66,7 @@ class Scalar(Shape):
         self.kind = kind
 
     def load(self, raw: Any) -> Any:
-        """The scalar, of exactly the declared kind, checked."""
+        """The scalar, checked to be of exactly the declared type."""
         if type(raw) is self.kind:
             return checked(raw)
         if self.kind is float and type(raw) is int:
@@ -75,13 +75,13 @@ class Scalar(Shape):
 
 
 class Choice(Shape):
-    """An Enum by its value."""
+    """An Enum, written as its value."""
 
     def __init__(self, kind: type[Enum]) -> None:
         self.kind = kind
 
     def dump(self, value: Any) -> Any:
-        """The member's value."""
+        """The value of the member."""
         return value.value
 
     def load(self, raw: Any) -> Any:
@@ -93,7 +93,7 @@ class Choice(Shape):
 
 
 class Maybe(Shape):
-    """None or a value."""
+    """None, or a value of another shape."""
 
     def __init__(self, inner: Shape) -> None:
         self.inner = inner
@@ -102,15 +102,15 @@ class Maybe(Shape):
         self.verbatim = inner.verbatim
 
     def dump(self, value: Any) -> Any:
-        """null or the value."""
+        """null, or the JSON for the value."""
         return None if value is None else self.inner.dump(value)
 
     def load(self, raw: Any) -> Any:
-        """None or the value."""
+        """None, or the value."""
         return None if raw is None else self.inner.load(raw)
 
     def change(self, value: Any, before: Any) -> Any:
-        """A change of the value, or the whole of it where there was none before."""
+        """The change of the value, or the whole value if it was None before."""
         if value is None or before is None:
             if value is before:
                 return SAME
@@ -119,7 +119,7 @@ class Maybe(Shape):
         return self.inner.change(value, before)
 
     def apply(self, raw: Any, before: Any) -> Any:
-        """None, a whole value, or ``before`` with a change applied."""
+        """None, a whole value, or the result of applying a change to ``before``."""
         if raw is None:
             return None
         if self.inner.table and type(raw) is dict and raw.keys() == {"="}:
@@ -130,7 +130,7 @@ class Maybe(Shape):
 
 
 class Several(Shape):
-    """A union of scalars, e.g. ``str | float | None``, which JSON tells apart."""
+    """A union of scalars that JSON distinguishes, such as ``str | float | None``."""
 
     verbatim = True
 
@@ -147,7 +147,7 @@ class Several(Shape):
 
 
 def _most(item: Shape) -> int:
-    """The largest number of entries in a table of these items; Readings and Maybes count as what they contain."""
+    """The most entries that a table of these items may have; a Reading or Maybe counts as the type that it contains."""
     while isinstance(item, Maybe) or (isinstance(item, Group) and "value" in item.fields):
         item = item.inner if isinstance(item, Maybe) else item.fields["value"]
     kind = item.kind if isinstance(item, Group | Record) else None
@@ -155,7 +155,7 @@ def _most(item: Shape) -> int:
 
 
 class Row(Shape):
-    """A tuple: of any length with items of one kind, or with a fixed kind for each item."""
+    """A tuple of any length whose items have one type, or a tuple with a type for each item."""
 
     def __init__(self, kinds: tuple[Shape, ...], endless: bool) -> None:
         self.kinds = kinds
@@ -164,7 +164,7 @@ class Row(Shape):
         self.verbatim = all(kind.verbatim for kind in kinds)
 
     def dump(self, value: Any) -> Any:
-        """An array."""
+        """The array of the items."""
         if self.verbatim:
             return value
         if self.endless:
@@ -172,7 +172,7 @@ class Row(Shape):
         return [shape.dump(v) for shape, v in zip(self.kinds, value, strict=True)]
 
     def load(self, raw: Any) -> Any:
-        """The tuple from an array."""
+        """The tuple for an array."""
         if type(raw) is not list or (not self.endless and len(raw) != len(self.kinds)):
             raise ShapeError("an array expected")
         if self.endless:
@@ -182,12 +182,12 @@ class Row(Shape):
 
 
 def _unequal(value: Mapping[Any, Any], before: Mapping[Any, Any]) -> Iterable[Any]:
-    """Like ``changed``, for scalars, which may be equal without being the same object."""
+    """Like ``changed``, but for scalars, which may be equal without being the same object."""
     return compress(value, map(ne, value.values(), counterparts(value, before)))
 
 
 class Table(Shape):
-    """A mapping, with keys as text."""
+    """A mapping whose keys are written as text."""
 
     table = True
     partial = True
@@ -199,14 +199,14 @@ class Table(Shape):
         self.differing = _unequal if isinstance(item, Scalar) else changed
 
     def dump(self, value: Any) -> Any:
-        """An object."""
+        """The object with an entry for each key."""
         dump, text = self.item.dump, self.key.dump
         if self.item.verbatim:
             return dict(zip(map(text, value), value.values(), strict=True))
         return {text(k): dump(v) for k, v in value.items()}
 
     def load(self, raw: Any) -> Any:
-        """The dict from an object."""
+        """The dict for an object."""
         if type(raw) is not dict:
             raise ShapeError("an object expected")
         check_size(raw, self.most)
@@ -214,13 +214,13 @@ class Table(Shape):
         return {key(k): load(v) for k, v in raw.items()}
 
     def change(self, value: Any, before: Any) -> Any:
-        """New and changed entries, and removed keys."""
+        """The new and changed entries, and the removed keys."""
         if value is before or not (value or before):
             return SAME
         get, text = before.get, self.key.dump
         item = self.item
         added: dict[str, Any] = {}
-        # ``differing`` treats a missing value of a Maybe as None.
+        # ``differing`` treats a key that is missing as None, which a Maybe may have as its value.
         for key in value if isinstance(item, Maybe) else self.differing(value, before):
             new, old = value[key], get(key, SAME)
             if old is new:
@@ -242,7 +242,7 @@ class Table(Shape):
         return out
 
     def apply(self, raw: Any, before: Any) -> Any:
-        """``before`` with a change applied."""
+        """The dict that results from applying a change to ``before``."""
         if type(raw) is not dict:
             raise ShapeError("an object expected")
         out = dict(before)
@@ -275,18 +275,18 @@ class Members(Shape):
         self.key = key
 
     def dump(self, value: Any) -> Any:
-        """A sorted array of key texts."""
+        """The sorted array of the keys' texts."""
         return sorted(self.key.dump(v) for v in value)
 
     def load(self, raw: Any) -> Any:
-        """The set from an array."""
+        """The set for an array."""
         if type(raw) is not list:
             raise ShapeError("an array expected")
         check_size(raw, MOST)
         return frozenset(self.key.load(v) for v in raw)
 
     def change(self, value: Any, before: Any) -> Any:
-        """Added and removed members."""
+        """The added and the removed members."""
         if value is before or value == before:
             return SAME
         out = {}
@@ -297,7 +297,7 @@ class Members(Shape):
         return out
 
     def apply(self, raw: Any, before: Any) -> Any:
-        """``before`` with a change applied."""
+        """The set that results from applying a change to ``before``."""
         if type(raw) is not dict:
             raise ShapeError("an object expected")
         load = self.key.load
@@ -307,7 +307,7 @@ class Members(Shape):
 
 
 class Record(Shape):
-    """A NamedTuple without tables: an array. Fields that a file does not have get their defaults."""
+    """A NamedTuple without tables, written as an array. Fields that a file does not have get their defaults."""
 
     partial = True
 
@@ -325,7 +325,7 @@ class Record(Shape):
         self.counters = {name: i for name, i in self.positions.items() if self.ints[i]}
 
     def dump(self, value: Any) -> Any:
-        """An array in field order, without the defaults at its end."""
+        """The array in field order, without the defaults at its end."""
         if self.verbatim:
             return value
         length, defaults = len(value), self.defaults
@@ -338,10 +338,10 @@ class Record(Shape):
         return out
 
     def load(self, raw: Any) -> Any:
-        """The record from an array; fields that a newer writer added at its end are ignored."""
+        """The record for an array; fields that a newer writer added at its end are ignored."""
         if type(raw) is not list or len(raw) < self.least:
             raise ShapeError(f"{self.kind.__name__} expected")
-        # Fast path: most values are counters.
+        # This fast path is for counters, as most values are counters.
         values = [
             v if is_int and type(v) is int and LEAST_INT <= v <= MOST_INT else shape.load(v)
             for v, shape, is_int in zip(raw, self.fields, self.ints, strict=False)
@@ -349,7 +349,7 @@ class Record(Shape):
         return self.kind(*values)
 
     def change(self, value: Any, before: Any) -> Any:
-        """An object of the fields that changed."""
+        """The object with the fields that changed."""
         if value is before or value == before:
             return SAME
         if self.plain:
@@ -362,13 +362,13 @@ class Record(Shape):
         return out
 
     def apply(self, raw: Any, before: Any) -> Any:
-        """``before`` with changed fields applied; an array is a whole record."""
+        """The record that results from applying changed fields to ``before``; an array is a whole record."""
         if type(raw) is not dict:
             return self.load(raw)
         values = list(before)
         counters, positions = self.counters, self.positions
         for name, part in raw.items():
-            # Fast path: most changes are of counters.
+            # This fast path is for counters, as most changes are changes of counters.
             if type(part) is int and name in counters and LEAST_INT <= part <= MOST_INT:
                 values[counters[name]] = part
             elif name in positions:
@@ -378,17 +378,17 @@ class Record(Shape):
 
 
 class Elsewhere(Shape):
-    """A field that is written elsewhere in the line, never as a change."""
+    """A field that is written elsewhere in the line, so that it never appears in a change."""
 
     def change(self, value: Any, before: Any) -> Any:
-        """No change."""
+        """SAME, whatever the values are."""
         return SAME
 
 
 class Group(Shape):
-    """A NamedTuple as an object by field name: one that holds tables, or may hold them, such as a Reading.
+    """A NamedTuple that contains tables, or may contain them like a Reading; written as an object by field name.
 
-    compared: the number of first fields that a change compares; None for all.
+    compared: how many of the first fields a change compares; None for all
     """
 
     table = True
@@ -402,16 +402,16 @@ class Group(Shape):
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
 
     def dump(self, value: Any) -> Any:
-        """An object of the fields that do not have their default."""
+        """The object with the fields that do not have their default."""
         return {name: shape.dump(v) for name, shape, v in self.non_defaults(value)}
 
     def non_defaults(self, value: Any) -> Iterator[tuple[str, Shape, Any]]:
-        """(name, shape, value) of the fields that do not have their default."""
+        """The (name, shape, value) of each field that does not have its default."""
         rows = zip(self.fields.items(), value, self.defaults, strict=True)
         return ((name, shape, v) for (name, shape), v, default in rows if v is not default and v != default)
 
     def load(self, raw: Any) -> Any:
-        """The record from an object; unknown fields are ignored."""
+        """The record for an object; unknown fields are ignored."""
         if type(raw) is not dict:
             raise ShapeError(f"{self.kind.__name__} expected")
         try:
@@ -420,7 +420,7 @@ class Group(Shape):
             raise ShapeError(f"{self.kind.__name__} expected") from None
 
     def change(self, value: Any, before: Any) -> Any:
-        """The fields that changed."""
+        """The object with the fields that changed."""
         if value is before:
             return SAME
         out = {}
@@ -432,7 +432,7 @@ class Group(Shape):
         return out or SAME
 
     def apply(self, raw: Any, before: Any) -> Any:
-        """``before`` with changed fields applied."""
+        """The record that results from applying changed fields to ``before``."""
         if type(raw) is not dict:
             raise ShapeError(f"{self.kind.__name__} expected")
         values = list(before)
@@ -445,7 +445,7 @@ class Group(Shape):
 
 @cache
 def shape_of(hint: Any) -> Shape:
-    """The Shape of a type hint, built once. Raises TypeError for an unsupported type."""
+    """The Shape for a type hint, built once per hint. Raises TypeError for an unsupported type."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return shape_of(args[0])

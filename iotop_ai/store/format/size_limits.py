@@ -1,8 +1,8 @@
-"""Limits of a recording, so that a crafted file cannot take all of its reader's memory or time.
+"""Limits on a recording, so that a crafted file cannot use up the reader's memory or time.
 
-A machine of 40,000 processes, 2,000 block devices and 16 GPUs stays well below each: its keyframe is 11 MB with 1.6
-million values, a line of changes 0.15 MB, a block of 60 s 20 MB (tests/store/format/test_size_limits.py). The writer
-keeps to LONGEST_LINE by shortening command lines.
+A machine with 40,000 processes, 2,000 block devices and 16 GPUs stays well below each limit: its keyframe is 11 MB with
+1.6 million values, a line of changes 0.15 MB, a block of 60 s 20 MB (tests/store/format/test_size_limits.py). The
+writer observes LONGEST_LINE by shortening command lines.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from iotop_ai.store.format.scalars import ShapeError
 
 MIB = 1 << 20
 LONGEST_LINE = 16 * MIB
-"""Bytes of a line at most."""
+"""The most bytes in a line."""
 MOST = 65_536
-"""Entries of any mapping, set or list; a machine has more processes than anything else."""
+"""The most entries in any mapping, set or list; of all tables of a machine, that of its processes is the largest."""
 MOST_OF = {
     **dict.fromkeys(("BlockCounters", "BlockInfo", "BlockRates", "SmartState", "DeviceErrors", "DeviceBaseline"), 4096),
     **dict.fromkeys(("Mount", "FilesystemUsage", "JobMount"), 16_384),
@@ -33,51 +33,52 @@ MOST_OF = {
     **dict.fromkeys(("SmartAttribute", "Judgement", "PastPoint", "SelfTest", "ErrorEntry"), 4096),
     **dict.fromkeys(("GpuInstance", "GpuEarlier", "PressureTotals", "IoLimit", "NfsOp", "NfsOpRates"), 256),
 }
-"""Limits below MOST, by the record's name, mostly for records that rules compare pairwise. Linux has at most 8192
-cores."""
+"""Lower limits than MOST, by the record's name, mostly for records that rules compare pairwise. Linux supports at most
+8192 cores."""
 MOST_VALUES = 4_000_000
-"""Values in a line: numbers, texts, lists; an object counts as four, for the memory that it takes."""
+"""The most values in a line: numbers, texts and lists. An object counts as four because of the memory that it takes."""
 MOST_WAITING = 4096
-"""Events in a row before their Snapshot; writers keep to model.snapshot.MOST_EVENTS."""
+"""The most events in a row before their Snapshot; writers observe model.snapshot.MOST_EVENTS."""
 MOST_BLOCK_EVENTS = 64 * MOST_WAITING
-"""Events from one keyframe to the next."""
+"""The most events from one keyframe to the next."""
 LARGEST_BLOCK = 64 * MIB
-"""Bytes from one keyframe to the next."""
+"""The most bytes from one keyframe to the next."""
 LARGEST_HISTORY = 192 * MIB
-"""Bytes of the Snapshots whose rates are kept for the rules."""
+"""The most bytes of the Snapshots whose rates are kept for the rules."""
 MOST_SNAPSHOTS = 3600
-"""Snapshots in HISTORY_S; nvidia-smi, whose logs can be imported, samples at most 60 times a second."""
+"""The most Snapshots in HISTORY_S; nvidia-smi, whose logs can be imported, samples at most 60 times a second."""
 MOST_ROWS = 8_000_000
-"""Processes summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s, 130,000 at 1 s."""
+"""The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s, 130,000 at 1 s.
+"""
 MOST_CELLS = 20_000_000
-"""Figures in other tables of rates, summed likewise: 2,000 disks at 0.2 s, or 700 at the shortest interval. Each takes
-32 bytes."""
+"""The most figures in other tables of rates, summed over the same Snapshots: 2,000 disks at 0.2 s, or 700 at the
+shortest interval. Each takes 32 bytes."""
 MOST_BLOCKS = 600_000
-"""Keyframes in a file: one a minute for a year."""
+"""The most keyframes in a file: one per minute for a year."""
 _HISTORY_NS = int(HISTORY_S * 1e9)
 
 
 class LineTooLong(Exception):  # noqa: N818 - a size, not a fault of the program
-    """A Snapshot does not fit in LONGEST_LINE."""
+    """A Snapshot that does not fit into LONGEST_LINE."""
 
     def __init__(self) -> None:
         super().__init__(f"a snapshot is larger than {LONGEST_LINE // MIB} MiB")
 
 
 def check_size(entries: Sized, most: int) -> None:
-    """Raises ShapeError for more entries than any machine has."""
+    """Check the number of a table's entries. Raises ShapeError if there are more than ``most``."""
     if len(entries) > most:
         raise ShapeError(f"more than {most} entries in one table")
 
 
 def check_values(line: bytes) -> None:
-    """Check a line before it is parsed. Raises ShapeError."""
+    """Check the number of values in a line before it is parsed. Raises ShapeError."""
     if line.count(b",") + line.count(b"[") + 4 * line.count(b"{") > MOST_VALUES:
         raise ShapeError(f"more than {MOST_VALUES} values in one line")
 
 
 class ReaderBudget:
-    """What a reader holds in memory: the newest block and the last minute. Over a limit it raises ShapeError."""
+    """Counts the newest block and the last minute, which a reader has in memory. Raises ShapeError over a limit."""
 
     def __init__(self) -> None:
         self._block = 0
@@ -95,7 +96,7 @@ class ReaderBudget:
             raise ShapeError(f"more than {MOST_BLOCK_EVENTS} events from one keyframe to the next")
 
     def line(self, length: int, key: bool) -> None:
-        """Count the line of a Snapshot, before it is decoded or skipped. length: its bytes."""
+        """Count the line of a Snapshot before it is decoded or skipped; ``length`` is its number of bytes."""
         self._waiting = 0
         if key:
             self._block = self._block_events = 0
@@ -104,9 +105,9 @@ class ReaderBudget:
             raise ShapeError(f"more than {LARGEST_BLOCK // MIB} MiB from one keyframe to the next")
 
     def snapshot(self, at_ns: int, length: int, rows: int, cells: int = 0) -> None:
-        """Count a decoded Snapshot. rows: its processes. cells: figures in its other rates."""
+        """Count a decoded Snapshot with the number of its processes and of the figures in its other rates."""
         window = self._window
-        if window and at_ns <= window[-1][0]:  # another session, which is not paired with this one
+        if window and at_ns <= window[-1][0]:  # the Snapshot is of another session, so it is not paired with this one
             window.clear()
             self._bytes = self._rows = self._cells = 0
         while window and window[0][0] <= at_ns - _HISTORY_NS:

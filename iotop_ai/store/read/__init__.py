@@ -1,1 +1,1 @@
-"""Reads recordings."""
+"""Readers of recordings."""

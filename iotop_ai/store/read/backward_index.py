@@ -1,8 +1,8 @@
-"""Indexes a plain recording from its end backwards: each keyframe holds the length of the block before it.
+"""Indexes a plain recording from its end backwards, as each keyframe contains the length of the block before it.
 
-So a file of a gigabyte is indexed by one read at each keyframe instead of a read of the whole file. A length is
-believed only where a block does begin at that place. Where it is missing or wrong (an older writer, an edited file),
-the caller reads the rest from the start.
+So a file of a gigabyte is indexed by one read per keyframe instead of a read of the whole file. A length is trusted
+only if a block does begin at the resulting offset. If a length is missing or wrong (an older writer, an edited file),
+the caller reads the remaining part from the start of the file.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from iotop_ai.store.read.line_index import Line
 
 _STEP = 1 << 20
 _FARTHEST = 32 << 20
-"""Bytes that are searched for a last keyframe; blocks are far shorter."""
+"""The most bytes that are searched for the last keyframe; blocks are far shorter."""
 _LEAD_SIZES = (1 << 10, 1 << 16)
-"""Bytes to read for the lines before a keyframe: mostly none, sometimes a header and events."""
+"""The numbers of bytes to read for the lines before a keyframe: usually there are none, sometimes a header and events.
+"""
 _MISSES = 3
-"""Keyframes in a row without a usable length, such as each session's first, before the search ends."""
+"""The search ends after this many consecutive keyframes without a usable length, such as the first of each session."""
 
 
 class BlockStart(NamedTuple):
-    """The header and event lines at the start of a block, if any, and its keyframe.
+    """The start of a block: its header and event lines, if any, and its keyframe.
 
-    back: bytes of the block before it, None where the keyframe does not have it.
+    back: the length of the block before it in bytes; None if the keyframe does not contain it
     """
 
     lines: tuple[Line, ...]
@@ -43,7 +44,10 @@ class BlockStart(NamedTuple):
 
 
 def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
-    """An offset, and the starts of all blocks from there to ``end``. What lies before the offset is not indexed."""
+    """An offset, and the starts of all blocks between the offset and ``end``.
+
+    The part of the file before the offset is not indexed.
+    """
     starts: list[BlockStart] = []
     offset, misses = end, 0
     while offset > 0 and misses < _MISSES:
@@ -62,7 +66,7 @@ def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
 
 
 def _start_at(fd: int, offset: int, end: int) -> BlockStart | None:
-    """The start of the block at an offset; None where no block begins there."""
+    """The start of the block at an offset; None if no block begins there."""
     if offset > 0 and os.pread(fd, 1, offset - 1) != b"\n":
         return None
     for size in _LEAD_SIZES:
@@ -83,11 +87,11 @@ def _start_at(fd: int, offset: int, end: int) -> BlockStart | None:
 
 
 def _last(fd: int, end: int) -> BlockStart | None:
-    """The start of the last block before ``end``, which is a line's end; None if none is near."""
+    """The start of the last block before ``end``, which is the end of a line; None if none is near."""
     high = end
     while high > 0 and end - high < _FARTHEST:
         low = max(0, high - _STEP)
-        # The mark of a keyframe is at most KEY_WITHIN bytes after its line's start, also across the edge of the part.
+        # A keyframe's mark ends at most KEY_WITHIN bytes after the start of its line, which may be in the part before.
         start = max(0, low - KEY_WITHIN)
         data = os.pread(fd, min(high + len(KEY), end) - start, start)
         at = data.rfind(KEY)
@@ -102,7 +106,7 @@ def _last(fd: int, end: int) -> BlockStart | None:
 
 
 def _lead(fd: int, offset: int) -> int | None:
-    """Start of the header and event lines right before a line; None where it is more than _STEP away."""
+    """The start of the header and event lines directly before a line; None if it is more than _STEP bytes away."""
     start = max(0, offset - _STEP)
     data = os.pread(fd, offset - start, start)
     at = len(data)

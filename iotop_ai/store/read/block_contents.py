@@ -1,4 +1,4 @@
-"""The contents of a recording's block, to the depth that a reader needs: its totals, its keyframe, or all of it."""
+"""The contents of a recording's block, as far as a reader needs them: its totals, its keyframe, or all of it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from iotop_ai.store.read.file import FileRecording
 
 
 class Depth(Enum):
-    """How much of a block is decoded: a block of 60 Snapshots takes about 1, 1, 5 and 70 times as long."""
+    """How much of a block is decoded; for 60 Snapshots, the four depths take about 1, 1, 5 and 70 units of time."""
 
     TOTALS = "totals"
     EVENTS = "events"
-    """Totals and events, and the keyframe where Snapshots before it were dropped."""
+    """The totals and events, and the keyframe if Snapshots before it were dropped."""
     KEYFRAME = "keyframe"
     SNAPSHOTS = "snapshots"
 
@@ -26,9 +26,9 @@ class Depth(Enum):
 class BlockContents(NamedTuple):
     """The contents of a block of a recording.
 
-    totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without fold states.
-
-    events: all events of the block, also those in a Snapshot; () at depth TOTALS.
+    totals: the totals of the block; None if it does not contain them
+    snapshots: the keyframe or all Snapshots, oldest first, without fold states
+    events: all events of the block, including those in Snapshots; () at depth TOTALS
     """
 
     totals: TotalsLine | None
@@ -37,7 +37,7 @@ class BlockContents(NamedTuple):
 
 
 def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockContents:
-    """Read one block. Its totals are those at its very end, with any stamp. Raises InputError."""
+    """Read one block. Raises InputError. The totals must be at the end of the block, and may have any stamp."""
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
     snapshots: list[SnapLine] = []
     events: list[Event] = []

@@ -1,4 +1,4 @@
-"""The blocks of a recording: each begins with a keyframe and can be read alone. Plain files and gzip files alike."""
+"""The blocks of a recording, in a plain file or a gzip file; each begins with a keyframe and can be read alone."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ _CHUNK = 1 << 20
 
 
 class Block(NamedTuple):
-    """A keyframe with the lines up to the next.
+    """A keyframe with the lines up to the next keyframe.
 
-    offset, length: in the file as it is, packed or plain. at_ns, wall_ns: times of the keyframe. session: its number in
-    the file. pre: it belongs to the pre-roll, which builds history and is not shown.
+    offset, length: the position in the file, which is packed or plain
+    at_ns, wall_ns: the times of the keyframe
+    session: the number of its session within the file
+    pre: whether it belongs to the pre-roll, which builds history and is not shown
     """
 
     offset: int
@@ -38,30 +40,33 @@ class Block(NamedTuple):
 
 
 class Blocks(Protocol):
-    """The blocks of one open file."""
+    """The interface of the blocks of one open file."""
 
     index: list[Block]
     cut_bytes: int
-    """Bytes after the last whole block, of a file that does not grow."""
+    """The bytes after the last complete block, if the file does not grow."""
 
     def refresh(self) -> bool:
-        """Index what was appended; returns whether there was anything. Raises InputError when no keyframe is left."""
+        """Index the appended part; returns whether there was one.
+
+        Raises InputError if the file has no keyframe any more.
+        """
         ...
 
     def data(self, block: Block) -> bytes:
-        """A block's lines. Raises InputError."""
+        """The lines of a block. Raises InputError."""
         ...
 
     def lines(self, block: Block) -> Iterator[bytes]:
-        """A block's lines one by one, without their ends, in bounded memory. Raises InputError."""
+        """The lines of a block one by one, without their line ends, in bounded memory. Raises InputError."""
         ...
 
     def place(self, block: Block, number: int) -> str:
-        """The place of the block's line of this number, for messages."""
+        """The position of the line with this number in the block, for messages."""
         ...
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """The file descriptor."""
         ...
 
     def close(self) -> None:
@@ -70,19 +75,21 @@ class Blocks(Protocol):
 
 
 class NoKeyframeError(InputError):
-    """A file that is missing or has no whole keyframe, as for a moment the live one when it is rotated."""
+    """A file that is missing or does not contain a complete keyframe, as the live file for a moment during rotation."""
 
 
 def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlocks:
-    """The blocks of a file. Raises InputError when it cannot be read or is not a recording; never quotes its content.
+    """The blocks of a file. Raises InputError if it cannot be read or is not a recording.
 
-    allow_root: root too opens a file of any owner.
+    The message never quotes the content of the file.
+
+    allow_root: whether root may open a file of any owner
     """
     try:
         if os.geteuid() == 0 and not allow_root:
             fd = open_as_root(path)
         else:
-            # Not blocking: a fifo without a writer would never open.
+            # Not blocking, because opening a fifo without a writer would never return.
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
@@ -108,9 +115,11 @@ def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlo
 
 
 def split_lines(chunks: Iterable[bytes], *, torn: bool = True) -> Iterator[bytes]:
-    """The lines of chunks of text, without their ends. torn: also a last line without an end.
+    """The lines in chunks of text, without their line ends.
 
-    Raises InputError at a line of more than LONGEST_LINE; holds no more than that and one chunk.
+    Raises InputError for a line of more than LONGEST_LINE. Never keeps more than such a line and one chunk in memory.
+
+    torn: whether to yield a last line that does not have a line end
     """
     rest: list[bytes] = []
     rest_bytes = 0
@@ -136,7 +145,7 @@ def _check_count(blocks: list[Block]) -> None:
 
 
 class GzipBlocks:
-    """Blocks of a packed file: its gzip members."""
+    """The blocks of a packed file, which are its gzip members."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -157,23 +166,23 @@ class GzipBlocks:
             )
 
     def refresh(self) -> bool:
-        """Return False: a packed file does not grow."""
+        """Return False, because a packed file does not grow."""
         return False
 
     def data(self, block: Block) -> bytes:
-        """The lines, unpacked."""
+        """The unpacked lines of a block."""
         return unpack(self._fd, self._members[block.offset])
 
     def lines(self, block: Block) -> Iterator[bytes]:
-        """The lines, unpacked one by one."""
+        """The unpacked lines of a block, one by one."""
         return split_lines(iter_decompressed(self._fd, self._members[block.offset]))
 
     def place(self, block: Block, number: int) -> str:
-        """The part and the line in it."""
+        """The number of the part, and of the line in that part."""
         return f"part {self.index.index(block) + 1}, line {number}"
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """The file descriptor."""
         return self._fd
 
     def close(self) -> None:
@@ -184,7 +193,7 @@ class GzipBlocks:
 
 
 class PlainBlocks:
-    """Blocks of a plain file, without a torn last line. The file may still grow."""
+    """The blocks of a plain file, which may still grow; an incomplete last line is ignored."""
 
     cut_bytes = 0
 
@@ -193,7 +202,7 @@ class PlainBlocks:
         self.index: list[Block] = []
         self._end = 0
         self._session = 0
-        # The header and event lines at the end of the indexed part; they belong to the next block.
+        # The header and event lines at the end of the indexed part belong to the next block.
         self._lead = self._lead_sessions = 0
         self._lead_end = -1
         if os.pread(fd, len(HEADER), 0) != HEADER:
@@ -201,9 +210,10 @@ class PlainBlocks:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Index what was appended; returns whether there was anything. A file that became shorter is indexed anew.
+        """Index the appended part; returns whether there was one.
 
-        Raises InputError where it has no whole keyframe any more.
+        A file that became shorter is indexed again from its start. Raises InputError if the file does not contain a
+        complete keyframe any more.
         """
         size = os.fstat(self._fd).st_size
         if size >= self._end:
@@ -223,7 +233,7 @@ class PlainBlocks:
         for start in starts[:-1]:
             for line in start.lines:
                 self._add(line)
-        if starts:  # the last block is read whole: a header or events at its end belong to the next one
+        if starts:  # lines are read up to the end, as a header or events there belong to the next block
             for line in marked_lines(self._fd, starts[-1].lines[0].offset, end):
                 self._add(line)
         if self.index:
@@ -233,7 +243,7 @@ class PlainBlocks:
         return True
 
     def _add(self, line: Line) -> None:
-        """Index a line that may begin a block: a keyframe, or a header or an event right before one."""
+        """Index a line that may begin a block: a keyframe, or a header or event directly before a keyframe."""
         if line.offset != self._lead_end:
             self._lead, self._lead_sessions = line.offset, 0
         self._lead_end = line.end
@@ -254,11 +264,11 @@ class PlainBlocks:
             self._lead_sessions += 1
 
     def data(self, block: Block) -> bytes:
-        """The lines."""
+        """The lines of a block."""
         return os.pread(self._fd, block.length, block.offset)
 
     def lines(self, block: Block) -> Iterator[bytes]:
-        """The lines one by one."""
+        """The lines of a block, one by one."""
         return split_lines(self._chunks(block.offset, block.offset + block.length))
 
     def place(self, block: Block, number: int) -> str:
@@ -266,7 +276,7 @@ class PlainBlocks:
         return f"line {sum(chunk.count(10) for chunk in self._chunks(0, block.offset)) + number}"
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """The file descriptor."""
         return self._fd
 
     def _chunks(self, start: int, end: int) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""A recording in a file: read from any keyframe on, also while it grows."""
+"""A recording in a file, which can be read from any keyframe on, also while the file grows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.blocks import Block, Blocks, NoKeyframeError, open_blocks
 
 WARM_UP_S = 300.0
-"""How long before the wanted time the fold starts if other rules made the recorded fold state."""
+"""How many seconds before the wanted time the fold starts if other rules made the recorded fold state."""
 
 
 class Entry(NamedTuple):
-    """Where to begin reading for a time.
+    """Where to begin reading to show a given time.
 
-    block: index of the first block. fold_ns: time of the keyframe at which the fold begins; before it only history is
-    built. warming: other rules made the recorded fold state, so it is not used.
+    block: the index of the first block to read
+    fold_ns: the time of the keyframe at which the fold begins; earlier Snapshots only build history
+    warming: whether the recorded fold state is ignored, because other rules made it
     """
 
     block: int
@@ -33,10 +34,12 @@ class Entry(NamedTuple):
 
 
 class FileRecording:
-    """One file. Times are monotonic ns of a session (one run of the monitor); sessions follow each other in wall time.
+    """A recording in one file. A file contains sessions in order of wall time; each is one run of the monitor.
 
-    Raises InputError for a file that is not a recording, with a line number and never its content.
-    allow_root: as in ``open_blocks``.
+    Times are monotonic ns within a session. Raises InputError for a file that is not a recording; its message has a
+    line number and never quotes the content of the file.
+
+    allow_root: whether root may open a file of any owner
     """
 
     def __init__(self, path: str, *, allow_root: bool = False) -> None:
@@ -52,7 +55,7 @@ class FileRecording:
             raise
 
     def _set_blocks(self, path: str, blocks: Blocks, header: Header | None) -> None:
-        """Use these blocks. header: that in force at the first block; None: the file's first line."""
+        """Use these blocks. ``header`` is valid at the first block; if None, it is read from the first line."""
         self.path = path
         self._blocks = blocks
         self._headers: dict[int, Header] = {}
@@ -70,20 +73,23 @@ class FileRecording:
 
     @property
     def cut_bytes(self) -> int:
-        """Bytes after the last whole block of a packed file that is cut off."""
+        """The bytes after the last complete block of a packed file that was truncated."""
         return self._blocks.cut_bytes
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks so far, in order."""
+        """The blocks that are indexed so far, in order."""
         return self._blocks.index
 
     def raw_lines(self, block: Block) -> Iterator[bytes]:
-        """The lines of a block, not decoded. Raises InputError."""
+        """The lines of a block without decoding. Raises InputError."""
         return self._blocks.lines(block)
 
     def refresh(self) -> bool:
-        """Index the appended part; returns whether there was any. Raises InputError when no keyframe is left."""
+        """Index the appended part; returns whether there was one.
+
+        Raises InputError if the file has no keyframe any more.
+        """
         try:
             return self._blocks.refresh()
         except InputError as error:
@@ -94,7 +100,10 @@ class FileRecording:
         return next((b for b in self.blocks if not b.pre), self.blocks[0])
 
     def entry(self, session: int, at_ns: int) -> Entry:
-        """Where to begin for a time: history begins a minute before the keyframe whose fold state is used."""
+        """Where to begin reading for a time.
+
+        History begins a minute before the keyframe whose fold state is used.
+        """
         blocks = self.blocks
         low = bisect.bisect_left(blocks, session, key=lambda block: block.session)
         high = bisect.bisect_right(blocks, session, key=lambda block: block.session)
@@ -103,20 +112,20 @@ class FileRecording:
         if warming:
             fold = self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))
         fold_ns = blocks[fold].at_ns
-        # At long intervals a minute may hold few Samples, but the block before always holds enough.
+        # At long intervals, a minute may contain too few Samples, but the block before always contains enough.
         history = min(self._last_at(low, high, fold_ns - int((HISTORY_S - SPACING_S) * 1e9)), max(low, fold - 1))
         return Entry(history, fold_ns, warming)
 
     def _last_at(self, low: int, high: int, at_ns: int) -> int:
-        """Index of the last block of [low, high) that begins at or before at_ns; the first when none does."""
+        """The index of the last block in [low, high) that begins at or before at_ns; ``low`` if none does."""
         return max(low, bisect.bisect_right(self.blocks, at_ns, low, high, key=lambda b: b.at_ns) - 1)
 
     def stamp_of(self, index: int) -> str:
-        """The stamp of the rules in force at a block."""
+        """The stamp of the rules that is valid at a block."""
         return self.header_of(index).stamp
 
     def header_of(self, index: int) -> Header:
-        """The header in force at a block: the one in its session's first block."""
+        """The header that is valid at a block, which is in the first block of its session."""
         blocks = self.blocks
         first = bisect.bisect_left(blocks, blocks[index].session, key=lambda block: block.session)
         if first not in self._headers:
@@ -126,7 +135,7 @@ class FileRecording:
         return self._headers[first]
 
     def lines(self, first: int = 0, last: int | None = None, budget: ReaderBudget | None = None) -> Iterator[Item]:
-        """The decoded lines of the blocks [first, last), without unknown kinds. budget: as in Decoder."""
+        """The decoded lines of the blocks [first, last), without unknown kinds; ``budget`` is passed to Decoder."""
         decoder = Decoder(budget)
         for block in self.blocks[first:last]:
             number = 0
@@ -141,10 +150,11 @@ class FileRecording:
     def items(
         self, first: int = 0, adopt: bool = True, folds_ns: int | None = None, last: int | None = None
     ) -> Iterator[Snapshot | Keyframe]:
-        """The blocks [first, last) as ``pipeline.frames`` takes them, with the pre-roll, which callers must not show.
+        """The blocks [first, last) as input of ``pipeline.frames``, with the pre-roll, which callers must not show.
 
-        adopt: pass the recorded fold state on where its stamp matches. folds_ns: the fold begins at this time; earlier
-        Snapshots of the first session are history and yield no Frame.
+        adopt: whether to use the recorded fold state if its stamp matches
+        folds_ns: the time at which the fold begins; earlier Snapshots of the first session are history and do not yield
+            a Frame
         """
         own_stamp = stamp()
         current = self.stamp_of(first)
@@ -167,11 +177,11 @@ class FileRecording:
                     yield item.snapshot
 
     def place(self, block: Block, number: int) -> str:
-        """Where this line of a block is, for messages."""
+        """The position of a block's line, for messages."""
         return self._blocks.place(block, number)
 
     def events(self) -> Iterator[Event]:
-        """The event lines."""
+        """The events of the file."""
         return (item for item in self.lines() if isinstance(item, Event))
 
     def closed(self) -> bool:
@@ -182,7 +192,7 @@ class FileRecording:
         return isinstance(last, EndLine)
 
     def snapshots(self, from_ns: int, to_ns: int | None = None) -> Iterator[Snapshot]:
-        """Snapshots of the last session with from_ns <= at_ns <= to_ns, oldest first."""
+        """The Snapshots of the last session with from_ns <= at_ns <= to_ns, oldest first."""
         session = self.blocks[-1].session
         low = next(i for i, block in enumerate(self.blocks) if block.session == session)
         for item in self.items(self._last_at(low, len(self.blocks), from_ns)):
@@ -193,7 +203,7 @@ class FileRecording:
                 yield snapshot
 
     def fileno(self) -> int:
-        """The descriptor of the open file, which a rename does not change."""
+        """The descriptor of the open file, which stays the same when the file is renamed."""
         return self._blocks.fileno()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""A gzip file of many members, one for each keyframe, that can be read from any of them on.
+"""A gzip file with one member for each keyframe, which can be read from any member on.
 
-Each member's header has an extra field "IO" (RFC 1952, 2.3.1.1) with the member's length and its keyframe's time, so
-that the index is read from the headers alone. Any gunzip reads the file.
+The header of each member has an extra field "IO" (RFC 1952, 2.3.1.1) with the length of the member and the time of its
+keyframe, so that the index can be read from the headers alone. Any gunzip can read the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ PREROLL = 2
 
 
 class Member(NamedTuple):
-    """A member's place in the file. at_ns, wall_ns: times of its keyframe. flags: STARTS_SESSION, PREROLL."""
+    """The position of a member in the file.
+
+    at_ns, wall_ns: the times of its keyframe
+    flags: STARTS_SESSION, PREROLL, both or 0
+    """
 
     offset: int
     length: int
@@ -37,9 +41,9 @@ class Member(NamedTuple):
 
 
 def pack(data: bytes, at_ns: int, wall_ns: int, flags: int, level: int = 6) -> bytes:
-    """The data as one gzip member.
+    """Compress the data to one gzip member.
 
-    Z_FILTERED leaves out short matches, which cost more than the digits of a counter: 4 to 7 % smaller.
+    Z_FILTERED avoids short matches, which take more bits than the digits of a counter; the result is 4 to 7 % smaller.
     """
     compressor = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_FILTERED)
     body = compressor.compress(data) + compressor.flush()
@@ -50,15 +54,15 @@ def pack(data: bytes, at_ns: int, wall_ns: int, flags: int, level: int = 6) -> b
 
 
 def members(fd: int) -> Iterator[Member]:
-    """The members of an open file, by their headers, without a torn last one.
+    """The members of an open file, read from their headers, without an incomplete last member.
 
-    Raises InputError for a gzip file of another program.
+    Raises InputError for a gzip file that another program made.
     """
     size = os.fstat(fd).st_size
     offset = 0
     while offset + HEADER_BYTES <= size:
         head = os.pread(fd, HEADER_BYTES, offset)
-        if len(head) < HEADER_BYTES:  # cut meanwhile
+        if len(head) < HEADER_BYTES:  # the file was truncated meanwhile
             return
         magic, _, _, _, extra_length = _HEAD.unpack_from(head)
         name, inner, length, at_ns, wall_ns, flags = _EXTRA.unpack_from(head, _HEAD.size)
@@ -71,12 +75,15 @@ def members(fd: int) -> Iterator[Member]:
 
 
 def unpack(fd: int, member: Member) -> bytes:
-    """A member's data. Raises InputError for a damaged one, or one that is too large unpacked."""
+    """The data of a member. Raises InputError if it is damaged, or too large when unpacked."""
     return b"".join(iter_decompressed(fd, member))
 
 
 def iter_decompressed(fd: int, member: Member) -> Iterator[bytes]:
-    """A member's data a few MiB at a time. Raises InputError, for a wrong checksum only after the last chunk."""
+    """The data of a member, a few MiB at a time. Raises InputError.
+
+    A wrong checksum is detected only after the last chunk.
+    """
     decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
     unpacked_bytes, crc = 0, 0
     left = member.length - HEADER_BYTES - _TAIL.size
@@ -95,7 +102,7 @@ def iter_decompressed(fd: int, member: Member) -> Iterator[bytes]:
                 crc = zlib.crc32(part, crc)
                 yield part
                 raw = decompressor.unconsumed_tail
-                # A whole part may leave output behind even if all input is used up.
+                # If the output fills a whole part, there may be more output even though all input is used up.
                 if not raw and len(part) < _PART:
                     break
     except zlib.error:

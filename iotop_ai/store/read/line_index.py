@@ -1,7 +1,7 @@
-"""The lines by which a plain recording is indexed: headers, events and keyframes, found at the speed of a line search.
+"""Finds the lines by which a plain recording is indexed: headers, events and keyframes, at the speed of a line search.
 
-The file is read through one small buffer and not mapped: a mapping's pages would count as this process's memory, each
-costs a fault, and a file that is truncated meanwhile would kill the process.
+The file is read through a small buffer and not mapped. The pages of a mapping would count as memory of this process,
+each would cost a fault, and the process would be killed if the file is truncated meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ _LINE_END = b"\n"
 
 
 class Line(NamedTuple):
-    """An indexed line. offset, end: file positions, line end included. head: its first bytes, without the line end."""
+    """An indexed line.
+
+    offset, end: the positions of its start and its end in the file; the line end is included
+    head: its first bytes, without the line end
+    """
 
     offset: int
     end: int
@@ -29,8 +33,11 @@ class Line(NamedTuple):
 def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator[Line]:
     """The header, event and keyframe lines of a part of the file.
 
-    start: a line's start. end: a line's start or the file's end. step: bytes read at once, at least KEY_WITHIN. Ends
-    early where the file has become shorter. Raises InputError at a line of more than LONGEST_LINE.
+    Raises InputError for a line of more than LONGEST_LINE. The iterator ends early if the file has become shorter.
+
+    start: the position at which the part begins, which is the start of a line
+    end: the position at which the part ends, which is the start of a line or the end of the file
+    step: the number of bytes to read at once, at least KEY_WITHIN
     """
     buffer = bytearray(min(step, max(0, end - start)))
     at = start
@@ -51,7 +58,7 @@ def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator
 
 
 def _end_of_line(fd: int, start: int, end: int) -> int | None:
-    """The end of a line that is longer than the buffer; None where the file ends first."""
+    """The end of a line that is longer than the buffer; None if the file ends before the line."""
     at = start
     while at < end and (part := os.pread(fd, min(_BUFFER, end - at), at)):
         stop = part.find(_LINE_END)

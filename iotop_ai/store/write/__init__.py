@@ -1,1 +1,1 @@
-"""Writes recordings."""
+"""Writers of recordings."""

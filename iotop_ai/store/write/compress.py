@@ -16,9 +16,10 @@ from iotop_ai.store.read.gzip_members import PREROLL, STARTS_SESSION, pack
 
 
 def compress(path: str) -> str:
-    """Write PATH.gz with one member for each keyframe, remove PATH, and return the new name.
+    """Write PATH.gz with one member for each keyframe, remove PATH, and return the name of the new file.
 
-    The new file appears complete or not at all. Raises InputError for a file that is not a recording, and OSError.
+    The new file appears either complete or not at all. Raises InputError for a file that is not a recording, and
+    OSError.
     """
     folder, name = parent_of(path)
     try:
@@ -57,12 +58,12 @@ def _compress(path: str, name: str, folder: int) -> None:
 
 
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "ppc64le": 273, "s390x": 282, "riscv64": 30}
-"""The system call number of ioprio_set(2), which libc does not wrap, by machine."""
+"""The number of the system call ioprio_set(2), which libc does not wrap, by machine type."""
 _IOPRIO_WHO_PROCESS, _CLASS_IDLE = 1, 3 << 13
 
 
 def lower_priority() -> None:
-    """Take the lowest CPU and I/O priority."""
+    """Set the lowest CPU and I/O priority for this process."""
     with contextlib.suppress(OSError):
         os.nice(19)
     with contextlib.suppress(OSError):
@@ -73,7 +74,7 @@ def lower_priority() -> None:
 
 
 def main() -> int:
-    """Compress the file that the first argument names; returns 0, or 2 after a one-line error."""
+    """Compress the file that the first argument names; returns 0, or 2 after printing a one-line error."""
     lower_priority()
     try:
         compress(sys.argv[1])

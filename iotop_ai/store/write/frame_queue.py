@@ -1,4 +1,4 @@
-"""A bounded queue of Frames to another thread: ``put`` never waits, and dropped Frames are counted."""
+"""A bounded queue that passes Frames to another thread: ``put`` never waits, and dropped Frames are counted."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from iotop_ai.model.snapshot import Event
 
 QUEUE = 120
 MOST_EVENTS = 2000
-"""Events of dropped Frames that are kept, about 1 MB of the longest texts. Without a limit a flood of kernel messages
-or marks would fill the memory while a disk hangs."""
+"""The most events of dropped Frames that are kept, about 1 MB if the texts have their greatest length. Without a limit,
+a flood of kernel messages or marks would fill the memory while a disk hangs."""
 
 
 class Lost(NamedTuple):
-    """Totals of what was dropped. events: those beyond MOST_EVENTS."""
+    """How many Frames were dropped so far, and how many of their events were lost because of MOST_EVENTS."""
 
     frames: int = 0
     events: int = 0
 
 
 class QueuedFrame(NamedTuple):
-    """The next Frame. gap: Frames before it were dropped. orphaned_events: their events. lost: all that was dropped."""
+    """The next Frame.
+
+    gap: whether Frames before it were dropped
+    orphaned_events: the events of these dropped Frames
+    lost: the totals of everything dropped so far
+    """
 
     frame: Frame
     gap: bool
@@ -32,7 +37,7 @@ class QueuedFrame(NamedTuple):
 
 
 class FrameQueue:
-    """When it is full it drops the oldest Frame and keeps the newest MOST_EVENTS events of dropped Frames."""
+    """A queue that drops its oldest Frame when it is full, but keeps the newest MOST_EVENTS events of such Frames."""
 
     def __init__(self, most: int = QUEUE, most_events: int = MOST_EVENTS) -> None:
         self._most = most
@@ -44,12 +49,12 @@ class FrameQueue:
 
     @property
     def lost(self) -> Lost:
-        """Totals of what was dropped."""
+        """The totals of everything dropped so far."""
         return self._lost
 
     @property
     def closing(self) -> bool:
-        """Whether no more will be put."""
+        """Whether the queue was closed."""
         return self._closing
 
     def put(self, frame: Frame) -> None:
@@ -61,7 +66,7 @@ class FrameQueue:
             self._ready.notify_all()
 
     def take(self) -> QueuedFrame | None:
-        """Wait for the next Frame; None when closed and empty. The Frame taken before counts as done."""
+        """Wait for the next Frame; None if the queue is closed and empty. The previously taken Frame counts as done."""
         with self._ready:
             self._busy = False
             self._ready.notify_all()
@@ -76,14 +81,14 @@ class FrameQueue:
             return QueuedFrame(self._queue.popleft(), gap, events, self._lost)
 
     def lose(self, frame: Frame) -> None:
-        """Count a taken Frame as dropped; its events go to the next."""
+        """Count a taken Frame as dropped; its events are returned with the next Frame."""
         with self._ready:
             later = tuple(self._orphaned_events)
             self._orphaned_events.clear()
             self._drop((*frame.snapshot.events, *later))
 
     def _drop(self, events: tuple[Event, ...]) -> None:
-        """Count a dropped Frame and keep its events; beyond the limit the oldest are lost."""
+        """Count a dropped Frame and keep its events; beyond the limit, the oldest events are lost."""
         room = self._orphaned_events.maxlen or 0
         over = max(0, len(self._orphaned_events) + len(events) - room)
         self._orphaned_events.extend(events)
@@ -96,7 +101,7 @@ class FrameQueue:
             return self._ready.wait_for(lambda: not self._queue and not self._busy, seconds)
 
     def close(self) -> None:
-        """Let ``take`` return None once the queue is empty."""
+        """Close the queue; ``take`` returns None when the queue is empty."""
         with self._ready:
             self._closing = True
             self._ready.notify_all()

@@ -1,4 +1,4 @@
-"""Writes Frames to a file on a thread of its own, so that the screen and the collectors never wait for the disk."""
+"""Writes Frames to a file on a separate thread, so that the screen and the collectors never wait for the disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 SYNC_S = 15.0
 FREE_SPACE_EVERY_S = 5.0
 HUNG_S = 5.0
-"""The state reports a write that takes longer. The queue holds two minutes at 1 s; then Snapshots are lost."""
+"""A write that takes longer is reported by ``state``. At 1 s, the queue has room for two minutes; then Snapshots are
+lost."""
 MIN_FREE_BYTES = 64 << 20
 READER_GONE = "the reader has gone"
 ARGUMENTS_LEFT_OUT = "command arguments left out from here on: with them a line is longer than 16 MiB"
@@ -42,27 +43,27 @@ class Sink(Protocol):
 
     path: str
     recovers: bool
-    """Whether a write may be tried again: to a file, not to a pipe."""
+    """Whether a write may be tried again, which makes sense for a file but not for a pipe."""
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
+        """The number of bytes written so far."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Append whole lines. Raises Full."""
+        """Append complete lines. Raises Full."""
         ...
 
     def sync(self) -> None:
-        """Make the kernel write it out."""
+        """Make the kernel write the data to the disk."""
         ...
 
     def free_bytes(self) -> int | None:
-        """Bytes that may still be written; None for no limit or unknown."""
+        """The number of bytes that may still be written; None if there is no limit or it is unknown."""
         ...
 
     def beside(self) -> Sink | None:
-        """A new file in the same folder; None beside a pipe. Raises OSError or IotopError."""
+        """A new file in the same folder; None for a pipe. Raises OSError or IotopError."""
         ...
 
     def is_named(self) -> bool:
@@ -70,22 +71,25 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         ...
 
 
 class Rotation(NamedTuple):
-    """The size and the age at which the next file begins; None for no limit."""
+    """The size and the age of a file at which the next file begins; None for no limit."""
 
     bytes: int | None = None
     seconds: float | None = None
 
 
 class RecorderState(NamedTuple):
-    """The state of the writing of a recording.
+    """The progress of writing a recording.
 
-    dropped: Snapshots lost so far. dropped_events: events lost with them. trouble: why nothing is written now, ""
-    without an error."""
+    snapshots: the Snapshots written so far
+    dropped: the Snapshots lost so far
+    trouble: why nothing is being written; "" if there is no error
+    dropped_events: the events that were lost with dropped Snapshots
+    """
 
     path: str
     size_bytes: int
@@ -97,15 +101,18 @@ class RecorderState(NamedTuple):
 
 
 class Recorder:
-    """Takes Frames and writes lines.
+    """Takes Frames and writes them as lines.
 
-    put never blocks: when the queue is full the oldest Frame is dropped. The next line is then a keyframe with a gap
-    mark, after the dropped events and an event that gives the number of missing Snapshots and the reason. A file that
-    cannot be written is tried again as in Retries; then a new file beside it continues the recording.
+    ``put`` never blocks: when the queue is full, the oldest Frame is dropped. Then the next line is a keyframe with a
+    gap mark, preceded by the dropped events and an event with the number of missing Snapshots and the reason. A write
+    that failed is tried again as Retries determines; when that fails too, a new file in the same folder continues the
+    recording.
 
-    preroll: snap lines (marked "pre") from before the recording, or a function that returns those before an at_ns,
-    called on the recorder's thread. rotate: called with the full sink for the next one; raises OSError or IotopError to
-    go on with the full one. ended: called on the recorder's thread when it stops.
+    preroll: snap lines from before the recording, marked "pre", or a function that returns such lines before an at_ns;
+        it is called on the recorder's thread
+    rotate: a function that takes the full sink and returns the next one; if it raises OSError or IotopError, the full
+        sink stays in use
+    ended: a function that is called on the recorder's thread when the recorder stops
     """
 
     def __init__(
@@ -140,14 +147,14 @@ class Recorder:
         self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
         self._space_ns: int | None = None
         self._snapshots = self._begin_bytes = 0
-        # Offsets in the sink of the newest block, and of the header that will be a part of the next block.
+        # The offsets in the sink of the newest block, and of a header that will be part of the next block.
         self._block_at: int | None = None
         self._lead_at: int | None = None
         self._trouble = self._why = ""
-        """The reason why nothing is written now, and the reason why the missing Snapshots were not written."""
+        """The reason why nothing is being written, and the reason why the missing Snapshots were not written."""
         self._retries = Retries()
         self._lost = Lost()
-        """Totals of lost Snapshots that the file accounts for."""
+        """The totals of lost Snapshots that are already reported in the file."""
         self._after = ""
         self._busy_ns: int | None = None
         """The time since which the sink has been busy; None while it is idle."""
@@ -159,19 +166,19 @@ class Recorder:
         self._queue.put(frame)
 
     def state(self) -> RecorderState:
-        """The state now."""
+        """The present progress."""
         sink, lost, busy_ns, trouble = self._sink, self._queue.lost, self._busy_ns, self._trouble
         if busy_ns is not None and self._clock.monotonic_ns() - busy_ns > HUNG_S * 1e9:
             trouble = f"not recording: {'its disk' if sink.recovers else 'the reader'} does not answer"
         return RecorderState(sink.path, sink.size, self._started_ns, self._snapshots, lost.frames, trouble, lost.events)
 
     def preroll(self) -> tuple[str, ...]:
-        """The snap lines from the last keyframe that is HISTORY_S old, for the start of another file."""
+        """The snap lines from the last keyframe that is at least HISTORY_S old, with which another file can start."""
         return tuple(with_pre(line) for _, _, line in self._recent)
 
     @property
     def alive(self) -> bool:
-        """Whether it still writes."""
+        """Whether the recorder's thread still runs."""
         return self._thread.is_alive()
 
     def close(self, seconds: float = 10.0) -> bool:
@@ -188,11 +195,11 @@ class Recorder:
                 self._end()
         except BrokenPipeError:
             self._trouble = READER_GONE
-        except Full as full:  # the file ends with the last whole line
+        except Full as full:  # the file ends with the last complete line
             self._trouble = f"not recording: {full}"
         except OSError as error:
             self._trouble = f"not recording any more: {error.strerror}"
-        except Exception as error:  # the recording ends, the monitor goes on
+        except Exception as error:  # the recording ends, but the monitor continues
             log.exception("recorder failed")
             self._trouble = f"not recording any more: {type(error).__name__}: {error}"
         finally:
@@ -210,14 +217,14 @@ class Recorder:
     def _close_sink(self) -> None:
         try:
             self._sink.close()
-        except OSError as error:  # some filesystems report errors at close
+        except OSError as error:  # some filesystems report errors only when a file is closed
             self._trouble = self._trouble or f"not recording any more: {error.strerror}"
 
     def _record(self, queued: QueuedFrame) -> None:
         snapshot = self._redactor.snapshot(queued.frame.snapshot)
         if queued.orphaned_events:
             snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
-        # Up to two more events follow: about lost Snapshots, and about arguments that are left out.
+        # Up to two more events may follow: one about lost Snapshots, and one about arguments that are left out.
         events = newest_events(snapshot.events, snapshot.at_ns, snapshot.wall_ns)
         frame = queued.frame._replace(snapshot=snapshot._replace(events=events))
         now = self._busy_ns = self._clock.monotonic_ns()
@@ -277,9 +284,10 @@ class Recorder:
         self._remember(snapshot.at_ns, lines)
 
     def _encode(self, frame: Frame, gap: bool) -> list[str]:
-        """The Frame's lines, with names instead of command lines from the first one on that would be too long.
+        """The lines of a Frame.
 
-        Raises LineTooLong where names are too long as well.
+        If they are too long, this Frame and all later ones are written with names instead of command lines. Raises
+        LineTooLong if the lines are too long even then.
         """
         try:
             return self._encoder.lines(frame, gap=gap)
@@ -296,7 +304,10 @@ class Recorder:
         )
 
     def _sync(self, now: int) -> None:
-        """Make the kernel write the file out. It reports an error only once: after that no sync can be trusted."""
+        """Make the kernel write the file to the disk.
+
+        After an error, later syncs prove nothing, as it is reported only once.
+        """
         self._busy_ns = self._synced_ns = now
         try:
             self._sink.sync()
@@ -309,14 +320,17 @@ class Recorder:
             self._busy_ns = None
 
     def _may_write(self, now: int) -> bool:
-        """Whether there is space, and no error or a due try; begins a new file when all tries of this file failed."""
+        """Whether the Frame may be written: there is space, and the last write worked or a retry is due.
+
+        If all tries of this file failed, a new file is begun.
+        """
         if self._short_of_space(now):
             return False
         if not self._retries.failing:
             return True
         if not (self._retries.due(now) or self._queue.closing):
             return False
-        # A new file that is still empty is not replaced but tried again.
+        # A new file that is still empty is tried again instead of being replaced.
         return not (self._retries.given_up and self._sink.size) or self._go_on_beside(now)
 
     def _go_on_beside(self, now: int) -> bool:
@@ -340,7 +354,7 @@ class Recorder:
         self._retries.failed(self._clock.monotonic_ns())
 
     def _count(self, frame: Frame, key: bool, gap: bool) -> None:
-        """Add the Frame to the totals, except after a gap, where a reader folds other Frames."""
+        """Add the Frame to the totals, except after a gap, where a reader computes verdicts from other Frames."""
         if key:
             self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())
         if self._totals is not None:
@@ -349,7 +363,7 @@ class Recorder:
             self._totals = (frame.snapshot, builder)
 
     def _totals_line(self) -> list[str]:
-        """The tally line that ends a block, [] without totals."""
+        """The tally line that ends a block; [] without totals."""
         return [] if self._totals is None else [tally_line(self._totals[0], self._totals[1].totals())]
 
     def _lose(self, frame: Frame) -> None:
@@ -369,7 +383,7 @@ class Recorder:
 
     def _due(self, now: int) -> bool:
         size, seconds = self._rotation
-        # The pre-roll does not count, since it may be larger than a small limit.
+        # The pre-roll does not count, because it may be larger than a small limit.
         return (size is not None and self._sink.size - self._begin_bytes >= size) or (
             seconds is not None and now - self._opened_ns >= seconds * 1e9
         )
@@ -398,7 +412,7 @@ class Recorder:
             pre = self.preroll()
         elif self._preroll:
             pre = self._preroll(snapshot.at_ns) if callable(self._preroll) else self._preroll
-            self._preroll = pre  # kept for another try where the write fails
+            self._preroll = pre  # kept for another try in case the write fails
         begin = self._sink.size
         self._write([header_line(header), *pre])
         self._preroll, self._after = (), ""
@@ -408,7 +422,7 @@ class Recorder:
         self._encoder.restart()
 
     def _write_block(self, lines: list[str]) -> None:
-        """Write the totals of the block before, then lines with a keyframe that holds that block's length."""
+        """Write the totals of the previous block, then lines with a keyframe that contains the length of that block."""
         totals = self._totals_line()
         begin = self._sink.size + sum(len(line.encode()) + 1 for line in totals)
         if self._lead_at is not None:
@@ -423,7 +437,7 @@ class Recorder:
         self._sink.write(("\n".join(lines) + "\n").encode())
 
     def _remember(self, at_ns: int, lines: list[str]) -> None:
-        """Keep the snap lines from the last keyframe that is at least HISTORY_S old: the next file's pre-roll."""
+        """Keep the snap lines since the last keyframe that is at least HISTORY_S old, as pre-roll of the next file."""
         for line in lines:
             if is_snap(line):
                 self._recent.append((at_ns, is_keyframe(line), line))

@@ -1,7 +1,7 @@
-"""Rotation: PATH is always the file being written; full files get a time in their name and are packed and shipped.
+"""Rotation: PATH always names the file being written; full files get a time in their name and are packed and shipped.
 
-Packing, retention and the hook run on a thread and in child processes at the lowest priority, so the recorder never
-waits for them.
+Packing, removal of old files and the hook run on a separate thread and in child processes at the lowest priority, so
+the recorder never waits for them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.store.write.sink import FileSink
 
 HOOK_S = 600.0
-"""Time limit of a hook, which may ship a file over a slow network."""
+"""The time limit of a hook in seconds; a hook may ship a file over a slow network."""
 HOOK_VARIABLE = "IOTOP_AI_FILE"
 _SECOND = timedelta(seconds=1)
 _TIME = "%Y%m%dT%H%M%S"
@@ -44,19 +44,19 @@ def parts_of(path: str) -> list[str]:
 
 
 def _own_parts(path: str) -> list[tuple[str, str]]:
-    """The parts that this user owns: another user's files in a shared folder are ignored."""
+    """The full files that this user owns. Those of other users in a shared folder are ignored."""
     return [(part, when) for part, when in _timed_parts(path) if _is_own(part)]
 
 
 def _is_own(path: str) -> bool:
     try:
         return os.lstat(path).st_uid == os.geteuid()
-    except FileNotFoundError:  # packed or removed meanwhile
+    except FileNotFoundError:  # it was packed or removed meanwhile
         return False
 
 
 def _timed_parts(path: str) -> list[tuple[str, str]]:
-    """The full files of a recording and the time in the name of each, oldest first."""
+    """The full files of a recording with the time in the name of each, oldest first."""
     folder, name = os.path.split(path)
     found = _EXTENSION.search(name)
     stem, extension = (name[: found.start()], found[0]) if found else (name, "")
@@ -67,7 +67,7 @@ def _timed_parts(path: str) -> list[tuple[str, str]]:
 
 
 class FullSink(Protocol):
-    """A full sink."""
+    """What rotation needs of a sink that is full."""
 
     path: str
 
@@ -76,15 +76,16 @@ class FullSink(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         ...
 
 
 class Rotator:
     """Gives the recorder its next file.
 
-    keep: number of full files that stay, None for all. hook: argv, run for each closed file. report: takes a one-line
-    message when packing, removing or the hook fails.
+    keep: the number of full files that are kept; None for all
+    hook: the command that is run for each closed file, as a list of arguments
+    report: a function that is called with a one-line message if packing, removing or the hook fails
     """
 
     def __init__(
@@ -106,7 +107,10 @@ class Rotator:
         self._thread.start()
 
     def next_file(self, full: FullSink) -> FileSink:
-        """Rename the full file and create PATH again. Raises OSError or IotopError, with the full file in place."""
+        """Rename the full file and create PATH again.
+
+        Raises OSError or IotopError, after which the full file still has its name.
+        """
         path = os.path.abspath(full.path)
         if not full.is_named():
             raise InputError(f"{clean(full.path)} is another file now")
@@ -122,17 +126,17 @@ class Rotator:
         return sink
 
     def _free_name(self, path: str) -> str:
-        """A name that sorts after the names of all earlier parts, also after the clock was set back."""
+        """A file name that sorts after the names of all earlier full files, even if the clock was set back."""
         when = datetime.fromtimestamp(self._clock.wall_ns() // 10**9, UTC)
         for _, newest in _own_parts(path)[-1:]:
-            with contextlib.suppress(ValueError, OverflowError):  # a user's file, or the end of the calendar
+            with contextlib.suppress(ValueError, OverflowError):  # a user's file, or a year beyond 9999
                 when = max(when, datetime.strptime(newest, _TIME).replace(tzinfo=UTC) + _SECOND)
         while any(os.path.lexists(part_name(path, when) + tail) for tail in ("", ".gz")):
             when += _SECOND
         return part_name(path, when)
 
     def finish(self, path: str | None, seconds: float) -> bool:
-        """Run the hook for the last file and wait for all work; returns whether it ended within ``seconds``."""
+        """Run the hook for the last file and wait for all work; returns whether that took at most ``seconds``."""
         if path is not None:
             self._closed.put((os.path.abspath(path), ""))
         self._closed.put(None)
@@ -140,7 +144,7 @@ class Rotator:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Kill the running child; may be called from any thread."""
+        """Kill the running child process; may be called from any thread."""
         child = self._child
         if child is not None:
             _kill(child)
@@ -168,16 +172,16 @@ class Rotator:
         return path + ".gz"
 
     def _retain(self, live: str, closed: str) -> None:
-        """Remove the parts before the ``keep`` newest up to ``closed``, which stays for its hook."""
+        """Remove old files so that ``keep`` remain, counted back from ``closed``, which stays for its hook."""
         parts = [part for part, _ in _own_parts(live)]
         if self._keep is not None and closed in parts:
             older = parts[: parts.index(closed)]
             for old in older[: max(0, len(older) + 1 - self._keep)]:
                 try:
                     os.unlink(old)
-                except FileNotFoundError:  # removed meanwhile
+                except FileNotFoundError:  # it was removed meanwhile
                     continue
-                except OSError as error:  # the hook runs in any case
+                except OSError as error:  # the hook runs anyway
                     self._report_error(old, error)
 
     def _ship(self, path: str) -> None:

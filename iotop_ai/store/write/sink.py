@@ -1,4 +1,4 @@
-"""Where lines go: an append-only file that never keeps a part of a line, or a pipe."""
+"""The files and pipes that lines are written to; a file never keeps an incomplete line."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ENDINGS = (".iotop.jsonl", ".jsonl", ".svg")
 
 
 class Full(Exception):  # noqa: N818 - a state of the disk
-    """The disk took only a part, which was cut off again, so nothing of this write is in the file."""
+    """The disk accepted only a part of a write. The part was cut off again, so nothing of the write is in the file."""
 
 
 class FileSink:
-    """A file that takes one or several lines in each write.
+    """A recording to which one or several lines are appended in each write.
 
-    Opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock. Refused with a one-line error: a symbolic
-    link, an existing file without ``append``, a file that another user owns or may write, a file that is not a
-    recording, a folder that any user may write to.
+    It is opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock. It is refused with a one-line error
+    if it is a symbolic link, exists and ``append`` is false, can be written or is owned by another user, is not a
+    recording, or is in a folder that any user may write to.
     """
 
     recovers = True
@@ -35,9 +35,9 @@ class FileSink:
     def __init__(self, path: str, *, append: bool = False, first: str = "") -> None:
         self.path = path
         self._first = first or path
-        """The path that the user gave, from which the names of files beside it are made."""
+        """The path that the user gave, from which the names of further files in the same folder are made."""
         self._torn = False
-        """Whether a part of a line may be at the end of the file."""
+        """Whether there may be an incomplete line at the end of the file."""
         try:
             self._fd = open_to_append(path, flags=os.O_RDWR) if append else create(path, flags=os.O_RDWR | os.O_APPEND)
         except OSError as error:
@@ -63,18 +63,18 @@ class FileSink:
 
     @classmethod
     def new(cls, path: str) -> FileSink:
-        """A new file at ``unused(path)``, also where other programs create files at the same time."""
+        """A new file at ``unused(path)``; safe even if other programs create files at the same time."""
         while True:
             free = unused(path)
             try:
                 return cls(free, first=path)
-            except UsageError:  # it was created in between
+            except UsageError:  # the file was created after ``unused`` returned
                 if not os.path.lexists(free):
                     raise
 
     @property
     def size(self) -> int:
-        """Bytes of whole lines so far."""
+        """The number of bytes in complete lines so far."""
         return self._size
 
     @property
@@ -83,9 +83,9 @@ class FileSink:
         return self._size == 0
 
     def write(self, data: bytes) -> None:
-        """Append whole lines. Raises Full when they did not fit, and OSError; a part that was written is cut off.
+        """Append complete lines. Raises Full if they did not fit, and OSError for other errors.
 
-        Where the disk refuses that too, the part is cut off before the next write.
+        A part that was written is cut off again. If the disk refuses that too, it is cut off before the next write.
         """
         self._cut()
         self._torn = True
@@ -112,7 +112,7 @@ class FileSink:
             self._cut()
 
     def beside(self) -> FileSink | None:
-        """A new file in the same folder, to go on with. Raises OSError or InputError."""
+        """A new file in the same folder, with which the recording can continue. Raises OSError or InputError."""
         return FileSink.new(self._first)
 
     def is_named(self) -> bool:
@@ -124,11 +124,11 @@ class FileSink:
         return (named.st_dev, named.st_ino) == self._inode
 
     def sync(self) -> None:
-        """Make the kernel write the file out; may block on a slow disk."""
+        """Make the kernel write the file to the disk; may block if the disk is slow."""
         os.fdatasync(self._fd)
 
     def free_bytes(self) -> int | None:
-        """Bytes that an ordinary user may still write on the filesystem; None when unknown."""
+        """The bytes that an ordinary user may still write to the filesystem; None if unknown."""
         try:
             status = os.fstatvfs(self._fd)
         except OSError:
@@ -136,7 +136,7 @@ class FileSink:
         return status.f_bavail * status.f_frsize
 
     def device(self) -> tuple[int, int]:
-        """(major, minor) of the filesystem, for a warning when that disk is monitored."""
+        """The (major, minor) of the filesystem, for a warning if the monitored disk is the one written to."""
         number = os.fstat(self._fd).st_dev
         return os.major(number), os.minor(number)
 
@@ -159,34 +159,34 @@ class PipeSink:
         self.size = 0
 
     def write(self, data: bytes) -> None:
-        """Write all of it; blocks while the reader is slow. Raises BrokenPipeError without a reader."""
+        """Write all data; blocks while the reader is slow. Raises BrokenPipeError if there is no reader."""
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
         self.size += len(data)
 
     def sync(self) -> None:
-        """Do nothing: a pipe cannot be synced."""
+        """Do nothing, because a pipe cannot be synced."""
 
     def free_bytes(self) -> int | None:
-        """Return None: a pipe has no limit."""
+        """Return None, because a pipe does not have a limit."""
         return None
 
     def beside(self) -> None:
-        """Return None: a pipe has no sibling file."""
+        """Return None, because a new file cannot replace a pipe."""
 
     def is_named(self) -> bool:
-        """Return True: a pipe has no name that could change."""
+        """Return True, because a pipe does not have a name that could change."""
         return True
 
     def close(self) -> None:
-        """Do nothing: the caller closes the descriptor."""
+        """Do nothing, because the caller closes the descriptor."""
 
 
 class TextSink:
-    """A plain text file, or standard output for "-", without a buffer.
+    """A plain text file, or standard output for "-", which is written without a buffer.
 
-    An existing file is refused without ``append``; a symbolic link and another user's file always.
+    An existing file is refused unless ``append`` is true. A symbolic link and another user's file are always refused.
     """
 
     def __init__(self, path: str, *, append: bool = False) -> None:
@@ -195,14 +195,14 @@ class TextSink:
             self._fd, self.fresh = 1, True
             return
         try:
-            # Not 0666: with a umask of 002 a later append would refuse the file.
+            # Not 0666, because with a umask of 002 a later append would refuse the file.
             self._fd = open_to_append(path, 0o644) if append else create(path, 0o644, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise _refusal(path, error, "--append adds to it") from None
         self.fresh = os.fstat(self._fd).st_size == 0
 
     def write(self, text: str) -> None:
-        """Write all of it. Raises OSError; of a regular file a part that was written is cut off."""
+        """Write all text. Raises OSError; a part that was already written to a regular file is cut off again."""
         data = text.encode()
         done = 0
         try:
@@ -215,7 +215,7 @@ class TextSink:
             raise
 
     def _cut(self, size: int) -> None:
-        """Cut off what we wrote last, unless another program has appended since or it is not a regular file."""
+        """Cut off the last write, unless another program has appended since or it is not a regular file."""
         status, end = os.fstat(self._fd), os.lseek(self._fd, 0, os.SEEK_CUR)
         if stat.S_ISREG(status.st_mode) and status.st_size == end:
             os.ftruncate(self._fd, end - size)
@@ -228,9 +228,9 @@ class TextSink:
 
 
 def whole_length(fd: int, size: int) -> int:
-    """The length of a file up to its last line end, after which there may be a torn line.
+    """The length of a file up to the end of its last complete line.
 
-    Raises InputError for a torn line of more than LONGEST_LINE.
+    Raises InputError if an incomplete line of more than LONGEST_LINE follows.
     """
     end = size
     while end > 0:
@@ -253,7 +253,10 @@ def _refusal(path: str, error: OSError, remedy: str) -> IotopError:
 
 
 def unused(path: str) -> str:
-    """The path, with -2, -3 … before its ending where it exists, as when two recordings begin within a second."""
+    """The path, or if it exists, the path with -2, -3 … before its ending.
+
+    It exists, for example, when two recordings begin within the same second.
+    """
     ending = next((e for e in _ENDINGS if path.endswith(e)), "") or os.path.splitext(path)[1]
     stem, number = path.removesuffix(ending), 1
     while os.path.lexists(path):
