@@ -15,7 +15,7 @@ def delta(before: int | None, after: int | None) -> int | None:
 def delta_u32(before: int | None, after: int | None) -> int | None:
     """The growth of an unsigned 32-bit counter, also when it wraps.
 
-    It is valid only if no count of the same record fell, which the caller checks.
+    The result is valid only if no count of the same record fell, which the caller checks.
     """
     if before is None or after is None:
         return None
@@ -35,7 +35,7 @@ def per_second(grown: int | float | None, seconds: float | None) -> float | None
 
 
 def quotient(part: int | float | None, whole: int | float | None) -> float | None:
-    """part / whole; None when either is unknown or whole is 0, as the mean time of a request without requests."""
+    """part / whole; None when either is unknown or whole is 0, such as for the mean time of no requests."""
     if part is None or not whole:
         return None
     return part / whole

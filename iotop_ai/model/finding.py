@@ -93,10 +93,11 @@ class SlowDisk(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The findings in order of rank, the primary one first, and what they rest on."""
+    """The findings in order of rank, and how much could be observed."""
 
     findings: tuple[Finding, ...]
-    """The first is the primary. There is always one: class ``unknown`` when no rule holds, never OK by default."""
+    """The primary finding comes first. There is always a finding: class ``unknown`` if no rule applies, never OK by
+    default."""
     watched_s: float
     needed_s: float
     """While measuring, the length of the shortest window; ``watched_s`` of it has been observed."""

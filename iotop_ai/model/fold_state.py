@@ -30,7 +30,7 @@ class WorkerRestart(NamedTuple):
     lost_s: float
     """Seconds without data that the restart caused."""
     other_s: float
-    """Seconds without data between this loss and the next restart."""
+    """Seconds without data that the restart did not cause, up to the next restart."""
 
 
 class JobMemory(NamedTuple):
@@ -43,7 +43,7 @@ class JobMemory(NamedTuple):
     following: bool = False
     """Whether the newest restart still costs time."""
     idle_s: float = 0.0
-    """Seconds lost while the job has no worker; the last of them count for the next restart."""
+    """Seconds lost while the job has no worker; the last of these seconds count as caused by the next restart."""
     left_ns: int | None = None
     """When the job's last worker ended; None while the job has a worker, and before its first one."""
 
@@ -56,7 +56,7 @@ class GpuMemory(NamedTuple):
     idle_ns: int | None = None
     """Since when the GPU is idle although these processes occupy its memory; None while it is not idle."""
     power: float | None = None
-    """The GPU's power over its limit while busy, smoothed over 10 s; None if unknown."""
+    """The GPU's power divided by its limit, measured while it is busy and smoothed over 10 s; None if unknown."""
     peak: float | None = None
     """The highest ``power`` so far; None if unknown."""
 
@@ -76,7 +76,7 @@ class FoldState(NamedTuple):
     states: tuple[tuple[int, str], ...] = ()
     """(at_ns, state word) at each change of the last hour, oldest first."""
     lost: Mapping[ProcessKey, float] = {}
-    """GPU-hours that each job has lost so far."""
+    """The hours that each job has lost so far."""
     classes: tuple[tuple[int, str], ...] = ()
     """(at_ns, class of the verdict) at each change of the last hour, oldest first."""
     pending: Mapping[tuple[str, str], int] = {}
@@ -85,7 +85,7 @@ class FoldState(NamedTuple):
     """The read latency baseline of each disk, by serial number."""
     memory: Mapping[ProcessKey, JobMemory] = {}
     fed_ns: int | None = None
-    """The time of the newest Sample that is included in learned, memory, gpus and hung."""
+    """The time of the newest Sample that has been added to learned, memory, gpus and hung."""
     acked: Mapping[str, str] = {}
     """The severity and figures of each acknowledged finding when the user acknowledged it, by the finding's identity.
     """
@@ -94,4 +94,5 @@ class FoldState(NamedTuple):
     ended: tuple[Event, ...] = ()
     """The ends of processes since the last decision."""
     hung: Mapping[str, int] = {}
-    """Since when a device has requests in flight and completes none, by kernel name."""
+    """For each device that has requests in flight and completes none, the time since when this is so, by kernel name.
+    """

@@ -81,9 +81,9 @@ def rated(
 ) -> Rated[R]:
     """The rates of one subsystem, with the seconds between the two readings of that subsystem.
 
-    If both readings have the same time, it was not read again, and ``last`` is repeated with its age. If the earlier
-    reading is missing or failed, or the interval is not positive, ``rates`` is called with None for the reading and the
-    seconds.
+    If both readings have the same time, the subsystem was not read again, and ``last`` is repeated with its age. If the
+    earlier reading is missing or failed, or the interval is not positive, ``rates`` is called with None for the reading
+    and the seconds.
     """
     if after.value is None:
         return Rated(None, after.at_ns, None, renewed=False)

@@ -106,7 +106,7 @@ class Snapshot(NamedTuple):
     at_ns: int
     wall_ns: int
     interval_s: float
-    """The seconds between two ticks at this time."""
+    """The interval between two ticks that is in force, in seconds."""
     host: Host
     events: tuple[Event, ...]
     own: OwnCost

@@ -1,4 +1,4 @@
-"""The classes of the verdict: for each its state, how it enters and leaves, and its possible advice.
+"""The classes of the verdict: for each its state, when its findings become active and end, and its possible advice.
 
 A class consists of its entry here, the rule that claims it (diagnosis/rules/) and its words (present/). Tests fail if
 one of them is missing.
@@ -34,7 +34,7 @@ class State(StrEnum):
 LOSING = (State.STARVED, State.BLOCKED, State.SLOWED, State.FAILING)
 """States in which time is lost, or data is about to be lost."""
 LOUD = (*LOSING, State.WASTED, State.BUSY)
-"""States that need attention; the devices that they name are shown in their colour."""
+"""States that need attention; the devices that they name are shown in the state's colour."""
 WITHOUT_JOB = (State.CALM, State.BUSY)
 """States of class ``unknown`` on a machine without a training job, for which UNSURE would be a false alarm."""
 

@@ -119,7 +119,7 @@ class Ring:
         return self._queue.drained(seconds)
 
     def state(self) -> RingState:
-        """The present size."""
+        """The present state of the ring."""
         self.drained(_SHORT_S)
         with self._lock:
             first = self._seekable_ns()

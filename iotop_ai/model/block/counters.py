@@ -184,7 +184,7 @@ _MS_FIELDS = frozenset(i for i, name in enumerate(BlockCounters._fields) if name
 
 
 def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
-    """Whether a count has fallen, because the device was created, attached or initialised again in between."""
+    """Whether a count has fallen between two readings, because the device was created or attached again."""
     for i in _COUNT_FIELDS:
         old, new = before[i], after[i]
         if old is not None and new is not None and new < old:
@@ -309,8 +309,8 @@ def block_rates(
 ) -> dict[BlockKey, BlockRates]:
     """The rates of every device in ``after``; all are unknown for a device whose key ``before`` does not contain.
 
-    The kernel does not count the head of an NVMe multipath device, so the head gets the sum of its paths. If a device's
-    I/O accounting is off, unchanged counters say nothing and its rates are unknown; some drivers (zram, brd) count even
+    If the kernel does not count the head of an NVMe multipath device, the head gets the sum of its paths. If a device's
+    I/O accounting is off, unchanged counters say nothing, so its rates are unknown; some drivers (zram, brd) count even
     then.
     """
     if before is None or seconds is None or seconds <= 0:
@@ -396,7 +396,7 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
 
 
 def is_leaf(info: BlockInfo) -> bool:
-    """Whether the device counts in the machine's totals: a device with no other listed device below it.
+    """Whether the device counts in the machine's totals: a device at the bottom of its stack.
 
     Partitions and hidden paths do not count. Nor does a loop over a local file, as the disk below it counts the same
     bytes, nor ublk and zloop, as the kernel does not list the devices below them, nor zram and ram, which are memory.

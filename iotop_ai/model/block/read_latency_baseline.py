@@ -52,7 +52,7 @@ class Baseline(NamedTuple):
 class DeviceBaseline(NamedTuple):
     """The read times of one device.
 
-    minute: the number of the current minute; None when that minute does not count
+    minute: the number of the current minute; None if the current minute is not counted
     reads, wait_us, size_bytes: the sums of the current minute so far
     sizes: the Baseline of each size bucket
     """

@@ -71,7 +71,7 @@ class DeviceRow(NamedTuple):
     """A device's place in a list.
 
     title: the device's label, with the number of disks below it if there are several ("md0 x4")
-    depth: 0 if the device has a row of its own, 1 if it folds under the device ``under``
+    depth: 0 if the device has a row of its own, 1 if it is listed below the row of the device ``under``
     member: whether the device is a disk or path whose bytes are part of the row above
     """
 
@@ -86,9 +86,10 @@ class DeviceRow(NamedTuple):
 def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
     """Every device of ``names`` (by default all) once: devices with a row, each followed by those folded under it.
 
-    An array or volume over several disks has its own row and its disks fold under it, except a disk that also has other
-    uses. Devices on one disk (partitions, volumes, crypt) fold under that disk, devices on an array under the array.
-    Devices that are hidden when idle come last. Otherwise the order is that of ``names``.
+    A device folds under another if it is listed below the other's row. An array or volume over several disks has its
+    own row and its disks fold under it, except a disk that also has other uses. Devices on one disk (partitions,
+    volumes, crypt) fold under that disk, devices on an array under the array. Devices that are hidden when idle come
+    last. Otherwise the order is that of ``names``.
     """
     tree = _Tree(infos)
     under: dict[str, list[DeviceRow]] = {}

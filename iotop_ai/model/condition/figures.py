@@ -278,7 +278,7 @@ _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The figure's value for each object in the Frame that it names."""
+    """The value of the figure for each object that the figure names in the Frame."""
     if not figure.family:
         return _own_share(figure, frame)
     out = []
@@ -331,7 +331,7 @@ def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
 
 
 def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
-    """Whether the figure names the job with this pid by its name."""
+    """Whether the figure's pattern matches the name of the job with this pid."""
     table = frame.snapshot.jobs.value
     if figure.family != "jobs" or table is None:
         return False

@@ -1,8 +1,8 @@
 """A condition that is evaluated over a whole period, such as a recording.
 
-A clause with "for" is met if it held that long at least once; each other clause concerns the period as a whole. Over
-the period, a share is a part of the job's whole time, a finding counts if it was ever active, and any other figure is a
-mean.
+A clause with "for" is met if it was true for that long at least once; every other clause concerns the period as a
+whole. Over the period, a share is a part of the job's whole time, a finding counts if it was ever active, and any other
+figure is a mean.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DISKS = "disks"
 
 
 class ConditionResult(NamedTuple):
-    """The answer to a condition; ``met`` is None if it is unknown, because a figure was not recorded."""
+    """The answer to a condition; ``met`` is None if the answer is unknown because a figure was not recorded."""
 
     condition: Condition
     met: bool | None
@@ -38,8 +38,8 @@ class ConditionOverRun:
         self.condition = condition
         self._held = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
         self._best: dict[int, ClauseResult] = {}
-        """The result of each clause with "for": at the time when all of them held together, or if they never did, at
-        the time when that clause held longest."""
+        """The result of each clause with "for", from the time when all such clauses were met together. If they never
+        were, it is from the time when that clause was true for longest."""
         self._together = False
         self._sums: dict[int, dict[str, tuple[float, float]]] = {
             i: {} for i, clause in enumerate(condition.clauses) if i not in self._held and _is_mean(clause)
@@ -160,7 +160,10 @@ def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float 
 
 
 def _finding_result(clause: Clause, totals: VerdictTotals) -> ClauseResult:
-    """Whether the finding was ever active; unknown if the rules judged nothing."""
+    """The result of a clause about a finding, which is met if the finding was ever active.
+
+    It is unknown if the rules judged nothing.
+    """
     named = [one for one in totals.finding_totals if clause.names(one.finding.class_id, one.finding.state.value)]
     if not named:
         return ClauseResult(clause, False if totals.finding_totals else None)

@@ -32,16 +32,16 @@ class ClauseWatch:
     def __init__(self, clause: Clause) -> None:
         self.clause = clause
         self._since: dict[str, int] = {}
-        """The objects for which the comparison is true, and the monotonic time in ns since when it is."""
+        """For each object for which the comparison is true, the monotonic time in ns since when it is true."""
         self._known: dict[str, float | None] = {}
         self._was_known = False
 
     def add(self, frame: Frame) -> ClauseResult:
         """Take in a Frame and return the clause's result.
 
-        The time for which an object meets the clause ends at a gap, at an unknown value, or when the object ends. It
-        continues while the object is not read again. The result is unknown if every value is unknown, and "not met" if
-        the objects whose values were known have ended.
+        The time for which an object meets the clause ends at a gap, at an unknown value, or when the object disappears.
+        It continues while the object is not read again. The result is unknown if every value is unknown, and "not met"
+        if the objects whose values were known have disappeared.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:
@@ -78,7 +78,7 @@ class ClauseWatch:
         return True
 
     def _take_values(self, frame: Frame, begin_ns: int) -> bool:
-        """Take in the Frame's values; returns whether a value is known, or was known of objects that have all ended."""
+        """Take in the Frame's values; returns whether a value is known, or was for objects that have disappeared."""
         assert self.clause.figure is not None
         since, self._since, self._known = self._since, {}, {}
         for name, value, _, renewed in values(self.clause.figure, frame):

@@ -11,7 +11,8 @@ from iotop_ai.model.verdict_class import LOSING, State
 OK, WARNING, CRITICAL = 0, 1, 2
 """The severities of a disk's health."""
 SILENT_S = 90.0
-"""The age in seconds at which a machine's newest reading makes it silent; Prometheus scrapes at least once a minute."""
+"""A machine whose newest reading is this many seconds old counts as silent; Prometheus scrapes at least once a minute.
+"""
 _TROUBLE = (*LOSING, State.WASTED)
 _LOST_AT = tuple(SHARES.index(name) for name in LOST)
 

@@ -14,11 +14,11 @@ BUSY = 0.9
 SPIN_POWER = 0.25
 """The share of the power limit below which busy GPUs only wait for each other; a waiting H100 draws about 14 %."""
 SPIN_POWER_SURE = 0.4
-"""The same share for GPUs whose tensor cores are idle or that get no batches."""
+"""The value of SPIN_POWER for GPUs whose tensor cores are idle or that get no batches."""
 TENSOR_NONE = 0.02
 """Tensor cores whose activity is below this share are idle."""
 SM_IDLE = 0.5
-"""A GPU whose SM activity is below this share is used badly. Source: NVIDIA, DCGM documentation, profiling metrics."""
+"""A GPU whose SM activity is below this share is used poorly. Source: NVIDIA, DCGM documentation, profiling metrics."""
 LINK_FULL = 0.8
 """The share of a PCIe link's rate from which the link counts as full."""
 LINK_BYTES_PER_S = 50e9

@@ -45,7 +45,7 @@ class GpuProcess(NamedTuple):
 
 
 class GpuEarlier(NamedTuple):
-    """The times of a figure that this sweep of the GPUs did not read: of its last reading, and of the one before that.
+    """The times of a figure that this sweep of the GPUs did not read: of its last reading, and of the one before.
 
     A counter's rate is (now - before) / (at_ns - before_at_ns), so the rate of a slow call needs no other Snapshot.
     ``before`` is None for a level and for the first reading.
@@ -238,7 +238,8 @@ class GpuRates(NamedTuple):
     slowed: bool | None = None
     """Whether heat or the power brake lowers its clock at this reading, according to the driver."""
     pcie_generation: int | None = None
-    """The generation of the PCIe link at this reading. Like the width, it is kept here for the window of the rules."""
+    """The generation of the PCIe link at this reading. Like the width, it is repeated here so that rules see it over a
+    window."""
     pcie_width: int | None = None
     decoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video decoder was (NVDEC, fdinfo).")] = None
     encoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video encoder was (NVENC, fdinfo).")] = None

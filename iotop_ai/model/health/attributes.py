@@ -1,9 +1,9 @@
 """The meaning of ATA attributes in a few words, and the counts that the rules judge. Pure.
 
 Sources: the names and raw formats in smartmontools' drive database (drivedb.h; ata_format_attr_raw_value of
-    atacmds.cpp), and
-    https://en.wikipedia.org/wiki/Self-Monitoring,_Analysis_and_Reporting_Technology#Known_ATA_S.M.A.R.T._attributes. A
-    vendor may use a number for something else, which smartctl then prints under another name.
+atacmds.cpp), and
+https://en.wikipedia.org/wiki/Self-Monitoring,_Analysis_and_Reporting_Technology#Known_ATA_S.M.A.R.T._attributes. A
+vendor may use a number for something else, which smartctl then prints under another name.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _WORD = 0xFFFF
 
 
 def counts(number: int, name: str, model: str = "") -> bool:
-    """Whether an attribute counts what its number usually counts; without a name it is taken to."""
+    """Whether an attribute counts what its number usually counts, as is assumed of an attribute without a name."""
     if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
         return False
     return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None

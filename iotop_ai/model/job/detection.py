@@ -257,7 +257,7 @@ def _top(found: _Found, key: ProcessKey) -> ProcessKey:
 def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
     """The ranks grouped by job.
 
-    Ranks of one job share a top, a batch job, an MPI job, a group with a master address, or a pod.
+    Ranks of one job have the same top process, batch job, MPI job, group with a master address, or pod.
     """
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
     numbers: set[tuple[object, int | None]] = set()
@@ -291,7 +291,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
 
 
 def _ids(found: _Found, key: ProcessKey) -> JobIds:
-    """The batch ids in its cgroup path; Slurm's also from its environment, because a container hides the cgroup."""
+    """The batch ids in the process's cgroup path, or for Slurm in its environment, as containers hide the cgroup."""
     ids = job_ids(found.tree.info[key].cgroup)
     slurm = found.tree.seen(key).ids.slurm
     return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)
@@ -334,7 +334,7 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
 
 
 def _name(found: _Found, top: ProcessKey, first: ProcessKey) -> str:
-    """The script of the first rank, or else of the top process; for a notebook its file, if known."""
+    """A job's name: the script of its first rank, or else of its top process; for a notebook its file, if known."""
     tree = found.tree
     name = script_name(tree.info[first])
     if is_notebook(tree.info[first]) and tree.seen(first).ids.notebook:

@@ -156,7 +156,10 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
 
 
 def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
-    """The same for a main thread in a futex: it waits at a queue of its threads, for a GPU or for a backward pass."""
+    """The result of ``kind_of`` for a main thread in a futex.
+
+    It waits at a queue of its threads, for a GPU or for a backward pass.
+    """
     if look.autograd:
         return "backward", None
     if loading is Loading.NAMED:

@@ -23,7 +23,7 @@ class Totals(NamedTuple):
     """Counters of a training process and all processes below it; None if unknown.
 
     own_ticks, own_read, own_write: counters of the process itself, without children that it reaped: CPU ticks, bytes
-        read (from a device, or by calls if that is more) and bytes written
+        read (from a device, or by system calls if that is more) and bytes written
     stat_ns: the time at which own_ticks was read; 0 if it never was
     """
 

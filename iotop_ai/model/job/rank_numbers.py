@@ -52,5 +52,5 @@ def number_ranges(numbers: Iterable[int | None]) -> str:
 
 
 def checked_ranges(text: str) -> str:
-    """The text, which comes from outside, if it has this form; otherwise ""."""
+    """The text, which comes from outside, if it has the form that ``number_ranges`` writes; otherwise ""."""
     return text if _RANGES.fullmatch(text) else ""

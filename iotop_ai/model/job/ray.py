@@ -52,7 +52,7 @@ def ray_roles(tree: CandidateTree) -> RayRoles:
             owner[key] = starter
         else:
             by_raylet.setdefault(raylet, []).append(key)
-    # A program that started a raylet uses only that raylet, so it has no workers elsewhere on the machine.
+    # A program that started a raylet uses only that raylet, so workers of other raylets do not belong to the program.
     on_cluster = [key for key in programs if key not in owner.values()]
     for workers in by_raylet.values():
         owner |= _owners(tree, workers, on_cluster)

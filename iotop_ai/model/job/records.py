@@ -57,8 +57,8 @@ class Job(NamedTuple):
     evidence: why the processes count as a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook,
         children
     hidden: the parts of its ranks that this user may not read: libraries, environment, open files
-    group: a name that its ranks on several machines share besides a batch job's id; "" if unknown or if all ranks are
-        here
+    group: a name that its ranks on several machines share besides a batch job's id; "" if unknown or if all its ranks
+        are on this machine
     """
 
     key: ProcessKey

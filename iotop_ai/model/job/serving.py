@@ -9,7 +9,7 @@ TRAINS = ("launcher", "loader")
 
 
 def may_rest(job: Job, place: JobPlace) -> bool:
-    """Whether the job is a notebook, or may be a server because it listens for clients or that is unknown.
+    """Whether the job is a notebook or possibly a server: it listens for clients, or it is unknown whether it does.
 
     A job of several training processes may be a server as well: a model that is split over GPUs.
     """

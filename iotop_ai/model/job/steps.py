@@ -1,7 +1,7 @@
 """Steps that training processes report themselves, and their waits for data.
 
 Source: the messages that ``iotop_ai.train`` sends to a monitor. All counts are totals since the process began to
-    report, so a lost message does not lose any count.
+report, so a lost message does not lose any count.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StepCounts(NamedTuple):
 
 
 class StepRates(NamedTuple):
-    """The rates of one process in the time between two of its messages; steps, data_ns and span_ns are counts."""
+    """The counts and rates of one process in the time between two of its messages."""
 
     steps: int | None
     data_ns: int | None

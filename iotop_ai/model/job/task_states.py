@@ -150,8 +150,8 @@ class SweepCounts(NamedTuple):
         blocked
     blocked: looks that found a task of the job in state D
     partial: sweeps that could not include all workers
-    apart: sweeps in which the trainer slept in a queue or a futex while something else made data, including its own
-        threads
+    apart: sweeps in which the trainer slept in a queue or a futex while something else, such as another thread, made
+        data
     """
 
     sweeps: int = 0
@@ -224,9 +224,9 @@ class TaskRates(NamedTuple):
 
 
 class JobRates(NamedTuple):
-    """One job over an interval. The counts are kept besides the shares, so that a window can weight its intervals.
+    """One job over an interval. It contains counts in addition to shares, so that a window can weight its intervals.
 
-    sweeps: the joint looks in the interval
+    sweeps: the number of joint looks in the interval
     worker_*: means over the watched workers; None if there are none
     blocked_tasks: how many tasks of a training process and its workers are in state D at one moment, on average
     """

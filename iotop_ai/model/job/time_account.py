@@ -155,7 +155,7 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     shared = min(rest, interval.others_busy)
     out[_AT["unexplained"]] += shared
     rest -= shared
-    # A main thread in a futex waits at the queue of a thread loader while its threads work. If there are loader #
+    # A main thread in a futex waits at the queue of a thread loader while its threads work. If there are loader
     # processes, the trainer's threads do not prepare data.
     weak = (looks.futex, looks.futex_computing)
     aside = saves_aside(interval) and interval.loading is not Loading.OTHERS

@@ -104,7 +104,7 @@ class NfsRates(NamedTuple):
 
 
 def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRates:
-    """nfsiostat's figures between two readings of one operation; all are None after a reset, as by a remount."""
+    """nfsiostat's figures between two readings of one operation; all are None after a reset, such as a remount."""
     if any(b is not None and a is not None and b < a for a, b in zip(before, after, strict=True)):
         return UNKNOWN_NFS_OP
     ops = delta(before.ops, after.ops)

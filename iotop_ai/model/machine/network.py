@@ -35,7 +35,7 @@ class LinkCounters(NamedTuple):
 
 
 class LinkRates(NamedTuple):
-    """The rates of one link; busy_ratio is that of the busier direction."""
+    """The rates of one link; busy_ratio is the rate of the busier direction divided by the link's speed."""
 
     rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received per second.")]
     tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent per second.")]

@@ -1,8 +1,8 @@
 """Filesystems that do not have a block device of their own: ZFS and btrfs pools, Lustre clients.
 
 Sources: OpenZFS module/os/linux/spl/spl-kstat.c, module/zfs/arc.c (arcstats), dataset_kstats.c (objset-0x*);
-    fs/btrfs/sysfs.c (devinfo/*/error_stats), https://docs.kernel.org/admin-guide/btrfs.html; Lustre Operations Manual,
-    "Monitoring Client Activity" (llite.*.stats).
+fs/btrfs/sysfs.c (devinfo/*/error_stats), https://docs.kernel.org/admin-guide/btrfs.html; Lustre Operations Manual,
+"Monitoring Client Activity" (llite.*.stats).
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from iotop_ai.model.metric import Metric
 class ArcCounters(NamedTuple):
     """The state of ZFS's cache.
 
-    hits, misses: growing counts of reads
+    hits, misses: how many reads the cache served, and how many it did not; they grow
     size_bytes: the present size
     limit_bytes: the largest size (c_max)
-    io_hits: reads that waited for a running read of the same block; a growing count, separate since OpenZFS 2.2
+    io_hits: how many reads waited for a running read of the same block; it grows and has been separate since OpenZFS
+        2.2
     """
 
     hits: int | None = None

@@ -1,8 +1,8 @@
 """Pressure stall information: /proc/pressure/* and a cgroup's *.pressure.
 
 Source: https://docs.kernel.org/accounting/psi.html. The totals are microseconds. The averages of the kernel change only
-    every 2 s, so rates are computed from the totals. The figures of the system are averaged over all non-idle CPUs;
-    those of a cgroup concern only that cgroup.
+every 2 s, so rates are computed from the totals. The figures of the system are averaged over all non-idle CPUs; those
+of a cgroup concern only that cgroup.
 """
 
 from __future__ import annotations

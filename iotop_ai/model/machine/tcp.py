@@ -1,7 +1,7 @@
 """TCP of the machine: segments that were sent and retransmitted.
 
 Source: the Tcp lines of /proc/net/snmp, RFC 4022 (tcpOutSegs, tcpRetransSegs, tcpInErrs),
-    https://docs.kernel.org/networking/snmp_counter.html.
+https://docs.kernel.org/networking/snmp_counter.html.
 """
 
 from __future__ import annotations

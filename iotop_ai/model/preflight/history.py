@@ -19,7 +19,7 @@ class Kept(NamedTuple):
     engine: "fio" or "own"
     read: bytes per second of the fastest sequential read
     random: the highest rate of random 4 KiB reads, per second
-    files: files of 128 KiB per second by one reader, a measurement that no command-line option changes
+    files: how many files of 128 KiB one reader reads per second; command-line options do not affect it
     write: bytes per second, written with fsync
     """
 
@@ -66,7 +66,7 @@ def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
 
 
 def comparable(earlier: Sequence[Kept], now: Kept) -> list[Kept]:
-    """The earlier checks that measured a figure of this check by the same engine."""
+    """The earlier checks by the same engine that have a figure in common with this check."""
     return [one for one in earlier if one.engine == now.engine and any(map(_both, one[2:], now[2:]))]
 
 

@@ -22,7 +22,7 @@ class Place(NamedTuple):
     """Where a path is stored.
 
     mount: the mount point; "" for a device
-    device: the device that holds the filesystem; "" if this machine has none
+    device: the device of this machine that holds the filesystem; "" if there is none
     disks: the kernel names of the disks below that device; () if none is known
     why_no_disk: why no disk is known
     remote: whether its data is on another machine; None if unknown

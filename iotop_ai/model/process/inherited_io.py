@@ -1,6 +1,6 @@
 """Subtracts the bytes of a child from the process that inherited them.
 
-At wait() the kernel adds all of the child's io to the /proc/PID/io of its parent, and in the same branch the child's
+At wait() the kernel adds all of the child's io to the /proc/PID/io of its parent, and at the same time the child's
 minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this module the bytes of the child
 would appear a second time, in one burst, as the parent's. cminflt shows which process inherited: if SIGCHLD is ignored,
 nothing is added, and the bytes of an orphan go to its subreaper or to init. Here a debt is the io of a process that has
@@ -180,8 +180,8 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
 
 def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     # Only an ancestor reaps, and an ancestor is older. If all ancestors are known and none fits, the debt's parent
-    # ignores # SIGCHLD, and a growth that fits belongs to another process itself. If they are not all known, the only
-    # process that # fits may still be the wrong one.
+    # ignores SIGCHLD, and a growth that fits was made by another process itself. If they are not all known, the only
+    # process that fits may still be the wrong one.
     if _reaches_the_first(debt, parents):
         return None
     passing = [key for key in heirs.room if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]

@@ -283,5 +283,5 @@ class ProcessSample(NamedTuple):
     rates: Mapping[ProcessKey, ProcessRates]
     debts: tuple[Debt, ...] = ()
     cminflt_before: Mapping[ProcessKey, int] = {}
-    """The cminflt in the Snapshot before, of processes that may still settle a debt, so that growth covers both
+    """The cminflt in the previous Snapshot of processes that may still settle a debt, so that growth covers both
     intervals."""

@@ -136,7 +136,7 @@ class EncodedLines(NamedTuple):
 
 
 class Encoder:
-    """Writes Frames as lines: first and then every ``keyframe_every`` lines a keyframe, otherwise changes.
+    """Writes Frames as lines: a keyframe first and after every ``keyframe_every`` lines, otherwise changes.
 
     It also writes a keyframe if the wall clock was set, because a reader detects this by the keyframes alone.
     """
@@ -194,7 +194,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the wall clock moved by another amount than the monotonic clock; it also does so in a suspend."""
+    """Whether the wall clock moved by another amount than the monotonic clock, which also happens in a suspend."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 

@@ -13,7 +13,7 @@ _CMDLINE = ProcessInfo._fields.index("cmdline")
 
 
 def redacted_line(line: str, level: str) -> str:
-    """A snap line with full command lines, redacted to another level."""
+    """The snap line, which has full command lines, redacted to ``level``."""
     command = COMMANDS.get(level)
     if command is None or '"info":' not in line:
         return line

@@ -25,7 +25,7 @@ _SECRETS = words(
     "pass passcode pw psk pin otp pat jwt sas sig dsn key auth authorization authentication "
     "bearer cookie cookies cred creds literal passin passout"
 )
-"""Parts of a name that make the name secret if the whole part is equal."""
+"""Words that make a name secret if a whole part of the name equals one of them."""
 _HARMLESS = {
     "token": words("id ids len length count per max min pad eos bos unk sep mask cls image num type level"),
     "key": words("size dim dims head heads len length num padding frame frames sort partition group"),
@@ -50,7 +50,7 @@ _BARE = re.compile(
 )
 """A word without a dash that precedes a secret, as in ``connect NET password X``."""
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z-]*(?:=.*)?|-[A-Za-z]")
-"""An option; after an option that takes a secret, it is not that secret."""
+"""An option. If it follows an option that takes a secret, it is not that secret."""
 _LOGIN = re.compile(r"[^\d:]:.|:.*[^\d]|%")
 """A login as user:password, but not the uid:gid of ``docker run -u 1000:1000``."""
 _SPLITS = re.compile(r"[\s;|]")

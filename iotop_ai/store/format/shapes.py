@@ -2,9 +2,10 @@
 
 A NamedTuple without tables becomes an array in field order, without the defaults at its end; its change is an object
 with the fields that changed. A NamedTuple with a table (a mapping or a set), and every Reading and Rated, becomes an
-object by field name, without the fields that have their default. A mapping becomes an object; its change is ``{"+":
-{key: value}, "-": [key]}``, without an empty part. A set becomes a sorted array of keys; its change is ``{"+": [key],
-"-": [key]}``. Keys that are records are joined with "/". Numbers are written as they are, never as differences.
+object by field name, without the fields that have their default. A mapping becomes an object, and a set a sorted array
+of keys. The change of either is an object without empty parts: ``{"+": {key: value}, "-": [key]}`` for a mapping and
+``{"+": [key], "-": [key]}`` for a set. Keys that are records are joined with "/". Numbers are written as they are,
+never as differences.
 """
 
 from __future__ import annotations
@@ -30,9 +31,8 @@ SAME = object()
 class Shape:
     """The JSON form of the values of one type.
 
-    table: whether a change is an object that the whole value could be too; a whole value in a change is then ``{"=":
-        whole}``
-    partial: whether a change may be only a part of the value; unless ``table``, the whole value is an array then
+    table: whether both a change and a whole value may be objects, so that a change writes a whole value as {"=": whole}
+    partial: whether a change may contain only a part of the value; unless ``table``, the whole value is then an array
     verbatim: whether the value is its own JSON (a tuple is an array) and need not be copied
     """
 

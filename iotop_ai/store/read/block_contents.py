@@ -14,7 +14,7 @@ from iotop_ai.store.read.file import FileRecording
 
 
 class Depth(Enum):
-    """How much of a block is decoded; for 60 Snapshots, the four depths take about 1, 1, 5 and 70 units of time."""
+    """How much of a block is decoded; for 60 Snapshots, the four depths take times in the ratio 1 : 1 : 5 : 70."""
 
     TOTALS = "totals"
     EVENTS = "events"

@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 SYNC_S = 15.0
 FREE_SPACE_EVERY_S = 5.0
 HUNG_S = 5.0
-"""A write that takes longer is reported by ``state``. At 1 s, the queue has room for two minutes; then Snapshots are
-lost."""
+"""A write that takes longer is reported by ``state``. At an interval of 1 s the queue has room for two minutes; after
+that Snapshots are lost."""
 MIN_FREE_BYTES = 64 << 20
 READER_GONE = "the reader has gone"
 ARGUMENTS_LEFT_OUT = "command arguments left out from here on: with them a line is longer than 16 MiB"
@@ -306,7 +306,7 @@ class Recorder:
     def _sync(self, now: int) -> None:
         """Make the kernel write the file to the disk.
 
-        After an error, later syncs prove nothing, as it is reported only once.
+        After an error, later syncs prove nothing, as the kernel reports the error only once.
         """
         self._busy_ns = self._synced_ns = now
         try:

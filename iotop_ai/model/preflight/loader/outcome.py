@@ -1,4 +1,4 @@
-"""The end of a run that gave no figures, from which the reason of its failure is judged."""
+"""The end of a run that gave no figures, from which the reason for its failure is determined."""
 
 from __future__ import annotations
 
