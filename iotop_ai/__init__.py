@@ -48,7 +48,7 @@ def _why_not(name: str) -> str:
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first used."""
+    """Return a public name, imported when it is first used."""
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -63,5 +63,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> "list[str]":
-    """All public names that this Python can use, loaded or not."""
+    """Return all public names that this Python can use, loaded or not."""
     return sorted({*globals(), *(name for name in _PLACES if not _why_not(name))})

@@ -21,7 +21,7 @@ def frames(
     history: tuple[Sample, ...] = (),
     carry: FoldState | None = None,
 ) -> Iterator[Frame]:
-    """One Frame per Snapshot, live, replayed or from a list.
+    """Yield one Frame per Snapshot, live, replayed or from a list.
 
     before, last, history, carry: the point from which to continue (after a seek). A Snapshot of another boot starts a
     new session: no pair, no history, an empty state. A Keyframe's state is adopted where it has one; after a gap or at
@@ -64,7 +64,7 @@ def samples(
     spaced: bool = False,
     recorded: bool = False,
 ) -> Iterator[tuple[Snapshot, Sample]]:
-    """Each Snapshot with its Sample, without the rules; for figures of a time whose verdict is known already.
+    """Yield each Snapshot with its Sample, without the rules; for figures of a time whose verdict is known already.
 
     before, last: the Snapshot before the first, and its Sample. spaced: Snapshots between them were left out, so that
     only a Keyframe's own mark is a gap. recorded: a Keyframe's own Sample replaces the pair that cannot be formed.
@@ -83,7 +83,7 @@ def samples(
 
 
 def unjudged(snapshot: Snapshot) -> Frame:
-    """A session's first Frame before any rule has run: its verdict is measuring.
+    """Return a session's first Frame before any rule has run: its verdict is measuring.
 
     For a picture that does not wait for the rules; it lacks the findings that need no window.
     """
@@ -95,7 +95,7 @@ def unjudged(snapshot: Snapshot) -> Frame:
 
 
 def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
-    """The last Frame of a recording: it holds the events after ``newest``, and nothing is read for it.
+    """Return the last Frame of a recording: it holds the events after ``newest``, and nothing is read for it.
 
     It repeats the previous Readings with their original times, so no rate is renewed; the monitor's own cost since then
     is unknown. at_ns, wall_ns: now; later where that is too close to ``newest``.

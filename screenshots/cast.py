@@ -76,7 +76,7 @@ def record(asciinema: str, recording: Path, out: Path, folder: Path) -> None:
 
 
 def cleaned(text: str) -> str:
-    """The cast without what was written about the machine beside the output: when, by which command and shell.
+    """Return the cast without what was written about the machine beside the output: when, by which command and shell.
 
     Milliseconds and characters as they are make it a third smaller.
     """

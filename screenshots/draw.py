@@ -76,7 +76,7 @@ class Picture(NamedTuple):
 
 
 def recorded(file: Path) -> Callable[[int], list[Snapshot]]:
-    """The last seconds of a recording of real training. The GPU is the C NVML library's."""
+    """Return the last seconds of a recording of real training. The GPU is the C NVML library's."""
 
     def last(seconds: int) -> list[Snapshot]:
         items = list(ReplaySource(str(file), allow_root=True))
@@ -255,7 +255,7 @@ async def draw_replay(picture: Picture, shown: list[Frame], view: View, folder: 
 
 
 def tidy(svg: str, picture: Picture) -> str:
-    """The cells alone: no window frame, and no font fetched from a web server."""
+    """Return the cells alone: no window frame, and no font fetched from a web server."""
     svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
     # The cells leave a hair of the frame free at the right and the top; it gets the screen's own colour.
     ground = looks(picture.theme)["bg"].bg

@@ -89,7 +89,7 @@ def _append(handle: int, line: bytes) -> None:
 
 
 def user_name(uid: int) -> str:
-    """The login name; the number if missing."""
+    """Return the login name; the number if missing."""
     try:
         return clean(pwd.getpwuid(uid).pw_name)
     except KeyError:

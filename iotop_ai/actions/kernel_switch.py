@@ -58,7 +58,7 @@ def right_to(switch: Switch, root: Root) -> Right:
 
 
 def sudoers(switch: Switch) -> str:
-    """The line for /etc/sudoers.d that allows exactly this switch's values."""
+    """Return the line for /etc/sudoers.d that allows exactly this switch's values."""
     uid = os.getuid()
     sysctl = find_program("sysctl") or "/usr/sbin/sysctl"
     calls = ", ".join(sudoers_command([sysctl, "-w", f"{switch.name}={value}"]) for value in switch.values)

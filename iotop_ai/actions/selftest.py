@@ -76,7 +76,7 @@ def _denied(response: Mapping[str, Any]) -> bool:
 
 
 def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
-    """The Outcome of smartctl's answer. Pure.
+    """Return the Outcome of smartctl's answer. Pure.
 
     Only exit status 0 is success; else smartctl's messages give the reason (a test already runs, the disk has no such
     test).

@@ -1,1 +1,1 @@
-"""The command line: one file or folder per subcommand."""
+"""The command line: each subcommand has a file or a folder below ``commands``."""

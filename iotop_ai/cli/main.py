@@ -79,7 +79,7 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def build_parser(argv: Sequence[str]) -> Parser:
-    """The parser; loads only the commands that ``argv`` names, so only they have arguments of their own."""
+    """Return the parser; loads only the commands that ``argv`` names, so only they have arguments of their own."""
     from argparse import RawDescriptionHelpFormatter
 
     from iotop_ai.cli.options.common import EXAMPLES, Parser, add_screen_flags, add_source_flags
@@ -203,7 +203,7 @@ def _wants_text(args: argparse.Namespace) -> bool:
 
 
 def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
-    """The flags of ``iotop-ai`` and ``iotop-ai -d SEC``; None for other command lines, which the parser reads.
+    """Return the flags of ``iotop-ai`` and ``iotop-ai -d SEC``; None for other command lines, which the parser reads.
 
     Importing and building the parser takes a tenth of the time to the first frame.
     """
@@ -219,7 +219,7 @@ def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
 
 
 def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int = 0, alerts: str | None = None) -> int:
-    """The live screen of this machine. alerts: a file of rules that the user names."""
+    """Return the live screen of this machine. alerts: a file of rules that the user names."""
     gc.disable()  # the imports create no garbage
     from iotop_ai.cli.commands.monitor.command import run_monitor
     from iotop_ai.sources.live.source import LiveSource

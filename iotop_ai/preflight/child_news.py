@@ -15,7 +15,7 @@ class ChildNews:
         self._rest = b""
 
     def feed(self, raw: bytes) -> list[dict[str, Any]]:
-        """The lines that ``raw`` ends; {} for one that is not news. What is too long for a line is dropped."""
+        """Return the lines that ``raw`` ends; {} for one that is not news. What is too long for a line is dropped."""
         *lines, self._rest = (self._rest + raw).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             self._rest = b""
@@ -23,7 +23,7 @@ class ChildNews:
 
 
 def parse_news(line: bytes) -> dict[str, Any]:
-    """The news in one line; {} for a line that is not news."""
+    """Return the news in one line; {} for a line that is not news."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

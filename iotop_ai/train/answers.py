@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
 
     @classmethod
     def of(cls, found: Any) -> Verdict | None:
-        """The verdict from the recorder's object; None without one."""
+        """Return the verdict from the recorder's object; None without one."""
         try:
             state, class_id, text, because, advice = (clean(found[name], LONGEST) for name in _SENTENCES)
             lost, confidence = _number(found["lost_ratio"]), float(found["confidence"])
@@ -66,7 +66,7 @@ class Breakdown(NamedTuple):
 
     @classmethod
     def of(cls, status: Mapping[str, Any]) -> Breakdown | None:
-        """The breakdown from the recorder's answer; None where the job's time is not counted yet."""
+        """Return the breakdown from the recorder's answer; None where the job's time is not counted yet."""
         if not status.get("time"):
             return None
         try:

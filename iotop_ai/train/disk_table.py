@@ -65,7 +65,7 @@ def monitor_disk(
 
 
 def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
-    """A table for each time: a title, then a line per disk. It is yielded when the next time begins.
+    """Yield a table for each time: a title, then a line per disk. It is yielded when the next time begins.
 
     The end may cut the last interval, which is left out if less than half of it remains.
     """

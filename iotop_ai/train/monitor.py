@@ -166,7 +166,7 @@ class Monitor:
 
 
 def _level_of_caller() -> int:
-    """The stack level, for the function that calls this, of the first line outside of this package."""
+    """Return the stack level, for the function that calls this, of the first line outside of this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

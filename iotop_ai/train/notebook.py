@@ -48,7 +48,7 @@ class Session:
         self.monitor.stop()
 
     def report(self) -> Any:
-        """The picture and the verdict of the recording so far, or of all of it."""
+        """Return the picture and the verdict of the recording so far, or of all of it."""
         if not self.ended:
             self.monitor.verdict()
             self._took = time.monotonic() - self._begin
@@ -127,7 +127,7 @@ class Magics:
 
 
 def _path(words: list[str]) -> str | None:
-    """The file of a magic's words; ~ is the home, as in a shell."""
+    """Return the file of a magic's words; ~ is the home, as in a shell."""
     return os.path.expanduser(words[0]) if words else None
 
 
@@ -162,7 +162,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def escaped(text: str) -> str:
-    """The text with HTML's special characters escaped."""
+    """Return the text with HTML's special characters escaped."""
     from html import escape
 
     return escape(text, quote=True)

@@ -48,7 +48,7 @@ def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float
 
 
 def _visible(breakdown: Breakdown) -> list[tuple[str, float]]:
-    """The shares that can be seen, in the order of the bar."""
+    """Return the shares that can be seen, in the order of the bar."""
     return [(name, share) for name, share in breakdown.shares.items() if share >= _LEAST]
 
 

@@ -17,7 +17,7 @@ _NAME = "iotop-ai"
 
 
 def program(named: str, environment: Mapping[str, str]) -> list[str]:
-    """The command of the program: the one named by an argument or IOTOP_AI_PROGRAM; else this Python's own
+    """Return the command of the program: the one named by an argument or IOTOP_AI_PROGRAM; else this Python's own
     where it is new enough; else the first iotop-ai in PATH and ~/.local/bin.
 
     Raises UnknownError if it is not found; as root also if another user may have named it or can change it.
@@ -44,7 +44,7 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def program_environment() -> dict[str, str]:
-    """The environment of the program, without IOTOP_AI_SOCKET: that names another monitor's socket."""
+    """Return the environment of the program, without IOTOP_AI_SOCKET: that names another monitor's socket."""
     environment = own_environment(libraries=True)
     environment.pop("IOTOP_AI_SOCKET", None)
     return environment

@@ -135,7 +135,7 @@ class Recorder:
         return self._child.wait()
 
     def last_words(self) -> str:
-        """The newest line of its messages; "" without any."""
+        """Return the newest line of its messages; "" without any."""
         lines = self._last_words.decode("utf-8", "replace").strip().splitlines()
         return clean(lines[-1]) if lines else ""
 
@@ -187,7 +187,7 @@ class Recorder:
 
 
 def _read(pipe: int) -> bytes | None:
-    """The available bytes; b"" at the end, None where another thread or process has taken it."""
+    """Return the available bytes; b"" at the end, None where another thread or process has taken it."""
     try:
         return os.read(pipe, _BLOCK)
     except BlockingIOError:
@@ -195,5 +195,5 @@ def _read(pipe: int) -> bytes | None:
 
 
 def record_command(program: list[str], path: str, interval_s: float, options: Sequence[str]) -> list[str]:
-    """The command that records into a file while the starting program lives."""
+    """Return the command that records into a file while the starting program lives."""
     return [*program, "record", "--control", "-o", path, "-d", f"{interval_s:g}", *options]

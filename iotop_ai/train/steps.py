@@ -217,7 +217,7 @@ def watch(loader: AsyncIterable[T]) -> WatchedAsync[T]: ...
 
 
 def watch(loader: Any) -> Any:
-    """The loader; while it is iterated, the wait for each batch is measured and each batch counted.
+    """Return the loader; while it is iterated, the wait for each batch is measured and each batch counted.
 
     An asynchronous loader is iterated with ``async for``; the wait is the time that its task awaits.
     """

@@ -92,7 +92,7 @@ def waits_of(found: Mapping[str, Any]) -> Waits:
 
 
 def row(name: str, waits: Waits) -> list[str]:
-    """A line of the table."""
+    """Return a line of the table."""
     truth, computes, no_core, callback, outside = waits
 
     def share(value: float | None) -> str:

@@ -27,7 +27,7 @@ _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
 def python_version() -> str:
-    """The minor version: another one runs other bytecode."""
+    """Return the minor version: another one runs other bytecode."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 

@@ -115,7 +115,7 @@ def hand_words(node: str, phase: Phase, engine: str) -> list[str]:
 
 
 def output(words: list[str], state: Path, *, codes: tuple[int, ...] = (0,)) -> Any:
-    """The JSON that a program prints."""
+    """Return the JSON that a program prints."""
     child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_STATE_HOME": str(state)})
     out, _ = child.communicate(timeout=300)
     if child.returncode not in codes:
@@ -135,7 +135,7 @@ def by_hand(node: str, phases: tuple[Phase, ...], state: Path, engine: str) -> F
 
 
 def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine: str) -> Figures:
-    """All measurements of one check."""
+    """Return all measurements of one check."""
     program = str(installed("iotop-ai"))
     words = [program, "check", node, "--json", "--seconds", str(rig.seconds), "--engine", engine]
     found: Figures = {}
@@ -149,7 +149,7 @@ def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine
 
 
 def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
-    """Every figure of one disk; each round is by hand, then by check, with fio and then with our reader."""
+    """Return every figure of one disk; each round is by hand, then by check, with fio and then with our reader."""
     phases = tuple(phase for phase in plan(rig.seconds, 4) if phase.name in (SEQUENTIAL, RANDOM))
     hands: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
     checks: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
@@ -188,7 +188,7 @@ def hung(folder: Path) -> dict[str, str]:
 
 
 def shown(row: Row) -> str:
-    """A line of the output."""
+    """Return a line of the output."""
     return (
         f"{row.rig.name:12} {row.read:28} {row.engine:3} {row.figure:6} check {row.check:8.4g} by hand {row.hand:8.4g}"
         f" {row.off:+6.1f} % limit {LIMITS[row.figure]:.0f} % {'met' if row.met else 'NOT met'}"
@@ -197,7 +197,7 @@ def shown(row: Row) -> str:
 
 
 def cells(rows: list[Row]) -> list[str]:
-    """One line of the page's table, from the six figures of one measurement."""
+    """Return one line of the page's table, from the six figures of one measurement."""
     found = {(row.engine, row.figure): row for row in rows}
     hand = [f"{row.hand:.4g} ±{row.spread / 2:.0f} %" for row in (found[ENGINES[0], figure] for figure in LIMITS)]
     parts = [found[engine, figure] for engine in ENGINES for figure in LIMITS]

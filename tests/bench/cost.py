@@ -134,7 +134,7 @@ class Output:
 
 
 def program_environment() -> dict[str, str]:
-    """The environment of a measured program: a user's, without variables that make a start slower."""
+    """Return the environment of a measured program: a user's, without variables that make a start slower."""
     return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
 
 
@@ -190,7 +190,7 @@ HEADER = ("program", "CPU ms/s", "peak MB", "first paint ms", "bytes a refresh")
 
 
 def rows_of(runs: dict[str, list[Run]]) -> list[tuple[str, ...]]:
-    """The cells of each program."""
+    """Return the cells of each program."""
     rows = []
     for name, found in runs.items():
         helpers = _cell(found, lambda run: run.helpers_mb)
@@ -205,7 +205,7 @@ def rows_of(runs: dict[str, list[Run]]) -> list[tuple[str, ...]]:
 
 
 def _cell(found: Sequence[Run], value: Callable[[Run], float], form: str = ".0f") -> str:
-    """The median of the sittings with their range; of a single sitting that of its rounds."""
+    """Return the median of the sittings with their range; of a single sitting that of its rounds."""
     sittings = by_sitting(found, value)
     return with_range(sittings.values() if len(sittings) > 1 else map(value, found), form)
 
@@ -254,7 +254,7 @@ class Kept:
 
 
 def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
-    """The part of docs/cost.md that this bench writes."""
+    """Return the part of docs/cost.md that this bench writes."""
     here, _ = installed_ones([p.name for p in PROGRAMS if any(p.name in names for names in runs.values())])
     head = HEAD.format(
         width=WIDTH,
@@ -282,7 +282,7 @@ def _sittings(known: Iterable[str]) -> str:
 
 
 def _number(version: str) -> str:
-    """The first number with a dot in what a program prints about its version."""
+    """Return the first number with a dot in what a program prints about its version."""
     found = re.search(r"\d+(?:\.\d+)+", version)
     return found[0] if found else version
 

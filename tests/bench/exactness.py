@@ -149,7 +149,7 @@ class Figure(NamedTuple):
     allowed: str
 
     def off(self, ours: float | None) -> str:
-        """The difference in percent; in the figure's own unit for a share and where theirs is 0."""
+        """Return the difference in percent; in the figure's own unit for a share and where theirs is 0."""
         if ours is None:
             return "-"
         if self.allowed == POINT:
@@ -250,7 +250,7 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
 
 
 def table(measured: Measured) -> str:
-    """The figures that are not 0 everywhere, and one line about the others."""
+    """Return the figures that are not 0 everywhere, and one line about the others."""
     shown, idle = [], []
     for f in measured.figures:
         (idle if not f.theirs and not f.program and not f.direct else shown).append(f)

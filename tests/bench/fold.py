@@ -44,7 +44,7 @@ class Training(Server):
         self.tasks = {key: TaskCounts(run_ns=0, wait_ns=0, rss_bytes=1 << 30) for key in keys}
 
     def snapshot(self) -> Snapshot:
-        """The next second: the workers are mostly blocked, the trainers mostly wait for them."""
+        """Return the next second: the workers are mostly blocked, the trainers mostly wait for them."""
         snapshot = super().snapshot()
         old, waits = self.sweeps, self.random.randrange(13, 19)
         self.sweeps = old._replace(
@@ -80,7 +80,7 @@ class Crowd(Server):
 
 
 def histories(server: Server, ticks: int) -> list[tuple[Snapshot, tuple[Sample, ...]]]:
-    """The inputs of the fold, tick by tick."""
+    """Return the inputs of the fold, tick by tick."""
     out: list[tuple[Snapshot, tuple[Sample, ...]]] = []
     history: tuple[Sample, ...] = ()
     before: Snapshot | None = None

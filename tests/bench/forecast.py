@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
 
 def draw(chance: random.Random) -> Case:
-    """A combination whose training takes roughly 0.7 to 4 times what the disk can give."""
+    """Return a combination whose training takes roughly 0.7 to 4 times what the disk can give."""
     kind = chance.choice(("bytes", "reads", "delay"))
     size = chance.choice((16, 48, 100, 128, 256, 600)) * KIB
     workers, batch = chance.choice((1, 2, 3, 4, 6, 8)), chance.choice((4, 8, 16, 32))
@@ -93,7 +93,7 @@ def set_speed(disk: ThrottledDisk | FuseDisk, case: Case) -> None:
 
 
 def predicted(disk: ThrottledDisk | FuseDisk, program: str, place: Path, case: Case) -> float:
-    """The forecast's share of the GPU, in percent."""
+    """Return the forecast's share of the GPU, in percent."""
     asked = ("--workers", str(case.workers), "--batch", str(case.batch), "--step-time", f"{case.step_s * 1000:.0f}ms")
     argv = [program, "check", str(place), "--dataset", "--no-write", "--engine", "own", "--seconds", "20", "--json"]
     process = disk.popen(*argv, *asked, stdout=subprocess.PIPE, text=True)

@@ -62,7 +62,7 @@ JOB_MS = 12.0
 
 
 def by_sitting(runs: Iterable[AnyRun], value: Callable[[AnyRun], float]) -> dict[str, float]:
-    """The median of each sitting's rounds, oldest first."""
+    """Return the median of each sitting's rounds, oldest first."""
     found: dict[str, list[float]] = {}
     for run in runs:
         found.setdefault(run.sitting, []).append(value(run))
@@ -70,7 +70,7 @@ def by_sitting(runs: Iterable[AnyRun], value: Callable[[AnyRun], float]) -> dict
 
 
 def with_range(values: Iterable[float], form: str = ".1f") -> str:
-    """The median and the range, e.g. "6.2 (5.9-7.2)"; one figure where all are the same."""
+    """Return the median and the range, e.g. "6.2 (5.9-7.2)"; one figure where all are the same."""
     known = sorted(values)
     middle, least, most = (f"{value:{form}}" for value in (statistics.median(known), known[0], known[-1]))
     return middle if least == most else f"{middle} ({least}-{most})"
@@ -97,7 +97,7 @@ class _Cpu:
 
 
 def needed() -> dict[str, list[str]]:
-    """The programs that the goals compare, by load."""
+    """Return the programs that the goals compare, by load."""
     out: dict[str, list[str]] = {}
     for load, *names in [
         *((load, name, peer) for load, name, peer, _ in (*_SHARES, *_MORE)),
@@ -109,7 +109,7 @@ def needed() -> dict[str, list[str]]:
 
 
 def goals(runs: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Goal]:
-    """The lines that have runs, in order. runs: by load and program."""
+    """Return the lines that have runs, in order. runs: by load and program."""
     cpu, out = _Cpu(runs), []
     for load, name, peer, share in _SHARES:
         if pairs := cpu.pairs((load, name), (load, peer)):

@@ -65,7 +65,7 @@ def calls(api: Any, handle: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def field(api: Any, handle: Any, number: int, scope: int) -> Any:
-    """A field value with its type, its return code and the driver's own time for it."""
+    """Return a field value with its type, its return code and the driver's own time for it."""
     (value,) = api.nvmlDeviceGetFieldValues(handle, [(number, scope)])
     if value.nvmlReturn:
         raise api.NVMLError(value.nvmlReturn)
@@ -73,7 +73,7 @@ def field(api: Any, handle: Any, number: int, scope: int) -> Any:
 
 
 def asked(api: Any, call: Callable[[], Any]) -> dict[str, Any]:
-    """The answer or the reason for its absence, and the cost of up to USES calls in µs."""
+    """Return the answer or the reason for its absence, and the cost of up to USES calls in µs."""
     costs, answer, error = [], None, ""
     for _ in range(USES):
         start = time.perf_counter_ns()
@@ -92,7 +92,7 @@ def asked(api: Any, call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def plain(answer: Any) -> Any:
-    """The answer as JSON has it."""
+    """Return the answer as JSON has it."""
     if isinstance(answer, (int, float, str, list, dict)):
         return answer
     return {name: getattr(answer, name) for name, *_ in getattr(answer, "_fields_", ())} or repr(answer)
@@ -143,7 +143,7 @@ def spread(values: list[float]) -> dict[str, float | int | None]:
 
 
 def copying(seconds: int) -> dict[str, Any]:
-    """The same under a steady copy to the GPU, beside the true amount."""
+    """Return the same under a steady copy to the GPU, beside the true amount."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.gpu_copy", str(seconds + 10)], cwd=REPO, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

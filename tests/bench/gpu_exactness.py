@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
 
 def run(argv: list[str], env: Mapping[str, str]) -> str:
-    """The output of a program. Ends with exit code 2 and its last line when it fails."""
+    """Return the output of a program. Ends with exit code 2 and its last line when it fails."""
     done = subprocess.run(argv, env={**os.environ, **env}, cwd=REPO, capture_output=True, text=True, timeout=120)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
@@ -79,7 +79,7 @@ def run(argv: list[str], env: Mapping[str, str]) -> str:
 
 
 def peers_python(folder: Path, given: Path | None) -> Path:
-    """An interpreter that has both programs."""
+    """Return an interpreter that has both programs."""
     if given is not None:
         return given / "bin" / "python"
     venv.create(folder / "venv", with_pip=True)
@@ -114,7 +114,7 @@ def _percent(ratio: float | None) -> int | None:
 
 
 def rows_of(mine: Mapping[str, Any], nvitop: Mapping[str, Any], gpustat: Mapping[str, Any]) -> list[Row]:
-    """Every figure of every GPU, side by side in one unit."""
+    """Return every figure of every GPU, side by side in one unit."""
     out = []
     stat = {gpu["uuid"]: gpu for gpu in gpustat["gpus"]}
     for i, (uuid, own) in enumerate(mine.items()):
@@ -178,7 +178,7 @@ def costs(folder: Path, env: Mapping[str, str], seconds: int, size: str) -> list
 
 
 def cost_text(size: str, one: Mapping[str, float], many: Mapping[str, float]) -> tuple[str, bool]:
-    """The figures and whether 16 GPUs stay within 1.5 times 1 GPU plus the calls themselves."""
+    """Return the figures and whether 16 GPUs stay within 1.5 times 1 GPU plus the calls themselves."""
     allowed = ALLOWED_FACTOR * one["cpu_ms_per_s"] + many["calls_ms_per_s"]
     within = many["cpu_ms_per_s"] <= allowed
     lines = [f"Screen of {size}, one sweep a second:", ""]

@@ -105,7 +105,7 @@ def under(load: str) -> str:
 
 
 def as_text(rates: GpuRates) -> str:
-    """Every known figure."""
+    """Return every known figure."""
     return ", ".join(f"{name} {value:.4g}" for name, value in rates._asdict().items() if value is not None)
 
 

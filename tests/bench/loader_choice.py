@@ -82,7 +82,7 @@ def again(case: Case, folder: Path, images: str, workers: int, interleave: int, 
 
 
 def measured(case: Case, folder: Path, images: str, seconds: float, rounds: int) -> list[str]:
-    """The row of a case; its last cell is the part of the best that the recommended setting gives."""
+    """Return the row of a case; its last cell is the part of the best that the recommended setting gives."""
     grid = [(workers, files) for files in case.interleaves for workers in case.workers]
     several = ["--interleave", ",".join(map(str, case.interleaves))] if len(case.interleaves) > 1 else []
     found = swept(

@@ -200,5 +200,5 @@ def load_of(name: str) -> Iterator[Given]:
 
 
 def title_of(name: str) -> str:
-    """A load as a heading."""
+    """Return a load as a heading."""
     return f"{int(name):,} extra processes" if name.isdecimal() else LOADS[name][1]

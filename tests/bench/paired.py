@@ -30,12 +30,12 @@ class Estimate(NamedTuple):
 
 
 def loss(plain: float, other: float) -> float:
-    """The share of the plain speed that the other one lacks; negative where it is faster."""
+    """Return the share of the plain speed that the other one lacks; negative where it is faster."""
     return 1 - other / plain
 
 
 def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) -> Estimate | None:
-    """The median of differences, given in their order in time; None for fewer than LEAST_PAIRS.
+    """Return the median of differences, given in their order in time; None for fewer than LEAST_PAIRS.
 
     The interval: circular block bootstrap, since neighbours share what else the machine does, widened by Student's
     factor as in iotop_ai/export/compare/bootstrap.py.
@@ -59,7 +59,7 @@ def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) 
 
 
 def orders(pairs: int, seed: int) -> list[tuple[bool, bool]]:
-    """The order within each pair, drawn at random; both are first equally often."""
+    """Return the order within each pair, drawn at random; both are first equally often."""
     half = [(False, True), (True, False)] * ((pairs + 1) // 2)
     out = half[:pairs]
     random.Random(seed).shuffle(out)

@@ -84,7 +84,7 @@ STAT = (
 
 
 def idle_processes(count: int, folder: Path) -> Work:
-    """A sweep over processes that do nothing, and their rates."""
+    """Return a sweep over processes that do nothing, and their rates."""
     proc = folder / "proc"
     for pid in range(1000, 1000 + count):
         place = proc / str(pid)
@@ -151,7 +151,7 @@ def busy_devices(count: int, folder: Path) -> Work:
 
 
 def judged_processes(count: int, folder: Path) -> Work:
-    """A decision about a machine without a job and a GPU on which every process reads."""
+    """Return a decision about a machine without a job and a GPU on which every process reads."""
     ticks = iter(histories(Crowd(count), 2 * WARM + JUDGED_STEPS))
     newest = [next(ticks)]
     carries, cache = [FoldState()], FoldCache()
@@ -180,11 +180,11 @@ class Paper:
         self._rows: dict[int, Row] = {}
 
     def draw(self, frame: Frame, view: View) -> str:
-        """The bytes that bring the newest picture onto the terminal."""
+        """Return the bytes that bring the newest picture onto the terminal."""
         return self.paint(screen_rows(*self._size, frame, view))
 
     def paint(self, lines: list[Line]) -> str:
-        """The bytes that bring these rows onto the terminal."""
+        """Return the bytes that bring these rows onto the terminal."""
         changed = [(y, line) for y, line in enumerate(lines) if not self._lines or line != self._lines[y]]
         new = [(0, y, self._rows.get(y), self._ink.row(line)) for y, line in changed]
         self._lines = lines
@@ -200,24 +200,24 @@ class StarvedSeconds:
         self._made: list[Frame] = []
 
     def frame(self, at: int) -> Frame:
-        """The Frame of a second; it and those before it are made where they are new."""
+        """Return the Frame of a second; it and those before it are made where they are new."""
         while len(self._made) <= at:
             self._made.append(next(self._more))
         return self._made[at]
 
     def between(self, first: int, end: int) -> list[Frame]:
-        """The Frames of these seconds."""
+        """Return the Frames of these seconds."""
         return [self.frame(at) for at in range(first, end)]
 
 
 @lru_cache
 def starved_seconds(count: int) -> StarvedSeconds:
-    """The parts that look at the same seconds make them once."""
+    """Return the parts that look at the same seconds make them once."""
     return StarvedSeconds(count)
 
 
 def picture(count: int, folder: Path) -> Work:
-    """A picture of 120x40 drawn over the one before."""
+    """Return a picture of 120x40 drawn over the one before."""
     at = iter(starved_seconds(SECONDS).between(BEGIN, SECONDS))
     paper = Paper()
     newest = [next(at)]
@@ -234,7 +234,7 @@ def picture(count: int, folder: Path) -> Work:
 
 
 def judged_second(count: int, folder: Path) -> Work:
-    """The Frame of a second of the starving server: its rates and the verdict."""
+    """Return the Frame of a second of the starving server: its rates and the verdict."""
     starved_seconds.cache_clear()  # what is counted here is to be made here
     seconds, at = starved_seconds(SECONDS), iter(range(BEGIN, SECONDS))
     seconds.frame(BEGIN - 1)
@@ -246,7 +246,7 @@ def judged_second(count: int, folder: Path) -> Work:
 
 
 def recorded_second(count: int, folder: Path) -> Work:
-    """The line of a recording for a second of the starving server."""
+    """Return the line of a recording for a second of the starving server."""
     made = iter(starved_seconds(SECONDS).between(BEGIN, SECONDS))
     encoder = Encoder()
 
@@ -307,7 +307,7 @@ def _marked(step: Callable[[], None]) -> None:
 
 
 def run_marked(only: Container[str]) -> list[tuple[str, int, int]]:
-    """Each part of ``only`` once, every counted step between two marks: (part, size, steps) in order."""
+    """Return each part of ``only`` once, every counted step between two marks: (part, size, steps) in order."""
     order = []
     for module in LOADED_LATE:
         import_module(module)
@@ -320,7 +320,7 @@ def run_marked(only: Container[str]) -> list[tuple[str, int, int]]:
 
 
 def per_item(part: Part, totals: dict[int, float]) -> float:
-    """The cost of one item in one step. totals: the cost of all steps by size."""
+    """Return the cost of one item in one step. totals: the cost of all steps by size."""
     if not part.sizes:
         return totals[1] / part.steps
     small, large = part.sizes
@@ -401,7 +401,7 @@ def pictures(rounds: int) -> list[tuple[str, float, float]]:
 
 
 def report(rounds: int) -> str:
-    """The section of the document."""
+    """Return the section of the document."""
 
     def pair(times: list[float]) -> str:
         # For a very cheap item the difference of two sizes is less than their noise.

@@ -24,7 +24,7 @@ def need(*programs: str) -> None:
 
 
 def installed(name: str) -> str | None:
-    """The path of a program beside this interpreter (a virtual environment's) or on PATH; None without it."""
+    """Return the path of a program beside this interpreter (a virtual environment's) or on PATH; None without it."""
     beside = Path(sys.executable).with_name(name)
     return str(beside) if beside.exists() else shutil.which(name)
 
@@ -37,7 +37,7 @@ def version_line(*argv: str) -> str:
 
 
 def machine() -> str:
-    """One line about the machine that the figures come from."""
+    """Return one line about the machine that the figures come from."""
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -54,12 +54,12 @@ def machine() -> str:
 
 
 def start(argv: Sequence[str]) -> subprocess.Popen[str]:
-    """A program whose output is read at its end."""
+    """Return a program whose output is read at its end."""
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
 
 def output(process: subprocess.Popen[str], timeout_s: float) -> str:
-    """The output. Raises RuntimeError on another exit code than 0."""
+    """Return the output. Raises RuntimeError on another exit code than 0."""
     out, err = process.communicate(timeout=timeout_s)
     if process.returncode:
         raise RuntimeError(f"{process.args!r} ended with {process.returncode}: {err.strip()[-400:]}")

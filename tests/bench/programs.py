@@ -55,7 +55,7 @@ BY_NAME = {program.name: program for program in (*PROGRAMS, *FORMS)}
 
 
 def installed_ones(names: Sequence[str]) -> tuple[list[tuple[Program, str]], list[str]]:
-    """The programs with their paths, and the names of those that are not installed here."""
+    """Return the programs with their paths, and the names of those that are not installed here."""
     paths = {name: _path(BY_NAME[name].argv[0]) for name in names}
     here = [(BY_NAME[name], path) for name, path in paths.items() if path is not None]
     return here, [name for name, path in paths.items() if path is None]

@@ -74,7 +74,7 @@ def measured(stream: Iterable[Frame]) -> Size:
 
 
 def row(name: str, size: Size, target: str = "") -> list[str]:
-    """A line of the table of sizes."""
+    """Return a line of the table of sizes."""
     packed_day = size.packed * 86_400 / 1e6 / size.interval_s
     return [
         name, f"{size.plain:,.0f}", f"{size.packed:,.0f}", f"{packed_day:.0f}", target, f"{size.cpu_ms:.2f}",
@@ -101,7 +101,7 @@ def live(ticks: int) -> Iterator[Frame]:
 
 
 def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
-    """The rows, and the exceeded limits."""
+    """Return the rows, and the exceeded limits."""
     rows, over = [], []
     plan = [
         *((load, 100, 8, 64, 1) for load in WORDS),
@@ -127,7 +127,7 @@ def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
 
 
 def ring_rows(ticks: int) -> list[list[str]]:
-    """The cost of looking back: CPU of the ring's thread and its span."""
+    """Return the cost of looking back: CPU of the ring's thread and its span."""
     rows = []
     for load, processes in (("idle", 100), ("two", 100), ("idle", 1000), ("all", 1000)):
         server = Server(load, processes=processes)
@@ -222,7 +222,7 @@ def reading(hours: float) -> tuple[list[list[str]], list[str]]:
 
 
 def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[list[str]], ticks: int) -> str:
-    """The page."""
+    """Return the page."""
     today = datetime.date.today().isoformat()
     return f"""# What a recording takes
 

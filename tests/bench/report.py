@@ -49,7 +49,7 @@ class Cost(NamedTuple):
 
 
 def measured(path: Path) -> Cost:
-    """One report: its CPU time, which other programs change little, and its size."""
+    """Return one report: its CPU time, which other programs change little, and its size."""
     out = path.with_name("report.html")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-m", "iotop_ai", "report", str(path), "--html", str(out), "--force"], check=True)

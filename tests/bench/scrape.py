@@ -35,7 +35,7 @@ _GPM = ("sm", "occupancy", "tensor", "dram")
 
 
 def full(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot with every figure that such a machine reports."""
+    """Return the Snapshot with every figure that such a machine reports."""
     counter = snapshot.seq * 1_000_003
     assert snapshot.gpu.value is not None
     assert snapshot.smart.value is not None
@@ -88,7 +88,7 @@ def _jobs(snapshot: Snapshot, uuids: list[str]) -> Reading[JobTable]:
 
 
 def session(seconds: int) -> Iterator[Frame]:
-    """The Frames of such a machine."""
+    """Yield the Frames of such a machine."""
     server = Server("all")
     yield from frames(full(server.snapshot()) for _ in range(seconds))
 

@@ -61,7 +61,7 @@ def load(writers: int, folder: Path) -> Iterator[None]:
 
 
 def ours(tree: Path) -> Program:
-    """The monitor of a tree at 1 Hz."""
+    """Return the monitor of a tree at 1 Hz."""
     argv = ("env", f"PYTHONPATH={tree}", sys.executable, "-m", "iotop_ai", "-d", "1")
     return Program("iotop-ai", argv, rb"mem\s+[\d.]+/[\d.]+", ())
 
@@ -72,7 +72,7 @@ def pair(values: list[float]) -> str:
 
 
 def row(what: str, before: list[Run], now: list[Run]) -> tuple[tuple[str, ...], float, float]:
-    """The cells; by how much a refresh costs more, by the minimum; the bytes a second."""
+    """Return the cells; by how much a refresh costs more, by the minimum; the bytes a second."""
     share = min(r.cpu_ms for r in now) / min(r.cpu_ms for r in before)
     sent = [statistics.median(r.bytes_per_refresh * r.refreshes_per_s for r in runs) for runs in (before, now)]
     cells = (what, *(pair([r.cpu_ms for r in runs]) for runs in (before, now)), f"{share:.2f}")

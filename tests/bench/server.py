@@ -144,7 +144,7 @@ class Server:
         return Reading(value, Status.OK, at_ns=self.clock, took_ns=took)
 
     def snapshot(self) -> Snapshot:
-        """The next one; first adds everything else that happened in the seconds since the last."""
+        """Return the next one; first adds everything else that happened in the seconds since the last."""
         for _ in range(self.every - 1):
             for grows in (self._block, self._cpu, self._memory, self._pressure, self._gpu, self._network):
                 grows()

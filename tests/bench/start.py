@@ -73,7 +73,7 @@ class Stage(NamedTuple):
 
 
 def stages() -> list[Stage]:
-    """A start, stage after stage, each in a process of its own. Raises RuntimeError when valgrind fails."""
+    """Return a start, stage after stage, each in a process of its own. Raises RuntimeError when valgrind fails."""
     out = []
     with tempfile.TemporaryDirectory(prefix="start-") as cache:
         environment = program_environment() | {"PYTHONPYCACHEPREFIX": cache, "PYTHONHASHSEED": "0"}
@@ -96,7 +96,7 @@ def stages() -> list[Stage]:
 
 
 def report(found: list[Stage]) -> str:
-    """The section of the document."""
+    """Return the section of the document."""
     before = [Stage("", 0, 0.0), *found]
     rows = [
         (now.name, f"{(now.instructions - was.instructions) / 1e6:.0f}", f"{now.peak_mb:.1f}")

@@ -86,7 +86,7 @@ class Training:
 
 
 def watch_ns() -> float:
-    """The cost of watch for an item, the best of several."""
+    """Return the cost of watch for an item, the best of several."""
     import iotop_ai
 
     items = range(200_000)
@@ -136,7 +136,7 @@ def cpu_s(pids: Iterable[int]) -> float:
 
 
 def with_children(pid: int) -> list[int]:
-    """The process and all below it."""
+    """Return the process and all below it."""
     found = [pid]
     for one in found:
         for children in Path(f"/proc/{one}/task").glob("*/children"):
@@ -187,7 +187,7 @@ def pairs(training: Training, path: str, a: argparse.Namespace) -> Iterator[Pair
 
 
 def row(what: str, one: Estimate) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     return f"{what:<42} {one.middle * 100:+.2f} % (95 %: {one.low * 100:+.2f} to {one.high * 100:+.2f})"
 
 

@@ -62,7 +62,7 @@ class Cause(NamedTuple):
     why_not: Callable[[], str] | None = None
 
     def command(self, setting: Setting, log: Path, conf: Path | None) -> list[str]:
-        """The trainer's command line; [] without a trainer."""
+        """Return the trainer's command line; [] without a trainer."""
         if self.program is None:
             return []
         shown = [] if conf is None else ["--gpu", str(conf)]
@@ -72,11 +72,11 @@ class Cause(NamedTuple):
         ]  # fmt: skip
 
     def drawn(self, chance: random.Random) -> Cause:
-        """The cause with parameters drawn at random."""
+        """Return the cause with parameters drawn at random."""
         return self if self.draw is None else self.draw(self, chance)
 
 
 def with_options(cause: Cause, *options: object, setting: str = "") -> Cause:
-    """The cause with more options; the last of equal options applies."""
+    """Return the cause with more options; the last of equal options applies."""
     words = tuple(str(option) for option in options)
     return cause._replace(options=(*cause.options, *words), setting=setting or " ".join(words))

@@ -122,7 +122,7 @@ def _fed(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _saving(cause: Cause, chance: random.Random) -> Cause:
-    """A save of 3 to 6 s after every 4 to 8 s of steps."""
+    """Return a save of 3 to 6 s after every 4 to 8 s of steps."""
     rate = chance.randrange(6, 13)
     size, every = rate * chance.randrange(3, 7), chance.randrange(40, 80)
     return with_options(
@@ -141,7 +141,7 @@ def _rank_saves(cause: Cause, chance: random.Random) -> Cause:
 
 
 def on_slow_disk(label: str, scene: Scene, *options: str, **more: Any) -> Cause:
-    """A trainer on a disk that is slow for every process."""
+    """Return a trainer on a disk that is slow for every process."""
     return Cause(label, scene, options, why_not=why_no_fuse_disk)._replace(**more)
 
 

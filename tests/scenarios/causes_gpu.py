@@ -41,7 +41,7 @@ def _throttled(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _copies(cause: Cause, chance: random.Random) -> Cause:
-    """A copy takes most of the time, and the kernels the rest."""
+    """Return a copy takes most of the time, and the kernels the rest."""
     step = _step(chance)
     copy = round(step * chance.uniform(9, 12), 3)
     step = round(step * 0.6, 3)
@@ -49,7 +49,7 @@ def _copies(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _late_data(cause: Cause, chance: random.Random) -> Cause:
-    """One rank's samples take so long that its batch needs twice to four times a step."""
+    """Return one rank's samples take so long that its batch needs twice to four times a step."""
     step, batch = _step(chance), chance.randrange(3, 7)
     cpu = round(1000 * step * chance.uniform(2, 4) / batch)
     return with_options(
@@ -69,7 +69,7 @@ def _late_step(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _network(cause: Cause, chance: random.Random) -> Cause:
-    """The exchange takes eight to twenty times the computing."""
+    """Return the exchange takes eight to twenty times the computing."""
     step = round(chance.uniform(0.02, 0.05), 3)
     exchange = round(step * chance.uniform(8, 20), 3)
     return with_options(cause, "--step", step, "--amount", exchange, setting=f"step {step} s, exchange {exchange} s")

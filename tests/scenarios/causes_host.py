@@ -20,7 +20,7 @@ EPOCHS = ("--mode", "epochs", "--workers", "2", "--batch", "2", "--warm", "--ste
 
 
 def beside(scene: Scene, mode: str, count: int = 1) -> Scene:
-    """The scene with another program beside the job."""
+    """Return the scene with another program beside the job."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:

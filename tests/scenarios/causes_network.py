@@ -33,7 +33,7 @@ def why_no_link() -> str:
 
 
 def linked(mbit: int) -> Scene:
-    """A link to a second network where the peer listens; limited to ``mbit``, though it reports 10 Gbit/s."""
+    """Return a link to a second network where the peer listens; limited to ``mbit``, though it reports 10 Gbit/s."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -47,7 +47,7 @@ def linked(mbit: int) -> Scene:
 
 
 def _gradients(cause: Cause, chance: random.Random) -> Cause:
-    """The exchange of four ranks takes eight to twenty times the computing."""
+    """Return the exchange of four ranks takes eight to twenty times the computing."""
     step = round(chance.uniform(0.015, 0.03), 3)
     size = round(step * chance.uniform(8, 20) * MBIT / 8 / 4, 2)
     return with_options(cause, "--step", step, "--amount", size, setting=f"step {step} s, {size} MB a rank")

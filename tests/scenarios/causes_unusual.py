@@ -27,7 +27,7 @@ STUCK_S = 85.0
 
 
 def beside_full(scene: Scene) -> Scene:
-    """A scene, and two small filesystems without room that its job does not use, one of them a /boot."""
+    """Return a scene, and two small filesystems without room that its job does not use, one of them a /boot."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:
@@ -48,7 +48,7 @@ def beside_full(scene: Scene) -> Scene:
 
 
 def beside_reader(scene: Scene) -> Scene:
-    """A scene, and a slow local disk of this machine from which another program reads at a similar rate."""
+    """Return a scene, and a slow local disk of this machine from which another program reads at a similar rate."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:
@@ -119,7 +119,7 @@ def why_no_btrfs() -> str:
 
 
 def unusual(label: str, mode: str, *options: str, scene: Scene = plain) -> Cause:
-    """A job of unusual.py."""
+    """Return a job of unusual.py."""
     return Cause(label, scene, ("--mode", mode, *options), program=UNUSUAL, background=False)
 
 

@@ -50,7 +50,7 @@ def resnet(width: int, depth: int) -> nn.Module:
 
 
 def transformer(width: int, depth: int) -> nn.Module:
-    """The same images as 24 tokens of 512 values."""
+    """Return the same images as 24 tokens of 512 values."""
     layer = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
     return nn.Sequential(
         nn.Unflatten(2, (8, 8)), nn.Flatten(1, 2), nn.Flatten(2), nn.Linear(512, width),

@@ -40,7 +40,7 @@ FALSE_ALARMS = 0.1
 
 
 def snapshots(path: Path) -> list[Snapshot]:
-    """The Snapshots of a recording."""
+    """Return the Snapshots of a recording."""
     recording = FileRecording(str(path))
     try:
         items = list(recording.items(adopt=False))
@@ -77,14 +77,14 @@ def best(runs: Iterable[Scored]) -> Iterator[Scored]:
 
 
 def entry(run: Scored, file: str) -> dict[str, Any]:
-    """The index entry of a kept recording."""
+    """Return the index entry of a kept recording."""
     r = run.record
     taken = ("label", "negative", "also", "captured", "window_s", "setting", "started", "kind")
     return {"file": file, **{key: r[key] for key in taken}}
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """The ticks of a recording, judged by the current rules."""
+    """Return the ticks of a recording, judged by the current rules."""
     return [{**row_of(frame, 0), "truth": None} for frame in frames(snapshots(path))]
 
 

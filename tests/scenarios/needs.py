@@ -18,7 +18,7 @@ def why_no_blkio() -> str:
 
 
 def why_no_losetup() -> str:
-    """A loop on a loop, the lower one throttled."""
+    """Return a loop on a loop, the lower one throttled."""
     if not shutil.which("losetup"):
         return "needs losetup (util-linux)"
     return why_no_blkio()
@@ -41,7 +41,7 @@ def why_no_zram() -> str:
 
 
 def why_no_namespace() -> str:
-    """A mount namespace of its own."""
+    """Return a mount namespace of its own."""
     if os.geteuid():
         return "needs root for mount namespaces"
     return "" if shutil.which("unshare") else "needs unshare (util-linux)"

@@ -59,7 +59,7 @@ def at_most(seconds: int) -> Iterator[None]:
 
 
 def group_name(folder: Path) -> str:
-    """A name for the run's control groups, by which they are found again."""
+    """Return a name for the run's control groups, by which they are found again."""
     return folder.name
 
 

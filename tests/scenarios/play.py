@@ -40,7 +40,7 @@ def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes]
 
 
 def _answers(folder: Path, cause: Cause, library: Path | None) -> Path | None:
-    """The file that the GPU library answers from; None without a GPU."""
+    """Return the file that the GPU library answers from; None without a GPU."""
     if not cause.gpu or library is None:
         return None
     card = {k: v for k, v in SERVER.items() if k not in ("util", "power_mw", "energy_mj", "procs")} | dict(cause.card)

@@ -16,7 +16,7 @@ FAMILIES = (
 
 
 def all_causes() -> dict[str, Cause]:
-    """Every cause. Raises for a name that is used twice."""
+    """Return every cause. Raises for a name that is used twice."""
     out: dict[str, Cause] = {}
     for family in FAMILIES:
         name = f"tests.scenarios.{family}"

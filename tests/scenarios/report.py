@@ -44,12 +44,12 @@ def percent(value: float | None) -> str:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """One decimal and its unit."""
+    """Return one decimal and its unit."""
     return "-" if value is None else f"{value:.1f}{unit}"
 
 
 def cells(f: Figures) -> tuple[str, ...]:
-    """The figures in the order of ``WANTED``."""
+    """Return the figures in the order of ``WANTED``."""
     return (
         percent(f.top1),
         percent(f.top3),
@@ -73,7 +73,7 @@ NAMES = (
 
 
 def run_line(run: Scored) -> str:
-    """One line about a run, and one with the text of the screen."""
+    """Return one line about a run, and one with the text of the screen."""
     s, r = run.score, run.record
     late = "never" if s.late_s is None else f"+{s.late_s:.0f} s"
     errors = sorted(abs(e) for e in s.errors)
@@ -94,7 +94,7 @@ def run_line(run: Scored) -> str:
 
 
 def summary(records: Sequence[Record]) -> str:
-    """The figures of everything, for a terminal."""
+    """Return the figures of everything, for a terminal."""
     tuned, held = apart(scored(records))
     out = [f"{'':34} {'tuned':>16} {'held out':>16}   wanted"]
     for name, one, other, wanted in zip(NAMES, cells(figures(tuned)), cells(figures(held)), WANTED, strict=True):
@@ -106,7 +106,7 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def per_class(runs: Sequence[Scored]) -> list[str]:
-    """A row a class: its causes (negatives marked), the classes that its other runs named, and its figures."""
+    """Return a row a class: its causes (negatives marked), the classes that its other runs named, and its figures."""
     table = confusion(runs)
     head = ("class", "causes", "right", "else named", *NAMES[3:])
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
@@ -167,7 +167,7 @@ def document(records: Sequence[Record], command: str) -> str:
 
 
 def wrong_runs(runs: Sequence[Scored]) -> list[str]:
-    """A row for each run that named another class."""
+    """Return a row for each run that named another class."""
     wrong = [run for run in runs if not run.right]
     if not wrong:
         return ["None."]

@@ -48,7 +48,7 @@ class Results:
 
     @staticmethod
     def done_in(folder: Path) -> frozenset[str]:
-        """The names of the runs that have a result in a folder."""
+        """Return the names of the runs that have a result in a folder."""
         return frozenset(path.stem for path in folder.glob("*.json") if path.name != PLAN)
 
     def add(self, run: Run, record: dict[str, Any]) -> None:
@@ -61,7 +61,7 @@ class Results:
         _write(self.file(run, "failed"), {"name": run.name, "number": run.number, "error": error})
 
     def all(self) -> list[dict[str, Any]]:
-        """Every result so far, by name."""
+        """Return every result so far, by name."""
         return read_all(self.folder)
 
 

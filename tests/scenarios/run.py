@@ -83,7 +83,7 @@ def play_all(
 
 
 def arguments(causes: Mapping[str, Cause]) -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--class", dest="only", action="append", metavar="NAME", help="a class, or a cause by its name")
     parser.add_argument("--repeat", type=int, default=1, help="3: by itself, beside a busy core, and held out")
@@ -100,7 +100,7 @@ def arguments(causes: Mapping[str, Cause]) -> argparse.ArgumentParser:
 
 
 def first_of_each(causes: Mapping[str, Cause], names: Sequence[str]) -> list[str]:
-    """The first cause of each class that can be made here, and every negative: the shortest whole benchmark."""
+    """Return the first cause of each class that can be made here, and every negative: the shortest whole benchmark."""
     out, seen = [], set()
     for name in names:
         cause = causes[name]
@@ -112,7 +112,7 @@ def first_of_each(causes: Mapping[str, Cause], names: Sequence[str]) -> list[str
 
 
 def matching_names(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]:
-    """The requested names. Raises ValueError for an unknown one."""
+    """Return the requested names. Raises ValueError for an unknown one."""
     if not only:
         return list(causes)
     out: dict[str, None] = {}

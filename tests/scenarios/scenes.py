@@ -79,7 +79,7 @@ def slow(
     cached: bool = False,
     make: Sequence[str] = EXT4,
 ) -> Scene:
-    """A disk that is slow for every process: a loop over FUSE with ext4.
+    """Return a disk that is slow for every process: a loop over FUSE with ext4.
 
     serial: it serves one request after the other. files: (count, MiB each). cached: they are in the page cache. make:
     what makes another filesystem on it.
@@ -127,7 +127,7 @@ def stacked(read_bytes_per_s: int = 0, read_ios: int = 0, *, files: tuple[int, i
 
 
 def limited(read_bytes_per_s: int) -> Scene:
-    """A folder on the machine's own disk, and a control group that may read so many bytes per second from it."""
+    """Return a folder on the machine's own disk, and a control group that may read so many bytes per second from it."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -146,7 +146,7 @@ def limited(read_bytes_per_s: int) -> Scene:
 
 
 def short_of_cache(limit_mb: int, delay_us: int, bytes_per_s: int, files: tuple[int, int]) -> Scene:
-    """A slow disk, and a control group with less memory than the data needs."""
+    """Return a slow disk, and a control group with less memory than the data needs."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -172,7 +172,7 @@ def memory_group(folder: Path, limit_mb: int) -> Iterator[Path]:
 
 
 def short_of_memory(limit_mb: int) -> Scene:
-    """A control group with little memory, and swap on compressed memory."""
+    """Return a control group with little memory, and swap on compressed memory."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -192,7 +192,7 @@ def short_of_memory(limit_mb: int) -> Scene:
 
 
 def small_shm(mebibytes: int) -> Scene:
-    """A mount namespace with a small /dev/shm."""
+    """Return a mount namespace with a small /dev/shm."""
     mount = f'mount -t tmpfs -o size={mebibytes}m tmpfs /dev/shm && exec "$@"'
 
     @contextlib.contextmanager
@@ -216,7 +216,7 @@ def full(folder: Path) -> Iterator[Setting]:
 
 
 def far(delay_us: int, bytes_per_s: int = 0) -> Scene:
-    """A folder on a FUSE filesystem that answers slowly, as a network's does. No block device is behind it."""
+    """Return a folder on a FUSE filesystem that answers slowly, as a network's does. No block device is behind it."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:

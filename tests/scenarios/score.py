@@ -36,7 +36,7 @@ class Score(NamedTuple):
 
 
 def true_stall(steps: Sequence[Mapping[str, float]], end: float, seconds: float = WINDOW_S) -> float | None:
-    """The share of the window without data, by the trainer's log; None while it does not cover the window."""
+    """Return the share of the window without data, by the trainer's log; None while it does not cover the window."""
     start = end - seconds
     if not steps or steps[0]["at"] > start or steps[-1]["at"] < end - 3:
         return None

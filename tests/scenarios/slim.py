@@ -56,7 +56,7 @@ class Slim:
         self._same: dict[int, tuple[Any, Any]] = {}
 
     def all(self) -> Iterator[Snapshot]:
-        """The Snapshots, smaller."""
+        """Yield the Snapshots, smaller."""
         for snapshot in self._snapshots:
             yield self._one(snapshot)
 
@@ -137,7 +137,7 @@ class Slim:
         return value
 
     def _hide(self, value: T) -> T:
-        """The value with the run's folder under a shorter name; the same object for the same object."""
+        """Return the value with the run's folder under a shorter name; the same object for the same object."""
         known = self._same.get(id(value))
         if known is None or known[0] is not value:
             known = (value, self._renamed(value))
@@ -146,7 +146,7 @@ class Slim:
 
 
 def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
-    """The name of process 1, which may identify the machine, and the ids of its control groups."""
+    """Return the name of process 1, which may identify the machine, and the ids of its control groups."""
     for table in (s.processes.value for s in snapshots):
         for key, info in ({} if table is None else table.info).items():
             if key.pid == 1 and info.name not in ("init", "systemd"):
@@ -155,7 +155,7 @@ def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
 
 
 def _only(table: Mapping[ProcessKey, T], keys: Collection[ProcessKey]) -> dict[ProcessKey, T]:
-    """The entries of these keys, in their order in the table."""
+    """Return the entries of these keys, in their order in the table."""
     return {key: value for key, value in table.items() if key in keys}
 
 
@@ -164,7 +164,7 @@ def _jobs(snapshot: Snapshot) -> Mapping[ProcessKey, Job]:
 
 
 def _job_of(snapshots: Sequence[Snapshot], pid: int) -> ProcessKey | None:
-    """The job that a process belongs to for the longest time; None when it belongs to none.
+    """Return the job that a process belongs to for the longest time; None when it belongs to none.
 
     While a trainer starts, it may be taken for a loader of the program that started it. A process of no job stands for
     the one below it.
@@ -193,7 +193,7 @@ def _ancestors(pid: int, parents: Mapping[int, int]) -> set[int]:
 
 
 def _of_others(snapshots: Sequence[Snapshot], own: ProcessKey | None) -> frozenset[ProcessKey]:
-    """The processes of all jobs but this one that are at no time of this one; none where it is None."""
+    """Return the processes of all jobs but this one that are at no time of this one; none where it is None."""
     if own is None:
         return frozenset()
     mine = {own, *(key for s in snapshots if own in _jobs(s) for key in _jobs(s)[own].members)}
@@ -217,7 +217,7 @@ def _busy(tables: Sequence[ProcessTable]) -> set[ProcessKey]:
 
 
 def _above(tables: Sequence[ProcessTable], keys: set[ProcessKey]) -> set[ProcessKey]:
-    """The processes above these, and those below that live shortly, as compilers do."""
+    """Return the processes above these, and those below that live shortly, as compilers do."""
     out: set[ProcessKey] = set()
     for table in tables:
         by_pid = {key.pid: key for key in table.stat}

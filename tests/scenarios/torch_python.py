@@ -13,7 +13,7 @@ VARIABLE = "IOTOP_AI_TORCH_PYTHON"
 
 @functools.cache
 def torch_python() -> str:
-    """The path of a Python that can import torch; "" if missing."""
+    """Return the path of a Python that can import torch; "" if missing."""
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     other = os.environ.get(VARIABLE, "")

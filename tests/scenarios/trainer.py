@@ -198,7 +198,7 @@ def torch_loader(dataset: Dataset, a: argparse.Namespace) -> Iterator[object]:
 
 
 def options(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line, or these words."""
+    """Return the command line, or these words."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=2)

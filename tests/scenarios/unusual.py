@@ -182,7 +182,7 @@ def save_aside(a: argparse.Namespace, log: Steps, process: bool, pack_s: float) 
 
 
 def part(seconds: float, crashes: float, mark: Path) -> int:
-    """A piece of work; the first that ends after that moment crashes."""
+    """Return a piece of work; the first that ends after that moment crashes."""
     spin(seconds)
     if time.monotonic() > crashes:
         with contextlib.suppress(FileExistsError), mark.open("x"):

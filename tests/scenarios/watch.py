@@ -32,7 +32,7 @@ ALARMS = (State.STARVED, State.BLOCKED, State.SLOWED)
 
 
 def row_of(frame: Frame, pid: int) -> dict[str, Any]:
-    """A tick: the first finding, and the measured figures of the process's job."""
+    """Return a tick: the first finding, and the measured figures of the process's job."""
     facts = gather(frame.snapshot, frame.history)
     job = next((j for j in facts.jobs if pid in {key.pid for key in j.job.members}), None)
     verdict, sample = frame.verdict, frame.sample.jobs.value

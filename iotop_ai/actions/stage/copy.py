@@ -36,7 +36,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def find_rsync() -> str:
-    """The path of rsync; "" if it is not installed."""
+    """Return the path of rsync; "" if it is not installed."""
     return find_program("rsync")
 
 
@@ -136,7 +136,7 @@ def _copy_link(entry: Entry, folder: int, name: str) -> None:
 
 
 def part_of(name: str) -> str:
-    """The name of the partial file, in the same folder and short enough for any filesystem."""
+    """Return the name of the partial file, in the same folder and short enough for any filesystem."""
     return f"{PARTIAL}-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}"
 
 

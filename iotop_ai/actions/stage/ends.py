@@ -136,7 +136,7 @@ def _pin(path: str) -> Pinned:
 
 
 def _parts(path: str) -> list[str]:
-    """The names of a path, last first. ".." stays, because its meaning depends on the links before it."""
+    """Return the names of a path, last first. ".." stays, because its meaning depends on the links before it."""
     return [part for part in path.split("/") if part not in ("", ".")][::-1]
 
 

@@ -120,7 +120,7 @@ def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
 
 
 def filesystem_of(folder: str, root: Root) -> str:
-    """The type of the folder's filesystem ("ext4", "tmpfs"); "" when unknown."""
+    """Return the type of the folder's filesystem ("ext4", "tmpfs"); "" when unknown."""
     device = os.stat(folder).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     raw = root.read("proc/self/mountinfo")

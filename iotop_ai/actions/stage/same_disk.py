@@ -13,7 +13,7 @@ from iotop_ai.model.block.counters import BlockInfo
 
 
 def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
-    """The common storage: "the same filesystem", "vda", "the ZFS pool tank"; "" for none or unknown."""
+    """Return the common storage: "the same filesystem", "vda", "the ZFS pool tank"; "" for none or unknown."""
     source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
     if source == target:
         return "the same filesystem"

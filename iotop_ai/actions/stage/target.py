@@ -66,7 +66,7 @@ class Target:
         self._open = []
 
     def place(self, path: str) -> tuple[Folder, str]:
-        """The folder and name for an entry of the source; closes folders that are complete."""
+        """Return the folder and name for an entry of the source; closes folders that are complete."""
         above = path.rpartition("/")[0] if path else None
         while self._open[-1].path != above:
             self._leave()
@@ -102,7 +102,7 @@ class Target:
             self._leave()
 
     def shown(self, path: str) -> str:
-        """An entry's path in the target, clean."""
+        """Return an entry's path in the target, clean."""
         return clean(os.path.join(self._shown, path) if path else self._shown)
 
     def _is_private(self, here: os.stat_result) -> bool:

@@ -62,7 +62,7 @@ def verify(
 
 
 def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
-    """The difference, "" for none. Checks the size of the open file, which is the one compared."""
+    """Return the difference, "" for none. Checks the size of the open file, which is the one compared."""
     if folder < 0:
         return os.strerror(errno.ENOENT)
     try:

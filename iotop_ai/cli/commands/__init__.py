@@ -1,1 +1,1 @@
-"""One file or folder per subcommand."""
+"""The subcommands: each has a file or a folder."""

@@ -17,7 +17,7 @@ from iotop_ai.model.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``alerts``."""
+    """Add the flags of ``alerts``."""
     parser.add_argument(
         "what",
         nargs="?",
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 0, or 1 if a test message was not delivered."""
+    """List the rules or send a test message; return 0, or 1 if a test message was not delivered."""
     config = find_alerts(args.alerts)
     if args.what == "list":
         _list(config)

@@ -17,7 +17,7 @@ _MODE, _SCRIPT_MODE = 0o644, 0o755
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``assets``."""
+    """Add the flags of ``assets``."""
     actions = parser.add_subparsers(dest="action", metavar="list | show | install", required=True)
     actions.add_parser("list", help="list them")
     show = actions.add_parser("show", help="print one")
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, print or write assets; returns 0."""
+    """List, print or write the assets; return 0."""
     if args.action == "list":
         for asset in ASSETS:
             print(f"{asset.name:24} {asset.text}; {asset.place}")
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _text(asset: Asset) -> str:
-    """The asset for this installation."""
+    """Return the text of the asset, adapted to this installation."""
     words = program()
     if asset.script:
         return content(asset.name, shlex.join(words), shlex.quote(sys.executable))

@@ -19,7 +19,7 @@ from iotop_ai.store.source import Source, stop
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print blocks until the count is reached or Ctrl-C; returns 0 if a block was printed."""
+    """Print blocks until the count is reached or Ctrl-C is pressed; return 0 if a block was printed."""
     if args.json:
         for flag, given in (("-t", args.timestamps), ("-a", args.accumulated)):
             if given:
@@ -41,7 +41,8 @@ def print_blocks(
 ) -> int:
     """Print a block at the end of each interval.
 
-    count: blocks to print, None without end. Ctrl-C after the first block is the usual end, with exit code 0.
+    count: the number of blocks to print; None prints blocks without end. Ctrl-C after the first block is the usual way
+    to end the command, so the exit code is 0 then too.
     """
     printed = 0
     first: Frame | None = None
@@ -61,7 +62,7 @@ def print_blocks(
             )
             judged = with_job_verdict(frame, settings.job)
             text = _json_line(judged, settings) if as_json else render_block(judged, block)
-            printed += 1  # before the write: Ctrl-C during the output is the usual end too
+            printed += 1  # before the write, so that Ctrl-C during it gives exit code 0 too
             sys.stdout.write(text)
             sys.stdout.flush()
             if count is not None and printed >= count:
@@ -75,6 +76,6 @@ def print_blocks(
 
 
 def _json_line(frame: Frame, settings: Settings) -> str:
-    from iotop_ai.export.json.snapshot import render_snapshot_json  # text needs no JSON
+    from iotop_ai.export.json.snapshot import render_snapshot_json  # imported here, because text output needs no JSON
 
     return render_snapshot_json(frame, settings.devices, settings.cmdline, indent=None) + "\n"

@@ -1,4 +1,4 @@
-"""Shared by ``why`` and ``diagnose``: watching, the selected job, the exit code."""
+"""What ``why`` and ``diagnose`` share: they watch for a while, judge a selected job and derive an exit code."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from iotop_ai.store.source import Source, stop
 
 WATCH_S = 15.0
 LONGEST_S = 60.0
-"""Limit while the verdict is unsure: some causes show only over half a minute or more."""
+"""The longest time to watch while the verdict is unsure. Some causes show only after half a minute or more."""
 LEAST_S, MOST_S = 1.0, 86_400.0
 _OPEN = (State.UNSURE, State.STARTING)
 
 
 def add_watch_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags for the duration and the job."""
+    """Add the flags that set the duration and select the job."""
     parser.add_argument(
         "--duration",
         metavar="SEC",
@@ -37,7 +37,7 @@ def add_watch_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def duration(text: str) -> float:
-    """Seconds to watch, LEAST_S to MOST_S. Raises ArgumentTypeError."""
+    """Return the number of seconds to watch, from LEAST_S to MOST_S. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)
     except UsageError as error:
@@ -48,22 +48,25 @@ def duration(text: str) -> float:
 
 
 class SelectedJob:
-    """The job of --job: its verdict in each Frame, and an error when no Frame has it. pid 0: the leading job."""
+    """The job that --job selects: gives its verdict in each Frame, and an error when no Frame contains the job.
+
+    pid: a process of the job; 0 selects the leading job.
+    """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._found = not pid
         self._top = 0
-        """The pid at the top of the job, once a Frame had it."""
+        """The pid of the job's top process; 0 until a Frame has contained the job."""
         self._others: dict[int, str] = {}
 
     @property
     def given(self) -> bool:
-        """Whether --job names one."""
+        """Whether --job names a job."""
         return bool(self.pid)
 
     def judge(self, frame: Frame) -> Frame:
-        """The Frame with the job's verdict."""
+        """Return the Frame with the verdict on the selected job."""
         if self.pid:
             own = job_with(frame.snapshot, self.pid)
             if own is not None:
@@ -74,16 +77,16 @@ class SelectedJob:
         return without_others(with_job_verdict(frame, self.pid), self._top)
 
     def is_in(self, frame: Frame) -> bool:
-        """Whether a Frame has the job; without --job, always."""
+        """Whether a Frame contains the job; always True without --job."""
         return not self.pid or job_with(frame.snapshot, self.pid) is not None
 
     @property
     def begun(self) -> bool:
-        """Whether a Frame so far had the job; without --job, always."""
+        """Whether one of the Frames so far contained the job; always True without --job."""
         return self._found
 
     def check(self) -> None:
-        """Raises UsageError when no Frame had the job, listing the jobs seen."""
+        """Raise UsageError, which lists the jobs seen, when no Frame contained the selected job."""
         if not self._found:
             others = ", ".join(self._others.values())
             raise UsageError(f"process {self.pid} is not part of a training job; jobs: {others or 'none'}")
@@ -92,9 +95,9 @@ class SelectedJob:
 def watch(
     source: Source, seconds: float | None, job: SelectedJob, on_frame: Callable[[Frame], None] = lambda frame: None
 ) -> Frame | None:
-    """Watch for some seconds; returns the last Frame, None when there was none. Ctrl-C stops early.
+    """Watch for some seconds and return the last Frame, or None when there was none. Ctrl-C stops early.
 
-    seconds: None is WATCH_S, extended to LONGEST_S while the verdict is unsure.
+    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_S while the verdict is unsure.
     """
     last: Frame | None = None
     announced = False
@@ -123,15 +126,15 @@ def watch(
 
 
 def print_status(text: str) -> None:
-    """Print a line to stderr when it is a terminal."""
+    """Print a line to stderr if stderr is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
 
 
 def exit_code_of(finding: Finding | None) -> int:
-    """1 for STARVED, BLOCKED, SLOWED, FAILING or WASTED of warning or above, else 0.
+    """Return 1 for STARVED, BLOCKED, SLOWED, FAILING or WASTED with a severity of warning or above, else 0.
 
-    Raises UnknownError for UNSURE, STARTING and None; call it after all output.
+    Raises UnknownError for UNSURE, STARTING and None, so call this function after all output.
     """
     if finding is None:
         raise UnknownError("too short to judge: watch longer, or give a longer part of a recording")

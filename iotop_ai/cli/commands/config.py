@@ -1,4 +1,4 @@
-"""``iotop-ai config``: create the settings file, print the effective settings, find mistakes."""
+"""``iotop-ai config``: create the settings file, print the effective settings, or find mistakes in the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRITE_S = 5.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``config``."""
+    """Add the flags of ``config``."""
     parser.add_argument(
         "action",
         choices=ACTIONS,
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit code: 0 done, 1 validate found mistakes, 2 the file cannot be read or written."""
+    """Return 0 when done, 1 when ``validate`` found mistakes, 2 when the file cannot be read or written."""
     path = config_path(os.environ, args.config)
     if args.action == "path":
         print(path)
@@ -83,7 +83,7 @@ def _validate(path: Path, *, required: bool) -> int:
 
 
 def _rebound_keys(file: ConfigFile) -> list[str]:
-    """One note for each key that the file takes from an action's defaults."""
+    """Return a note for each key that the file assigns to one action although another action has it by default."""
     keymap = dict(file.values.get("keys", ()))  # type: ignore[call-overload]
     actions = all_actions()
     bound = {name: keys for name, keys in keymap.items() if not set(keys) < set(actions[name].keys)}
@@ -95,7 +95,7 @@ def _rebound_keys(file: ConfigFile) -> list[str]:
 
 
 def template() -> str:
-    """A file with every setting and its default as comments."""
+    """Return the text of a settings file that holds every setting with its default value, commented out."""
     out = ["# Settings of iotop-ai. A flag overrides the environment, which overrides this file.\n\n"]
     at = ""
     for setting in SETTINGS:
@@ -114,7 +114,7 @@ def _table_and_key(setting: Setting) -> tuple[str, str]:
 
 
 def effective_text(found: Effective) -> str:
-    """The effective settings as TOML, each with its origin as a comment."""
+    """Return the effective settings as TOML, each with a comment that names its origin."""
     rows: list[tuple[str, str]] = []
     at = ""
     for setting in SETTINGS:
@@ -134,7 +134,7 @@ def effective_text(found: Effective) -> str:
 
 
 def _toml(value: object) -> str:
-    """A value as TOML."""
+    """Return a value in TOML's notation."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

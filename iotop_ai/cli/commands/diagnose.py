@@ -33,7 +33,7 @@ _MOST_CHANGES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``diagnose``."""
+    """Add the flags of ``diagnose``."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording; - is stdin (default: watch this machine)")
     add_watch_flags(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
@@ -45,14 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge and print; returns 1 when something slowed the job, 2 when unknown; with --fail-if, 1 when that holds."""
+    """Judge and print; return the exit code.
+
+    Without --fail-if it is 1 when something slowed the job, 2 when the verdict is unknown. With --fail-if it is 1 when
+    a
+    condition is met.
+    """
     conditions = [ConditionOverRun(one) for one in conditions_of(args)]
     job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)
     last = _recorded(args, job, diagnosis) if args.file is not None else _live(args, job, diagnosis)
     if last is None:
         raise UnknownError("no data could be read" if args.file is None else f"{args.file}: no data in that period")
     job.check()
-    # With --job the verdict of every Frame is about that job.
+    # With --job, the verdict of every Frame is about that job.
     pid = (last.verdict.job_pid or 0) if job.given else 0
     print_lines([render_diagnosis_json(diagnosis, pid)] if args.json else _text(diagnosis, last, pid))
     return exit_code_if(diagnosis.outcomes()) if conditions else exit_code_of(diagnosis.primary)
@@ -67,7 +72,7 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
         if job.begun:
             diagnosis.add(frame)
 
-    from iotop_ai.sources.live.source import LiveSource  # a recording needs no collectors
+    from iotop_ai.sources.live.source import LiveSource  # imported here, because a recording needs no collectors
 
     return watch(LiveSource(settings, marks=True), args.duration, job, add)
 
@@ -79,7 +84,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
     with corrupt_input_as_error(args.file), Progress(after_s=1.0) as show:
         played = RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)
         warn_of_cut(played)
-        # The recording's own totals are those of its leading job.
+        # The totals stored in the recording are those of its leading job, so another job needs every Frame.
         for part in played if job.given or diagnosis.needs_frames else played.frames_or_totals():
             if isinstance(part, TotalsLine):
                 diagnosis.join(part.tally)
@@ -95,7 +100,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
 
 
 def _text(diagnosis: Diagnosis, last: Frame, pid: int) -> list[str]:
-    """The verdict, each finding with its evidence, where the jobs' time went, and the verdicts over time."""
+    """Return the verdict, each finding with its evidence, how the jobs spent their time, and the verdicts over time."""
     return [*_lines(diagnosis, last, pid), *fail_lines(diagnosis.outcomes())]
 
 
@@ -106,7 +111,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     for number, one in enumerate(findings):
         yield from _finding(one, findings[number + 1 :], last)
     stall = diagnosis.data_stall_ratio
-    # The headline's figure is about the last window, this one about the whole time that was watched.
+    # The headline's figure is about the last window; the figure below is about the whole time that was watched.
     seen = length(diagnosis.data_stall_seen_s)
     yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {seen} without data")
     for job in diagnosis.job_times(pid):
@@ -126,7 +131,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
 
 
 def _job_time(job: JobTime) -> Iterator[str]:
-    """A table of a job's time: share, part of the time, seconds."""
+    """Yield a table of how a job spent its time: for each activity, the share in percent and the seconds."""
     title = f"{job.name} (pid {job.key.pid})"
     parts = table_of(job.counts)
     if not parts:

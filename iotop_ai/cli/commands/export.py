@@ -33,14 +33,14 @@ Out = CsvOut | JsonlOut | SqliteOut | ParquetOut
 
 
 class Target(NamedTuple):
-    """An output and its tables. path: "-" or a file."""
+    """An output and the tables that it receives. path: the path of a file, or "-" for standard output."""
 
     path: str
     tables: tuple[Table, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``export``."""
+    """Add the flags of ``export``."""
     add_replay_flags(parser)
     parser.add_argument("--format", choices=FORMATS, help="file format (default: by the suffix of OUT, else csv)")
     parser.add_argument(
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the tables in one pass; returns 0. OUT appears when it is complete."""
+    """Write all tables in one pass; return 0. The output file appears when it is complete."""
     kind = format_of(args.format, args.output)
     targets = targets_of(kind, args.output, parse_names(",".join(args.table or ())), tables(args.cmdline))
     recorded = recorded_frames(args)
@@ -85,7 +85,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def format_of(named: str | None, output: str) -> str:
-    """The format by --format or suffix. Raises UsageError for an unknown suffix, and for a binary one on stdout."""
+    """Return the format that --format names, or else the format for the suffix of OUT.
+
+    Raises UsageError for an unknown suffix, and for a binary format on standard output.
+    """
     kinds = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
     suffix = "" if output.endswith("/") or os.path.isdir(output) else os.path.splitext(output)[1].lower()
     if not named and suffix and suffix not in kinds:
@@ -97,7 +100,10 @@ def format_of(named: str | None, output: str) -> str:
 
 
 def targets_of(kind: str, output: str, names: Sequence[str], every: Sequence[Table]) -> list[Target]:
-    """The outputs. Raises UsageError for an unknown table and for several in a format that holds one."""
+    """Return the outputs and their tables.
+
+    Raises UsageError for an unknown table, and for several tables in a format that holds one table per file.
+    """
     by_name = {table.name: table for table in every}
     for name in names:
         if name not in by_name:
@@ -117,7 +123,7 @@ def targets_of(kind: str, output: str, names: Sequence[str], every: Sequence[Tab
 
 
 def _open_out(stack: contextlib.ExitStack, kind: str, out_file: OutFile | None, target: Target, raw: bool) -> Out:
-    """The writer of a target; out_file None is stdout, never with a binary format (``format_of``)."""
+    """Return the writer of a target. out_file: None writes to standard output, which never gets a binary format."""
     if out_file is None:
         file = sys.stdout
     elif kind in _BINARY:

@@ -1,4 +1,4 @@
-"""``iotop-ai gpu-log``: the output of ``nvidia-smi --query-gpu=… --format=csv -l``, flushed at each line."""
+"""``iotop-ai gpu-log``: print what ``nvidia-smi --query-gpu=… --format=csv -l`` prints, flushed after each line."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from iotop_ai.model.errors import UnknownError, UsageError
 
 DELAY_S = 5.0
 FIRST_WAIT_S = 60.0
-"""nvmlInit wakes every GPU where no persistence daemon runs."""
+"""The longest wait for the first values: without a persistence daemon, nvmlInit has to wake every GPU."""
 _FORMATS = ("csv", "json", "noheader", "nounits")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``gpu-log``."""
+    """Add the flags of ``gpu-log``."""
     parser.add_argument(
         "--query", "--query-gpu", metavar="FIELDS", default=DEFAULT, help=f"fields, comma-separated; default {DEFAULT}"
     )
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print until the count is reached or Ctrl-C. Raises UnknownError where no GPU can be read."""
+    """Print until the count is reached or Ctrl-C is pressed. Raises UnknownError where GPUs cannot be read."""
     if args.help_query:
         sys.stdout.write("\n".join(FIELDS) + "\n")
         return 0
@@ -88,7 +88,7 @@ def _print(
 
 
 def _lines(collector: GpuCollector, clock: Clock) -> list[GpuLine]:
-    """One line per GPU, by NVML index."""
+    """Return one line per GPU, in the order of the NVML index."""
     try:
         table = collector.read()
         details, _ = collector.details()

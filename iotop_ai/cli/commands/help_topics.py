@@ -75,7 +75,7 @@ def _columns() -> Iterator[str]:
 
 
 def _column(name: str) -> Iterator[str]:
-    """The meaning of one column on each screen that has it. A long name such as rareq-sz finds its column."""
+    """Yield the meaning of a column on each screen that has it. A long name such as rareq-sz also finds its column."""
     from iotop_ai.present.screen.column_help import ON
     from iotop_ai.present.screen.help import TITLES
 
@@ -115,13 +115,13 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``help``."""
+    """Add the arguments of ``help``."""
     what = "a command, a column of the screen, or one of "
     parser.add_argument("topic", metavar="TOPIC", nargs="*", help=what + ", ".join(TOPICS))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the topic, or without one the list of topics."""
+    """Print the topic, or the list of topics if the user names none."""
     from iotop_ai.cli.main import COMMANDS, build_parser
 
     commands = {command.name: command.help for command in COMMANDS}
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
     elif topic in TOPICS:
         lines = list(TOPICS[topic][1]())
     elif topic in commands:
-        build_parser([topic]).parse_args([topic, "--help"])  # prints, and ends the program
+        build_parser([topic]).parse_args([topic, "--help"])  # prints the help and exits
         return 0
     elif not (lines := list(_column(topic))):
         known = ", ".join((*TOPICS, *commands))
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Each term with its text, wrapped to the terminal's width."""
+    """Yield each term with its text, wrapped to the terminal's width."""
     width, _ = bounded(*shutil.get_terminal_size((100, 24)))
     room = max(20, min(width, 120) - _INDENT - 1)
     for term, text in entries:

@@ -30,7 +30,7 @@ STDOUT = "-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``import``."""
+    """Add the flags of ``import``."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--iostat", metavar="FILE", help="a log of iostat -x, as text or JSON")
     which.add_argument("--nvidia-smi", metavar="FILE", help="a log of nvidia-smi --query-gpu=... --format=csv -l 1")
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the recording; returns 0. OUT appears when it is complete, and stderr names it."""
+    """Write the recording and name it on stderr; return 0. OUT appears when it is complete."""
     log = args.iostat or args.nvidia_smi
     start_ns = None if args.start is None else parse_moment_ns(args.start)
     wanted = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
@@ -77,20 +77,20 @@ def _say(text: str) -> None:
 
 
 def default_name(log: str) -> str:
-    """The default output: the log's name in the current folder."""
+    """Return the default path of the output: the log's name, in the current folder, with the suffix of a recording."""
     stem = re.sub(r"\.(txt|log|json|csv)$", "", os.path.basename(log), flags=re.IGNORECASE)
     return f"{stem or 'log'}.iotop.jsonl"
 
 
 class Writer:
-    """Writes Frames as a recording that names its origin. snapshots: the number written."""
+    """Writes Frames as a recording that names its origin. snapshots: the number of Snapshots written."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
         self.snapshots = 0
 
     def write(self, file: BinaryIO, imported: Iterator[Frame]) -> None:
-        """Write all Frames. Raises UnknownError when the log has no interval."""
+        """Write all Frames to the file. Raises UnknownError when the log holds no interval."""
         encoder = Encoder()
         boot_id = ""
         frame = None

@@ -1,4 +1,4 @@
-"""``iotop-ai mark "epoch 3"``: a mark on the time line of every monitor and recording of this user."""
+"""``iotop-ai mark "epoch 3"``: set a mark on the time line of every monitor and recording of this user."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from iotop_ai.model.errors import UnknownError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``mark``."""
+    """Add the flags of ``mark``."""
     parser.add_argument("text", nargs="+", help=f"the text, {LONGEST_TEXT} characters at most")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the mark; 0 when at least one monitor received it."""
+    """Send the mark; return 0 when at least one monitor received it."""
     if not send_mark(" ".join(args.text), os.environ):
         raise UnknownError(f"no monitor of this user is running ({SOCKET_VARIABLE} names the socket of another one)")
     return 0

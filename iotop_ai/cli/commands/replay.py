@@ -20,7 +20,7 @@ GROWS_S = 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``replay``."""
+    """Add the flags of ``replay``."""
     parser.add_argument(
         "file", metavar="FILE", help="a recording (with its rotated parts), or - for a live stream on stdin"
     )
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def speed(text: str) -> float:
-    """A factor of 0.25 to 64, with or without an x. Raises ArgumentTypeError."""
+    """Return a factor of 0.25 to 64, with or without an x. Raises ArgumentTypeError."""
     try:
         factor = float(text.lower().removesuffix("x"))
     except ValueError:
@@ -153,7 +153,7 @@ class Chain:
         return age_ns < max(GROWS_S, 3 * last.header.interval_s) * 1e9 and not last.closed()
 
     def next_part(self) -> FileRecording | None:
-        """The part after the last one, if rotation has put another file under the name."""
+        """Return the part after the last one, if rotation has put another file under the name."""
         from iotop_ai.sources.recorded.rotated_parts import next_part
 
         named = self._named() if self.follows else None

@@ -20,7 +20,7 @@ USER_PATH = f"~/.config/systemd/user/{NAME}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``service``."""
+    """Add the flags of ``service``."""
     parser.add_argument("--user", action="store_true", help="a unit for this user, without root")
 
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def program() -> list[str]:
-    """The command line that starts this program: its script, else this Python with the package."""
+    """Return the command line that starts this program: its script, else this Python with the package."""
     try:
         return own_program()
     except FileNotFoundError as error:
@@ -42,13 +42,13 @@ def program() -> list[str]:
 
 
 def quoted(word: str) -> str:
-    """The program's path for ExecStart=, quoted. Source: systemd.service(5), systemd.unit(5)."""
+    """Return the program's path for ExecStart=, quoted. Source: systemd.service(5), systemd.unit(5)."""
     plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return plain if plain == word and not any(c.isspace() or c in "';" for c in word) else f'"{plain}"'
 
 
 def unit(words: list[str], *, user: bool) -> str:
-    """The unit's text. Raises UnknownError for a path that a unit cannot hold."""
+    """Return the unit's text. Raises UnknownError for a path that a unit cannot hold."""
     if not all(word.isprintable() for word in words):
         raise UnknownError("this program's path contains characters that are not allowed in a unit")
     template = files("iotop_ai.cli") / "units" / ("user.service" if user else "system.service")
@@ -87,7 +87,7 @@ def _alerts_advice() -> list[str]:
 
 
 def writable_by_others(path: str) -> str:
-    """The first part of a path, links resolved, that users other than root may change; "" for none."""
+    """Return the first part of a path, links resolved, that users other than root may change; "" for none."""
     part = os.path.realpath(path)
     while True:
         try:

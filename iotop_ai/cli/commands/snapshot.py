@@ -22,7 +22,7 @@ SLOWEST_S = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``snapshot``."""
+    """Add the flags of ``snapshot``."""
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     add_source_flags(parser, sub=True)
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def heading(frame: Frame) -> str:
-    """The machine, the time and the interval, in one line."""
+    """Return the machine, the time and the interval, in one line."""
     snapshot = frame.snapshot
     seconds = frame.sample.seconds
     over = "" if seconds is None else f", {seconds:.2f} s"
@@ -48,7 +48,7 @@ def heading(frame: Frame) -> str:
 
 
 def take_frame(source: LiveSource) -> Frame:
-    """The Frame of one interval. Waits some seconds for late SMART and GPUs; later they stay pending."""
+    """Return the Frame of one interval. Waits some seconds for late SMART and GPUs; later they stay pending."""
     stream = iter(source)
     try:
         before, after = next(stream), next(stream)
@@ -68,7 +68,7 @@ def take_frame(source: LiveSource) -> Frame:
 
 
 def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
-    """The pair's Frame with a fresh verdict.
+    """Return the pair's Frame with a fresh verdict.
 
     The fold would keep the first Snapshot's verdict, which has no rates, for its shortest stay.
     """
@@ -78,5 +78,5 @@ def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
 
 
 def completed(after: Snapshot, later: Snapshot) -> Snapshot:
-    """The Snapshot with its pending fields filled from a later one; the counters stay as they are."""
+    """Return the Snapshot with its pending fields filled from a later one; the counters stay as they are."""
     return after._replace(**{name: getattr(later, name) for name in late_parts(after)})

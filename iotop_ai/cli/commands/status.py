@@ -30,7 +30,7 @@ from iotop_ai.store.source import stop
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``status``."""
+    """Add the flags of ``status``."""
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="a recording in progress: print its newest state and verdict"
     )
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _newest(path: str, *, allow_root: bool) -> Frame:
-    """The newest Frame of a recording."""
+    """Return the newest Frame of a recording."""
     from iotop_ai.playback.player import FrameCursor
     from iotop_ai.sources.recorded.rotated_parts import open_chain
 

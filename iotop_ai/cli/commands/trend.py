@@ -22,7 +22,7 @@ HEIGHT = 45
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``trend``."""
+    """Add the flags of ``trend``."""
     add_source_flags(parser, sub=True)
     parser.add_argument(
         "-n", "--count", metavar="COUNT", type=count, default=DEFAULT_COUNT, help="intervals to watch (default 60)"

@@ -25,7 +25,7 @@ from iotop_ai.sources.live.source import LiveSource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``why``."""
+    """Add the flags of ``why``."""
     add_watch_flags(parser)
     parser.add_argument(
         "--stack",

@@ -79,7 +79,7 @@ def _from_environment(setting: Setting, environ: Mapping[str, str]) -> object:
 
 
 def _with_values(settings: Settings, values: Mapping[str, object]) -> Settings:
-    """The Settings with these values by field."""
+    """Return the Settings with these values by field."""
     marks = {name.removeprefix("mark_"): value for name, value in values.items() if name.startswith("mark_")}
     if "await" in marks:
         marks["await_ms"] = marks.pop("await")

@@ -38,13 +38,13 @@ class ConfigFile(NamedTuple):
     problems: tuple[Problem, ...]
 
     def where(self, problem: Problem) -> str:
-        """The problem with its place, in one line."""
+        """Return the problem with its place, in one line."""
         at = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
         return clean(f"{at}: {problem.text}")
 
 
 def read_config(path: Path, *, required: bool) -> ConfigFile | None:
-    """The parsed file; None if missing.
+    """Return the parsed file; None if missing.
 
     required: the user named it, so a missing file is an error. Raises UsageError for a file that cannot be read or is
     not trusted (another user's, or writable by all users), and TimeoutError when a file that is not required does not
@@ -103,7 +103,7 @@ def _why_untrusted(path: Path, found: os.stat_result) -> str:
 
 
 def parse_config(path: Path, text: str) -> ConfigFile:
-    """The values and problems of a text, checked against the settings' table. Never raises."""
+    """Return the values and problems of a text, checked against the settings' table. Never raises."""
     try:
         tree = parse_toml(text)
     except TomlError as error:
@@ -127,7 +127,7 @@ def parse_config(path: Path, text: str) -> ConfigFile:
 
 
 def _named_values(tree: Mapping[str, object]) -> dict[str, object]:
-    """The file's values by setting name; empty tables are left out."""
+    """Return the file's values by setting name; empty tables are left out."""
     out: dict[str, object] = {}
     for name, value in tree.items():
         if name == "marks" and isinstance(value, Mapping):
@@ -142,7 +142,7 @@ def _line(lines: Mapping[str, int], name: str) -> int | None:
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """The line of each key and table by its dotted name, from 1, in text that is valid TOML.
+    """Return the line of each key and table by its dotted name, from 1, in text that is valid TOML.
 
     A line inside a multi-line string may add a key that does not exist; it is never looked up.
     """

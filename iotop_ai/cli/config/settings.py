@@ -12,7 +12,7 @@ from iotop_ai.model.settings import Settings
 
 
 def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
-    """The Settings of flags, environment and file; arguments as in ``effective``."""
+    """Return the Settings of flags, environment and file; arguments as in ``effective``."""
     if config or any(name.startswith(PREFIX) for name in environ) or _may_exist(settings_file(environ)):
         from iotop_ai.cli.config.effective import effective
 

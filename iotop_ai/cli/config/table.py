@@ -68,7 +68,7 @@ def read_switch(value: object) -> bool:
 
 
 def duration_between(low: float, high: float) -> Callable[[object], float]:
-    """A reader of seconds: a number, or text like "500ms"."""
+    """Return a reader of seconds: a number, or text like "500ms"."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -82,7 +82,7 @@ def duration_between(low: float, high: float) -> Callable[[object], float]:
 
 
 def number_between(low: float, high: float) -> Callable[[object], float]:
-    """A function that reads a number within limits."""
+    """Return a function that reads a number within limits."""
 
     def read(value: object) -> float:
         try:
@@ -101,7 +101,7 @@ def number_between(low: float, high: float) -> Callable[[object], float]:
 
 
 def one_of(words: tuple[str, ...], empty: str = "") -> Callable[[object], str]:
-    """A reader of one of these words. empty: a word that means ""."""
+    """Return a reader of one of these words. empty: a word that means ""."""
 
     def read(value: object) -> str:
         if value in words:
@@ -114,7 +114,7 @@ def one_of(words: tuple[str, ...], empty: str = "") -> Callable[[object], str]:
 
 
 def read_text(value: object) -> str:
-    """A string."""
+    """Return a string."""
     if isinstance(value, str) and "\0" not in value:
         return value
     raise UsageError(f"{_quoted(value)} is not a string")
@@ -130,7 +130,7 @@ def read_list(value: object) -> tuple[str, ...]:
 
 
 def read_panels(value: object) -> tuple[str, ...]:
-    """A list of names of panels."""
+    """Return a list of names of panels."""
     names = read_list(value)
     for name in names:
         if name not in PANEL_KEYS:
@@ -139,7 +139,7 @@ def read_panels(value: object) -> tuple[str, ...]:
 
 
 def read_columns(value: object) -> tuple[str, ...]:
-    """A list of ids of columns of the process table."""
+    """Return a list of ids of columns of the process table."""
     names = read_list(value)
     optional = {column.id for column in optional_columns()}
     for name in names:
@@ -149,14 +149,14 @@ def read_columns(value: object) -> tuple[str, ...]:
 
 
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
-    """A table of disk = type for ``smartctl -d``."""
+    """Return a table of disk = type for ``smartctl -d``."""
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) and kind for kind in value.values()):
         raise UsageError("smart_types is a table; write a line like sda = 'megaraid,3' below [smart_types]")
     return tuple(value.items())
 
 
 def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The keymap of a table of action = [keys]. Raises PartError for its first invalid entry."""
+    """Return the keymap of a table of action = [keys]. Raises PartError for its first invalid entry."""
     if not isinstance(value, Mapping):
         raise UsageError('keys is a table; write a line like "sort.next" = ["F11"] below [keys]')
     keys_by_action: dict[str, tuple[str, ...]] = {}
@@ -181,7 +181,7 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """A nested table flattened to dotted names: TOML reads an unquoted ``sort.next`` as a table in a table."""
+    """Return a nested table flattened to dotted names: TOML reads an unquoted ``sort.next`` as a table in a table."""
     out: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
@@ -315,7 +315,7 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def value_of(settings: Settings, setting: Setting) -> object:
-    """The value of one setting."""
+    """Return the value of one setting."""
     if setting.field.startswith("mark_"):
         field = setting.field.removeprefix("mark_")
         return getattr(settings.marks, "await_ms" if field == "await" else field)

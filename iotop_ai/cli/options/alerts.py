@@ -34,7 +34,7 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
 
 
 def alerts_path() -> str:
-    """The path of the default file, existing or not: beside the settings file."""
+    """Return the path of the default file, existing or not: beside the settings file."""
     return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 
@@ -43,7 +43,7 @@ def _to_stderr(text: str) -> None:
 
 
 def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) -> AlertConfig | None:
-    """The content of the named file, else of the default one; None where that is missing or does not answer.
+    """Return the content of the named file, else of the default one; None where that is missing or does not answer.
 
     say: reports a default file that does not answer. Raises UsageError or InputError.
     """
@@ -67,7 +67,7 @@ def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) ->
 def start_alerts(
     config: AlertConfig | None, note: Callable[[str, str], None], say: Callable[[str], None]
 ) -> RunningAlerts | None:
-    """The alerts of a run, as RunningAlerts; None where no rule is enabled."""
+    """Return the alerts of a run, as RunningAlerts; None where no rule is enabled."""
     if config is None or not any(rule.enabled for rule in config.rules):
         return None
     from iotop_ai.alerts.running import RunningAlerts

@@ -58,14 +58,14 @@ def interval(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """A whole number of at least 1. Raises ArgumentTypeError."""
+    """Return a whole number of at least 1. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 1 or more")
     return int(text)
 
 
 def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
-    """Flags of every command that reads the machine.
+    """Add the flags of every command that reads the machine.
 
     sub: the parser belongs to a subcommand. Its absent flags set nothing, so that a value before the command stays.
     """
@@ -89,7 +89,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
 
 
 def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = None) -> None:
-    """Flags for the places of /proc, /sys and smartctl. absent: the value of a flag that is not given."""
+    """Add the flags for the places of /proc, /sys and smartctl. absent: the value of a flag that is not given."""
     smart = argparse.BooleanOptionalAction
     parser.add_argument(
         "--procfs",
@@ -107,7 +107,7 @@ def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = N
 
 
 def add_job_flag(parser: argparse._ActionsContainer) -> None:
-    """The flag that selects the job of the verdict."""
+    """Add the flag that selects the job of the verdict."""
     parser.add_argument(
         "--job",
         metavar="PID",
@@ -118,14 +118,14 @@ def add_job_flag(parser: argparse._ActionsContainer) -> None:
 
 
 def pid(text: str) -> int:
-    """A process id. Raises ArgumentTypeError."""
+    """Return a process id. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
         raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
     return int(text)
 
 
 def add_smart_type(parser: argparse.ArgumentParser) -> None:
-    """The flag for disks whose type smartctl does not detect."""
+    """Add the flag for disks whose type smartctl does not detect."""
     parser.add_argument(
         "--smart-type",
         metavar="DISK=TYPE",
@@ -145,7 +145,7 @@ def smart_type(text: str) -> tuple[str, str]:
 
 
 def add_screen_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags of the bare command: the live screen and its text form."""
+    """Add the flags of the bare command: the live screen and its text form."""
     batch = parser.add_argument_group("plain text instead of the screen")
     batch.add_argument("-b", "--batch", action="store_true", help="print one block of text per interval")
     batch.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT blocks")
@@ -179,7 +179,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """The Settings of flags, environment and file; ``devices`` are as typed, for ``resolve_devices``."""
+    """Return the Settings of flags, environment and file; ``devices`` are as typed, for ``resolve_devices``."""
     found = settings_now(flags_of(args), os.environ, getattr(args, "config", None))
     return found._replace(job=getattr(args, "job", 0))
 
@@ -191,7 +191,7 @@ def settings_elsewhere(args: argparse.Namespace) -> Settings:
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, object]:
-    """The given flags by the field of Settings."""
+    """Return the given flags by the field of Settings."""
     device_lists = getattr(args, "device", None)
     types = getattr(args, "smart_type", None)
     found: dict[str, object] = {

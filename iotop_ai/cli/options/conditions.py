@@ -23,12 +23,12 @@ def add_fail_if_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def conditions_of(args: argparse.Namespace, extra: Mapping[str, str] | None = None) -> list[Condition]:
-    """The conditions as parsed. extra: figures of this command beside the common ones. Raises UsageError."""
+    """Return the conditions as parsed. extra: figures of this command beside the common ones. Raises UsageError."""
     return [parse_condition(text, extra) for text in args.fail_if]
 
 
 def fail_lines(outcomes: Iterable[ConditionResult]) -> list[str]:
-    """A line for each condition."""
+    """Return a line for each condition."""
     return [f"fail-if   {outcome_text(one)}" for one in outcomes]
 
 

@@ -22,7 +22,7 @@ _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 
 
 def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
-    """The Settings with ``devices`` as kernel names: those given and those that hold ``path``.
+    """Return the Settings with ``devices`` as kernel names: those given and those that hold ``path``.
 
     Reads nothing when the settings have neither. Raises UsageError for a device or folder that does not exist, listing
     the existing ones, and UnknownError when the folder is not on a disk or the devices cannot be listed.
@@ -55,7 +55,7 @@ def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
 
 
 def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
-    """The kernel names that a word matches, in the kernel's order. Raises UsageError when it matches none."""
+    """Return the kernel names that a word matches, in the kernel's order. Raises UsageError when it matches none."""
     if word == ALL:
         return list(infos)
     plain = os.path.basename(os.path.realpath(word)) if word.startswith("/dev/") else word
@@ -80,7 +80,7 @@ def _existing(infos: Mapping[str, BlockInfo]) -> str:
 
 
 def devices_of_path(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], root: Root) -> list[str]:
-    """The disks that hold a folder and the layers between (array, volume, loop), without partitions.
+    """Return the disks that hold a folder and the layers between (array, volume, loop), without partitions.
 
     Raises FileNotFoundError for a path that does not exist, UnknownError for one that is not on a block device.
     """

@@ -61,7 +61,7 @@ def abandon_files() -> bool:
 
 
 def _exit_handle(pid: int) -> int:
-    """A pidfd, readable when all threads of the process have ended; -1 before Linux 5.3."""
+    """Return a pidfd, readable when all threads of the process have ended; -1 before Linux 5.3."""
     try:
         return os.pidfd_open(pid)
     except OSError:

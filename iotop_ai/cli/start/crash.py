@@ -17,7 +17,7 @@ NAME = "crash.log"
 
 
 def note_crash(error: BaseException) -> BaseException:
-    """The error, with a note that names its crash log; without a note when it is expected or cannot be written.
+    """Return the error, with a note that names its crash log; without a note when it is expected or cannot be written.
 
     The next crash replaces the log, which holds no values of variables and no text that looks like a secret.
     """

@@ -48,7 +48,7 @@ class EndingSignals:
             raise SignalledError(number)
 
     def take(self) -> int | None:
-        """The signal, for a caller that ends now; None if none has come."""
+        """Return the signal, for a caller that ends now; None if none has come."""
         if self._number is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return self._number

@@ -25,7 +25,7 @@ IFLAG, LFLAG, CONTROLS = 0, 3, 6
 
 
 def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
-    """The rows as one string that overwrites the screen from its top left corner; every cell is written."""
+    """Return the rows as one string that overwrites the screen from its top left corner; every cell is written."""
     out = []
     for y, line in enumerate(lines, start=1):
         out.append(f"\x1b[{y};1H")
@@ -42,7 +42,7 @@ def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
 
 @cache
 def sgr_parameters(style: TextStyle, colours: int) -> str:
-    """The parameters of SGR for a text style, "" for the terminal's default."""
+    """Return the parameters of SGR for a text style, "" for the terminal's default."""
     flags = ((style.bold, "1"), (style.dim, "2"), (style.underline, "4"), (style.reverse, "7"))
     codes = [code for on, code in flags if on]
     codes += _colour(style.fg, 30, colours)
@@ -64,7 +64,7 @@ def _colour(name: str, base: int, colours: int) -> list[str]:
 
 
 def palette_index(red: int, green: int, blue: int) -> int:
-    """The entry of the xterm palette that Rich picks for a colour, so that the app's repaint changes nothing.
+    """Return the entry of the xterm palette that Rich picks for a colour, so that the app's repaint changes nothing.
 
     Colours of low saturation map to the 24 greys by lightness, others to the 6x6x6 cube with levels 0, 95, and then
     every 40.

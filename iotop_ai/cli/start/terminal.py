@@ -26,7 +26,7 @@ class Terminal(NamedTuple):
 
 
 def terminal(settings: Settings, environ: Mapping[str, str]) -> Terminal:
-    """The abilities of this terminal. The user's settings override the environment, NO_COLOR included."""
+    """Return the abilities of this terminal. The user's settings override the environment, NO_COLOR included."""
     if settings.theme:
         environ = {name: value for name, value in environ.items() if name != "NO_COLOR"}
     colours = _colours(environ)

@@ -44,7 +44,7 @@ def all_checks(
     held: tuple[HeldLock, ...] = (),
     script: ScriptFacts | None = None,
 ) -> tuple[Check, ...]:
-    """The checks of every area, in the order in which they are printed."""
+    """Return the checks of every area, in the order in which they are printed."""
     return (
         *judge_rights(snapshot, facts),
         *judge_gpu(snapshot, facts, python),

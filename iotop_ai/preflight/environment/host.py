@@ -53,7 +53,7 @@ VARIABLES = (
 
 
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
-    """The facts of the host as this process sees it.
+    """Return the facts of the host as this process sees it.
 
     rights: also find the right to drop caches, which may run sudo without a prompt.
     """
@@ -132,7 +132,7 @@ def count_nvidia(root: Root) -> int:
 
 
 def read_terminal(environ: Mapping[str, str]) -> Terminal:
-    """The terminal of standard output."""
+    """Return the terminal of standard output."""
     out = sys.stdout
     tty = out is not None and out.isatty()
     columns = rows = 0
@@ -145,5 +145,5 @@ def read_terminal(environ: Mapping[str, str]) -> Terminal:
 
 
 def _each(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
-    """The different values of a file over all cores."""
+    """Return the different values of a file over all cores."""
     return tuple(sorted({text for cpu in cpus if (text := root.text_or(f"{CPUS}/{cpu}/cpufreq/{name}"))}))

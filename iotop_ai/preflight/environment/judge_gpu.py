@@ -30,7 +30,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list[Check]:
-    """The driver, each GPU with a fault, what the variables hide, and torch's build against them."""
+    """Return the driver, each GPU with a fault, what the variables hide, and torch's build against them."""
     found = snapshot.gpu.value or {}
     details = {uuid: one.value for uuid, one in (snapshot.gpu_slow.value or {}).items() if one.value is not None}
     driver = next((one.driver for one in details.values() if one.driver), "")

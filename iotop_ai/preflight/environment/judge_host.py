@@ -118,7 +118,7 @@ def _limits(facts: HostFacts) -> list[Check]:
 
 
 def _more_files(soft: int, hard: int) -> str:
-    """The remedy; the hard limit is the most that a user can set without root."""
+    """Return the remedy; the hard limit is the most that a user can set without root."""
     if hard == INFINITE or hard > soft:
         return f"ulimit -n {FILES_WANTED if hard == INFINITE else min(hard, FILES_WANTED)}"
     return f"docker run --ulimit nofile={FILES_WANTED}, or as root: prlimit --nofile={FILES_WANTED} --pid $$"

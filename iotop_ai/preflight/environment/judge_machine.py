@@ -22,7 +22,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_machine(snapshot: Snapshot, facts: HostFacts) -> list[Check]:
-    """The checks of swap, disks and clocks."""
+    """Return the checks of swap, disks and clocks."""
     return [_swap(snapshot), *_disks(snapshot), *_frequency(facts), *_clock_source(facts)]
 
 
@@ -47,7 +47,7 @@ def _swap(snapshot: Snapshot) -> Check:
 
 
 def _disks(snapshot: Snapshot) -> Iterator[Check]:
-    """One line for each fault of a disk, then one for all disks."""
+    """Yield one line for each fault of a disk, then one for all disks."""
     disks = snapshot.disks.value
     if disks is None:
         return

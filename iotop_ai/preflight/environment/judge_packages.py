@@ -69,7 +69,7 @@ def _wheels(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _why_not(one: Package, ours: str, machine: str, libc: tuple[int, ...]) -> str:
-    """The part of this Python that none of the wheel's tags fits; "" if a tag fits."""
+    """Return the part of this Python that none of the wheel's tags fits; "" if a tag fits."""
     why = ""
     for tag in one.tags:
         parts = tag.split("-")

@@ -14,7 +14,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_rights(snapshot: Snapshot, facts: HostFacts) -> list[Check]:
-    """A check for each source that the monitor reads."""
+    """Return a check for each source that the monitor reads."""
     return [
         _processes(snapshot),
         _delays(snapshot),

@@ -39,7 +39,7 @@ def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 
 def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
-    """The locks that a process holds on these files (path, inode).
+    """Return the locks that a process holds on these files (path, inode).
 
     The inode number alone does not identify a file, as one on another disk may have the same number: a descriptor of
     the process must show the path.
@@ -60,7 +60,7 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
 
 
 def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
-    """A warning for one lock of each folder, three at most: the process may be at work, or hang."""
+    """Yield a warning for one lock of each folder, three at most: the process may be at work, or hang."""
     one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
     for folder, lock in list(one_each.items())[:3]:
         name = lock.path.rpartition("/")[2]

@@ -51,7 +51,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 
 
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The user's own variables, which decide what a training imports; relative folders start from ``folder``.
+    """Return the user's own variables, which decide what a training imports; relative folders start from ``folder``.
 
     As root for another user, Python's variables and that user's ~/.local are left out. No compiled file is written.
     """

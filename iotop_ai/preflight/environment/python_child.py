@@ -28,7 +28,7 @@ COMMON = ("torch", "numpy", "tensorflow", "jax", "transformers", "datasets", "PI
 
 
 def text_of(path: str, limit: int = 1 << 20) -> str:
-    """The beginning of a text file; "" when it cannot be read."""
+    """Return the beginning of a text file; "" when it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(limit)
@@ -37,7 +37,7 @@ def text_of(path: str, limit: int = 1 << 20) -> str:
 
 
 def url_of(direct: dict[str, Any]) -> str:
-    """The URL of direct_url.json as pip takes it: "git+https://host/name.git@COMMIT#subdirectory=part"."""
+    """Return the URL of direct_url.json as pip takes it: "git+https://host/name.git@COMMIT#subdirectory=part"."""
     url, vcs, part = str(direct.get("url", "")), direct.get("vcs_info"), direct.get("subdirectory")
     if isinstance(vcs, dict) and vcs.get("commit_id"):
         url = f"{vcs.get('vcs')}+{url}@{vcs['commit_id']}"
@@ -45,7 +45,7 @@ def url_of(direct: dict[str, Any]) -> str:
 
 
 def distributions() -> list[tuple[dict[str, Any], Any]]:
-    """Every installed distribution in the order of the path, with the object that describes it."""
+    """Return every installed distribution in the order of the path, with the object that describes it."""
     from importlib.metadata import distributions as find
 
     found: list[tuple[dict[str, Any], Any]] = []
@@ -122,7 +122,7 @@ def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
 
 
 def torches() -> list[dict[str, str]]:
-    """Each torch folder on the path."""
+    """Return each torch folder on the path."""
     out: list[dict[str, str]] = []
     for folder in module_folders("torch"):
         source = text_of(os.path.join(folder, "version.py"))
@@ -135,7 +135,7 @@ def torches() -> list[dict[str, str]]:
 
 
 def module_folders(name: str) -> list[str]:
-    """The folders of a package on the path, each once."""
+    """Return the folders of a package on the path, each once."""
     out: list[str] = []
     for place in PATH:
         folder = os.path.join(place, name)
@@ -146,7 +146,7 @@ def module_folders(name: str) -> list[str]:
 
 
 def conda_packages() -> list[list[str]]:
-    """The entries of conda-meta."""
+    """Return the entries of conda-meta."""
     out = []
     for path in sorted(glob.glob(os.path.join(glob.escape(sys.prefix), "conda-meta", "*.json")))[:MOST]:
         try:
@@ -188,7 +188,7 @@ def shadows(folder: str) -> list[str]:
 
 
 def cache(*parts: str) -> str:
-    """A folder of the user's cache."""
+    """Return a folder of the user's cache."""
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), *parts)
 
 

@@ -31,7 +31,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def read_script(path: str) -> ScriptFacts:
-    """The facts of a .py or .ipynb file. Never raises: ``error`` has the reason."""
+    """Return the facts of a .py or .ipynb file. Never raises: ``error`` has the reason."""
 
     def read() -> bytes:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -55,7 +55,7 @@ def read_script(path: str) -> ScriptFacts:
 
 
 def cells_text(text: str) -> str:
-    """The code of a notebook's cells, without magics."""
+    """Return the code of a notebook's cells, without magics."""
     out = []
     for cell in json.loads(text)["cells"]:
         if cell["cell_type"] == "code":
@@ -99,7 +99,7 @@ def _tree(source: str) -> ast.Module:
 
 
 def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFacts:
-    """The facts of a source text. Raises SyntaxError, ValueError or RecursionError where it is not Python."""
+    """Return the facts of a source text. Raises SyntaxError, ValueError or RecursionError where it is not Python."""
     tree = _tree(source)
     found = _Module(tree)
     return ScriptFacts(
@@ -153,7 +153,7 @@ class _Module:
         self.loaders |= {name: loader for name, value in given if (loader := self._read(value))}
 
     def _made(self, part: ast.AST | None) -> str:
-        """The class of the loader that an expression makes; "" without one."""
+        """Return the class of the loader that an expression makes; "" without one."""
         calls = list(_calls(part)) if part is not None else []
         makers = (_last_name(one.func) if self.loads(one) else self._maker(one) for one in calls)
         return next(filter(None, makers), "")
@@ -189,7 +189,7 @@ class _Module:
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
 
     def unguarded(self) -> str:
-        """The first thing that starts processes when a worker imports the module; "" for none."""
+        """Return the first thing that starts processes when a worker imports the module; "" for none."""
         return self._started(self.tree, set())
 
     def _started(self, part: ast.AST, seen: set[str]) -> str:
@@ -211,7 +211,7 @@ class _Module:
         return ""
 
     def _read(self, part: ast.expr | None) -> str:
-        """The class of the loader that is read when an expression is iterated; "" without one."""
+        """Return the class of the loader that is read when an expression is iterated; "" without one."""
         while isinstance(part, ast.Subscript | ast.Starred | ast.NamedExpr):
             part = part.value
         if isinstance(part, ast.Name):
@@ -223,7 +223,7 @@ class _Module:
         return self._maker(part) or next(filter(None, map(self._read, _given(part))), "")
 
     def method(self) -> str:
-        """The start method that the script sets, the last one; "" without one."""
+        """Return the start method that the script sets, the last one; "" without one."""
         out = ""
         for call in _calls(self.tree):
             given = [one.value for one in call.keywords if one.arg == "multiprocessing_context"]
@@ -260,7 +260,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Each imported name and its full name: ("mp", "torch.multiprocessing"); "*" for all names of a module.
+    """Yield each imported name and its full name: ("mp", "torch.multiprocessing"); "*" for all names of a module.
 
     A context of multiprocessing stands for the module.
     """
@@ -284,7 +284,7 @@ def _is_context(part: ast.expr) -> bool:
 
 
 def _running(part: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run when ``part`` runs, in order: without those of functions in it, or below a guard."""
+    """Yield the nodes that run when ``part`` runs, in order: without those of functions in it, or below a guard."""
     todo: list[ast.AST] = [part]
     while todo:
         one = todo.pop()

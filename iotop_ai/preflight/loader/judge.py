@@ -27,7 +27,7 @@ SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
 
 
 def failure_of(found: Outcome) -> Failure:
-    """The diagnosis. The more particular reasons come first."""
+    """Return the diagnosis. The more particular reasons come first."""
     if found.refused:
         remedy = "a batch_size up to the size of the dataset, or drop_last=False" if found.empty else ""
         return Failure("empty" if found.empty else "refused", clean(found.refused), remedy)
@@ -179,7 +179,7 @@ def user_frame(text: str, *, last: bool = True) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line with text, clean."""
+    """Return the last line with text, clean."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return clean(lines[-1], 200) if lines else ""
 
@@ -189,7 +189,7 @@ def _signal_of(one: Stuck) -> int:
 
 
 def signal_name(number: int) -> str:
-    """The name of a signal: "SIGKILL"."""
+    """Return the name of a signal: "SIGKILL"."""
     try:
         return signal.Signals(number).name
     except ValueError:

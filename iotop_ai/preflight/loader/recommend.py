@@ -14,7 +14,7 @@ OFTEN = 0.5
 
 
 def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
-    """The smallest configuration within 5 % of the best; None when none was measured."""
+    """Return the smallest configuration within 5 % of the best; None when none was measured."""
     found = [run for run in runs if run.samples_per_s > 0]
     if not found:
         return None
@@ -25,12 +25,12 @@ def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
 
 
 def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
-    """A sort key: fewer processes, then less memory in queues, come first. The start method does not count."""
+    """Return a sort key: fewer processes, then less memory in queues, come first. The start method does not count."""
     return one.workers, one.prefetch or 2, one.interleave or 1, one.batch_size, one.pin
 
 
 def bound_of(run: Run, cores: float) -> str:
-    """The bottleneck of this configuration: cpu, main, storage, waiting; "" unknown."""
+    """Return the bottleneck of this configuration: cpu, main, storage, waiting; "" unknown."""
     used, workers = run.used, run.configuration.workers
     threads = run.built is not None and run.built.kind == TENSORFLOW
     if used.worker_cores is None or used.main_cores is None:

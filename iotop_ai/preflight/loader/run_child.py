@@ -59,7 +59,7 @@ def prepare(folder: str, parent: int) -> None:
 
 
 def arguments(request: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of a DataLoader for this configuration."""
+    """Return the keyword arguments of a DataLoader for this configuration."""
     workers = request["workers"]
     out: dict[str, Any] = {"num_workers": workers, "batch_size": request["batch_size"]}
     if request["pin"]:
@@ -131,7 +131,7 @@ def loader_of(found: Any, taken: list[str], request: dict[str, Any]) -> tuple[An
 
 
 def stages_of(dataset: Any) -> list[str]:
-    """The stages of a tf.data.Dataset, the last first: "Prefetch", "Batch", "ParallelMap"."""
+    """Return the stages of a tf.data.Dataset, the last first: "Prefetch", "Batch", "ParallelMap"."""
     out: list[str] = []
     todo = [dataset]
     while todo and len(out) < MOST_STAGES:

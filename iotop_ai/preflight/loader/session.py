@@ -86,7 +86,7 @@ class Session:
         self._news_cpu = 0.0
 
     def run(self, show: Callable[[int], None]) -> Run:
-        """The figures, or the failure. show: called with the number of batches so far."""
+        """Return the figures, or the failure. show: called with the number of batches so far."""
         try:
             return self._run(show)
         finally:
@@ -113,7 +113,7 @@ class Session:
             show(self._batches)
 
     def _receive(self, wait_ms: int) -> list[dict[str, Any]]:
-        """The messages that have arrived."""
+        """Return the messages that have arrived."""
         lines: list[dict[str, Any]] = []
         for handle, _ in self._poll.poll(wait_ms):
             raw = os.read(handle, 1 << 16)
@@ -180,7 +180,7 @@ class Session:
         return Run(self._configuration, self._built, failure=failure_of(outcome))
 
     def _frame(self, one: Stuck) -> str:
-        """The user's line of Python in a process that shows its stack on SIGUSR1; "" for other processes."""
+        """Return the user's line of Python in a process that shows its stack on SIGUSR1; "" for other processes."""
         if one.exit_status is not None or not self._watch.catches(one.pid, signal.SIGUSR1):
             return ""
         self._stderr = b""

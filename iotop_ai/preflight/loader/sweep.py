@@ -37,7 +37,7 @@ class Grid(NamedTuple):
     interleaves: Sequence[int | None] = (None,)
 
     def configurations(self) -> list[Configuration]:
-        """Every combination; without workers, prefetch and start method have no meaning."""
+        """Return every combination; without workers, prefetch and start method have no meaning."""
         out: dict[Configuration, None] = {}
         dimensions = (self.starts, self.interleaves, self.batch_sizes, self.prefetches, self.workers)
         for start, interleave, batch, prefetch, workers in product(*dimensions):

@@ -168,7 +168,7 @@ class TreeWatch:
         return sum(self._ticks.values()) / TICKS_PER_S
 
     def stuck(self) -> list[Stuck]:
-        """Each process with the state in which it hangs, without its line of Python."""
+        """Return each process with the state in which it hangs, without its line of Python."""
         self.find()
         out = []
         for pid in [self._pid, *self.workers]:

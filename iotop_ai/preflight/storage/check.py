@@ -83,7 +83,7 @@ class StorageCheck:
         return self._child.pid
 
     def news(self) -> Iterator[News]:
-        """The child's messages, up to its end; the last is an End."""
+        """Yield the child's messages, up to its end; the last is an End."""
         assert self._child.stdout is not None
         source, lines = self._child.stdout.fileno(), ChildNews()
         poll = select.poll()

@@ -45,7 +45,7 @@ class Lines:
             self._stop.set()
 
     def emit(self) -> Emit:
-        """The functions by which the session reports."""
+        """Return the functions by which the session reports."""
         return Emit(self._target, self._progress, self._result, self._note, self._dataset)
 
     def _note(self, text: str) -> None:

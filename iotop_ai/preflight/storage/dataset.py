@@ -130,7 +130,7 @@ class _Links:
 
 
 def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
-    """A file of the sample, as ``open_below``; one outside of the top by its path from "/"."""
+    """Return a file of the sample, as ``open_below``; one outside of the top by its path from "/"."""
     if not path.startswith("/"):
         return open_below(top, path, direct=direct)
     root = os.open("/", FOLDER)
@@ -141,7 +141,7 @@ def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
 
 
 def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
-    """The dataset with the share of the sample in the page cache, and the files that can be read cold."""
+    """Return the dataset with the share of the sample in the page cache, and the files that can be read cold."""
     cache, end_ns = PageCache(), clock.monotonic_ns() + int(_LOOK_S * 1e9)
     resident = known = sampled = holes = 0
     cold: list[tuple[str, bool]] = []
@@ -206,7 +206,7 @@ class Files:
 
 
 def pictures(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
-    """A few pictures of the sample. proceed: called after each read; False ends it."""
+    """Return a few pictures of the sample. proceed: called after each read; False ends it."""
     out: list[bytes] = []
     for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:

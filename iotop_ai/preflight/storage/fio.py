@@ -47,7 +47,7 @@ def find_fio() -> tuple[str, str]:
 
 
 def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -> list[str]:
-    """The command that reads an open file, descriptor ``handle``, once for each phase."""
+    """Return the command that reads an open file, descriptor ``handle``, once for each phase."""
     words = [
         *(program, "--output-format=json", "--eta=never", "--disk_util=0", "--thread", "--readonly", "--direct=1"),
         *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--norandommap"),
@@ -66,7 +66,7 @@ def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -
 
 
 def parse_fio(raw: bytes, phases: Sequence[Phase]) -> list[Measured]:
-    """The results of the phases. Raises FioError."""
+    """Return the results of the phases. Raises FioError."""
     try:
         # Warnings precede the object.
         whole = json.loads(raw[raw.index(b"{") :])

@@ -23,7 +23,7 @@ def read_cores(root: Root) -> float:
 
 
 def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:
-    """The report with demand and forecast; without a forecast where the reads were not measured.
+    """Return the report with demand and forecast; without a forecast where the reads were not measured.
 
     sample_bytes: size of one sample; None: a file is a sample.
     """

@@ -56,7 +56,7 @@ def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[R
 
 
 def compared(report: Report, seconds: float) -> Report:
-    """The report with the figures that are slower than before; stores this run's figures for later checks.
+    """Return the report with the figures that are slower than before; stores this run's figures for later checks.
 
     A file of another program is not compared: it may lie anywhere on the disk or be compressed.
     """

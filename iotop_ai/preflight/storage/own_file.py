@@ -40,7 +40,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def own_name() -> str:
-    """The name of this user's file."""
+    """Return the name of this user's file."""
     return f".iotop-ai-check-{os.geteuid()}"
 
 

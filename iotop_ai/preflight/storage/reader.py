@@ -222,7 +222,7 @@ class _EachProcess:
         self._random = Random()
 
     def below(self, bound: int, number: int) -> int:
-        """A number from 0 to below ``bound``. number: counts the operations; a reader's first one seeds it."""
+        """Return a number from 0 to below ``bound``. number: counts the operations; a reader's first one seeds it."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._random.seed(number)

@@ -259,7 +259,7 @@ _ORDER = (DATASET, CREATE, STAT, WRITE, CACHED, READAHEAD, SEQUENTIAL, RANDOM, F
 
 
 def _groups(phases: Sequence[Phase]) -> Iterator[list[Phase]]:
-    """The phases by name and block size: one run of fio measures one group."""
+    """Yield the phases by name and block size: one run of fio measures one group."""
     out: list[Phase] = []
     for phase in phases:
         if out and (out[-1].name != phase.name or (phase.name == RANDOM and out[-1].block_bytes != phase.block_bytes)):

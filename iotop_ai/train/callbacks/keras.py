@@ -18,7 +18,7 @@ _SEPARABLE = ("torch",)
 
 
 def _events(base: Any) -> Any:
-    """The callback class for this base: tf.keras, keras and tf_keras each accept only their own Callback."""
+    """Return the callback class for this base: tf.keras, keras and tf_keras each accept only their own Callback."""
 
     class KerasEvents(base):  # type: ignore[misc]
         """Records a fit, writes its verdict into the log when it changes, and gives metrics to loggers.
@@ -70,14 +70,14 @@ def _events(base: Any) -> Any:
 
 
 def _backend(base: Any) -> str:
-    """The back end of the Keras that has this base class: tensorflow, torch, jax, numpy, openvino."""
+    """Return the back end of the Keras that has this base class: tensorflow, torch, jax, numpy, openvino."""
     if base.__module__.partition(".")[0] != "keras":
         return "tensorflow"  # tf_keras, and Keras 2 within TensorFlow
     return str(import_module("keras").backend.backend())
 
 
 def _base() -> Any:
-    """The Callback of Keras, or of TensorFlow where only TensorFlow has Keras."""
+    """Return the Callback of Keras, or of TensorFlow where only TensorFlow has Keras."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None and "keras" not in sys.modules:
         return tensorflow.keras.callbacks.Callback
@@ -92,6 +92,6 @@ KerasCallback = _events(_base())
 
 
 def tf_keras_callback(*arguments: Any, **options: Any) -> Any:
-    """The callback for ``tf.keras``, which is Keras 3, or tf_keras as Keras 2."""
+    """Return the callback for ``tf.keras``, which is Keras 3, or tf_keras as Keras 2."""
     base = import_module("tensorflow").keras.callbacks.Callback
     return _events(base)(*arguments, **options)

@@ -119,7 +119,7 @@ class TrainingSession:
                 self.monitor.stop()
 
     def metrics(self, now_ns: int) -> Metrics:
-        """The steps since the last metrics, and where the job's time went so far: PREFIX + name."""
+        """Return the steps since the last metrics, and where the job's time went so far: PREFIX + name."""
         totals = _totals(now_ns)
         seconds, done, data_ns = ((b - a) for a, b in zip(self._before, totals))
         self._before = totals
@@ -160,7 +160,7 @@ def write_line(line: str) -> None:
 
 
 def active_loggers() -> list[Sink]:
-    """The runs of MLflow and Weights & Biases that this process has open."""
+    """Return the runs of MLflow and Weights & Biases that this process has open."""
     found: list[Sink] = []
     mlflow, wandb = sys.modules.get("mlflow"), sys.modules.get("wandb")
     with contextlib.suppress(Exception):  # half imported, or another module of that name

@@ -65,7 +65,7 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
 
 
 def _tensorboard(args: Any) -> Any:
-    """A SummaryWriter beside the Trainer's; None where none can be made."""
+    """Return a SummaryWriter beside the Trainer's; None where none can be made."""
     folder = os.environ.get("TENSORBOARD_LOGGING_DIR") or os.path.join(args.output_dir, "runs")
     with contextlib.suppress(Exception):
         return import_module("torch.utils.tensorboard").SummaryWriter(log_dir=os.path.join(folder, "iotop_ai"))

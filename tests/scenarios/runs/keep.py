@@ -49,7 +49,7 @@ def keep(name: str, found: Recorded) -> dict[str, float]:
 
 
 def _trainer(path: Path) -> int:
-    """The pid of the recorded command's job."""
+    """Return the pid of the recorded command's job."""
     main = read(path).main_job
     assert main is not None
     assert main.own

@@ -14,7 +14,7 @@ WINDOW_S = 10.0
 
 
 def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float | None:
-    """The slowest rank's share of waiting between two moments; None where its clock does not cover them."""
+    """Return the slowest rank's share of waiting between two moments; None where its clock does not cover them."""
     before = [row for row in rows if row["at"] <= start and None not in row["ranks"]]
     after = [row for row in rows if row["at"] >= end and None not in row["ranks"]]
     if not before or not after:
@@ -44,7 +44,7 @@ def stalls_of(recording: Sequence[Snapshot], pid: int, rows: Sequence[dict[str, 
 
 
 def account_of(recording: Sequence[Snapshot], pid: int) -> dict[str, float] | None:
-    """The shares of the job's time over a recording; None when it was not recorded."""
+    """Return the shares of the job's time over a recording; None when it was not recorded."""
     first: dict[str, float] = {}
     last: dict[str, float] = {}
     for snapshot in recording:

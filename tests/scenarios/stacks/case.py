@@ -55,12 +55,12 @@ class Case(NamedTuple):
     ranks: int = 1
 
     def prepare(self, data: Path) -> list[str]:
-        """The command that writes the data set."""
+        """Return the command that writes the data set."""
         words = ["prepare", str(data), "--megabytes", str(self.megabytes), *self.options]
         return [str(python_of(self.stack)), str(HERE / self.script), *words]
 
     def train(self, data: str, clock: Path, seconds: float) -> list[str]:
-        """The trainer's command."""
+        """Return the trainer's command."""
         words = [str(HERE / self.script), "train", data, "--clock", str(clock), "--seconds", str(seconds)]
         start = [str(python_of(self.stack))]
         if self.ranks > 1:
@@ -69,5 +69,5 @@ class Case(NamedTuple):
         return [*start, *words, *self.options]
 
     def clocks(self, clock: Path) -> list[Path]:
-        """The file of each rank's state."""
+        """Return the file of each rank's state."""
         return [clock, *(clock.with_name(f"{clock.name}.{rank}") for rank in range(1, self.ranks))]

@@ -27,7 +27,7 @@ def cpu(stack: str, script: str, kind: str, loss: float, more: str = "", cause: 
 
 
 def healthy(stack: str, script: str, kind: str, slack: float, more: str = "") -> Case:
-    """A step takes longer than its batch by this part: slack 0.5 keeps the loaders two thirds busy."""
+    """Return a step takes longer than its batch by this part: slack 0.5 keeps the loaders two thirds busy."""
     return Case(stack, script, HEALTHY, _words(kind, -slack, more))
 
 

@@ -40,7 +40,7 @@ class Truth(NamedTuple):
 
 
 def read(path: Path, now_ns: int) -> Truth | None:
-    """The state in a file; None before the trainer has made it."""
+    """Return the state in a file; None before the trainer has made it."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -128,7 +128,7 @@ class Clock:
 
 
 def options(parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:
-    """The command line that all trainers share: ``prepare FOLDER`` or ``train FOLDER --clock FILE``."""
+    """Return the command line that all trainers share: ``prepare FOLDER`` or ``train FOLDER --clock FILE``."""
     parser = parser or argparse.ArgumentParser()
     parser.add_argument("action", choices=("prepare", "train"))
     parser.add_argument("data", help="a folder, or the address of a server")

@@ -66,7 +66,7 @@ def folder() -> Path:
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of a stack, be it there or not."""
+    """Return the interpreter of a stack, be it there or not."""
     return folder() / name / "bin/python"
 
 

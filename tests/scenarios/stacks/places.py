@@ -31,7 +31,7 @@ def own_disk(folder: Path, fill: Fill) -> Iterator[str]:
 
 
 def slow_disk(megabytes_per_s: float, delay_ms: float = 0.0) -> Place:
-    """A disk of its own that serves all processes at that rate; nothing of it is in the page cache."""
+    """Return a disk of its own that serves all processes at that rate; nothing of it is in the page cache."""
 
     @contextlib.contextmanager
     def place(folder: Path, fill: Fill) -> Iterator[str]:
@@ -59,7 +59,7 @@ def slow_disk(megabytes_per_s: float, delay_ms: float = 0.0) -> Place:
 
 
 def slow_writes(megabytes_per_s: float) -> Place:
-    """The same with its files in the page cache: only what is written waits for it."""
+    """Return the same with its files in the page cache: only what is written waits for it."""
 
     @contextlib.contextmanager
     def place(folder: Path, fill: Fill) -> Iterator[str]:

@@ -75,7 +75,7 @@ def _ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], log: Path) 
 
 
 def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict[str, Any]:
-    """The record of a run; its recording and its truth go to ``keep``/NAME.iotop.jsonl and .truth.jsonl.
+    """Return the record of a run; its recording and its truth go to ``keep``/NAME.iotop.jsonl and .truth.jsonl.
 
     Raises OSError, RuntimeError or subprocess.SubprocessError when the case cannot be made.
     """

@@ -59,7 +59,7 @@ def percent(value: float | None) -> str:
 
 
 def line(run: Scored) -> str:
-    """One run, for the terminal."""
+    """Return one run, for the terminal."""
     r = run.record
     stall = r["data_stall_ratio"]
     account = r["account"]
@@ -107,7 +107,7 @@ def _row(name: str, runs: Sequence[Scored]) -> str:
 
 
 def rows_by(runs: Sequence[Scored], key: Callable[[Scored], str]) -> list[str]:
-    """A row for each value of the key."""
+    """Return a row for each value of the key."""
     groups: dict[str, list[Scored]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)
@@ -115,7 +115,7 @@ def rows_by(runs: Sequence[Scored], key: Callable[[Scored], str]) -> list[str]:
 
 
 def summary(runs: Sequence[Scored]) -> list[str]:
-    """A row for each stack, for each cause, and for all."""
+    """Return a row for each stack, for each cause, and for all."""
     headings = ("stack or cause", *HEADINGS)
     lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
     by_stack = rows_by(runs, lambda run: str(run.record["stack"]))
@@ -123,7 +123,7 @@ def summary(runs: Sequence[Scored]) -> list[str]:
 
 
 def every_run(runs: Sequence[Scored]) -> list[str]:
-    """A row a run."""
+    """Return a row a run."""
     lines = ["| run | cause | lost | named | data share reported, true | account |", "|---" * 6 + "|"]
     for run in runs:
         r = run.record

@@ -45,7 +45,7 @@ def why_not(case: Case) -> str:
 
 
 def matching_cases(only: Sequence[str] | None) -> dict[str, Case]:
-    """The cases in which one of the words occurs. Raises ValueError for a word without any."""
+    """Return the cases in which one of the words occurs. Raises ValueError for a word without any."""
     out = {}
     for word in only or [""]:
         found = {n: c for n, c in CASES.items() if word in n or word in (c.stack, c.cause.name, c.cause.label)}
@@ -60,7 +60,7 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def results(folder: Path) -> tuple[list[Scored], list[str]]:
-    """Every run of a folder in the order of the cases, and why others have none."""
+    """Return every run of a folder in the order of the cases, and why others have none."""
     records: list[dict[str, Any]] = [
         json.loads(path.read_text()) for path in (_file(folder, name) for name in CASES) if path.exists()
     ]
@@ -95,7 +95,7 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
 
 
 def again(folder: Path, name: str) -> dict[str, Any]:
-    """The record of a run, its recording judged again by the current code."""
+    """Return the record of a run, its recording judged again by the current code."""
     record: dict[str, Any] = json.loads(_file(folder, name).read_text())
     if "error" in record:
         raise RuntimeError(record["error"])

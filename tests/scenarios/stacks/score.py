@@ -19,12 +19,12 @@ CROWDED = 0.25
 
 
 def true_cause(cause: Cause, truth: Mapping[str, Any]) -> Cause:
-    """The cause; where a job that should be healthy lost time, it lacked CPU."""
+    """Return the cause; where a job that should be healthy lost time, it lacked CPU."""
     return CPU if not cause.lost and truth["shares"]["wait"] >= LITTLE else cause
 
 
 def lost_share(cause: Cause, truth: Mapping[str, Any]) -> float:
-    """The share of time that the cause cost; of a healthy job's, its waits."""
+    """Return the share of time that the cause cost; of a healthy job's, its waits."""
     return float(truth["shares"][cause.lost or "wait"])
 
 
@@ -58,12 +58,12 @@ def _state(verdict: str) -> State:
 
 
 def data_share(account: Mapping[str, float]) -> float:
-    """The share of time without data, of an account."""
+    """Return the share of time without data, of an account."""
     return sum(share for name, share in account.items() if name.startswith("data_"))
 
 
 def account_outcome(cause: Cause, truth: Mapping[str, Any], account: Mapping[str, float]) -> str:
-    """The same of the account's largest lost share."""
+    """Return the same of the account's largest lost share."""
     named = {name: share for name, share in account.items() if name != "compute"}
     largest = max(named, key=lambda name: named[name])
     if named[largest] < LITTLE:
@@ -103,7 +103,7 @@ class Scored(NamedTuple):
 
 
 def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Scored]:
-    """Every run that was made. causes: of each case."""
+    """Return every run that was made. causes: of each case."""
     out = []
     for record in records:
         if "verdict" not in record or record["name"] not in causes:
@@ -116,7 +116,7 @@ def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Score
 
 
 def wilson(hits: int, runs: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % interval of a share: E. B. Wilson, "Probable inference", JASA 22 (1927)."""
+    """Return the 95 % interval of a share: E. B. Wilson, "Probable inference", JASA 22 (1927)."""
     if not runs:
         return 0.0, 1.0
     share, square = hits / runs, z * z
@@ -132,7 +132,7 @@ def errors(runs: Sequence[Scored]) -> list[float]:
 
 
 def account_errors(runs: Sequence[Scored]) -> list[float]:
-    """The same of each run's account."""
+    """Return the same of each run's account."""
     return sorted(
         abs(data_share(run.record["account"]) - run.record["truth"]["shares"]["wait"])
         for run in runs

@@ -1,1 +1,1 @@
-"""A dataset's page cache and its copy to faster storage."""
+"""The commands about a dataset: its pages in the page cache, and its copy on faster storage."""

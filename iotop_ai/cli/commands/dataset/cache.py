@@ -31,7 +31,7 @@ GPU_WAIT_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``cache``."""
+    """Add the flags of ``cache``."""
     actions = parser.add_subparsers(dest="cache", metavar="status|evict|drop", required=True)
     status = actions.add_parser("status", help="how much of PATH is in memory, and whether it fits", allow_abbrev=False)
     status.add_argument("path", metavar="PATH", help="a folder or a file")
@@ -53,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit codes: 0 done, or it fits; 1 part of it stayed in memory, or it does not fit; 2 not done, or unknown."""
+    """Return 0, 1 or 2 as the exit code.
+
+    0: the work is done, or the dataset fits into memory. 1: part of the dataset stayed in memory, or it does not fit.
+    2: the work was not done, or the answer is unknown.
+    """
     settings = settings_of(args)
     if args.cache == "status":
         return _status(args)
@@ -146,7 +150,7 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _running_jobs(settings: Settings) -> str:
-    """The jobs on this host now, in one line."""
+    """Return one line about the jobs that run on this host now."""
     source = LiveSource(settings._replace(smart=False))
     try:
         source.wait_gpu(GPU_WAIT_S)

@@ -1,4 +1,4 @@
-"""``iotop-ai stage SRC DST``: copy a dataset to faster storage: plan, measure, copy, verify."""
+"""``iotop-ai stage SRC DST``: copy a dataset to faster storage. It plans, measures, copies and verifies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORD = "copy"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``stage``."""
+    """Add the flags of ``stage``."""
     parser.add_argument("source", metavar="SRC", help="the folder or file to copy")
     parser.add_argument("folder", metavar="DST", help="the folder for the copy, which keeps the source's name")
     parser.add_argument("--dry-run", action="store_true", help="plan and measure, copy nothing")
@@ -53,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit codes: 0 copied and verified; 1 no room, not faster, or differs; 2 not done. Prints only the new path."""
+    """Print only the new path to stdout, and return the exit code.
+
+    0: the dataset is copied and verified. 1: the room is too small, the target is not faster, or the copy differs.
+    2: the copy was not made.
+    """
     if settings_of(args).readonly:
         raise UsageError(f"{READ_ONLY} does not allow staging")
     command = Stage(args)
@@ -64,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Stage:
-    """One run of the command."""
+    """One run of ``iotop-ai stage``."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -82,11 +86,11 @@ class Stage:
         self._speed: Speed | None = None
 
     def close(self) -> None:
-        """Close both ends."""
+        """Close the source and the target."""
         self._ends.close()
 
     def run(self) -> int:
-        """Plan, measure, copy and verify; returns the exit code."""
+        """Plan, measure, copy and verify; return the exit code."""
         self._plan_and_measure()
         why = stage.refusal(self._plan, self._speed, update=self._args.update, anyway=self._args.anyway)
         if why:
@@ -178,7 +182,7 @@ class Stage:
         print("\r\x1b[K" * sys.stderr.isatty() + "\n".join(lines), file=sys.stderr)
 
     def _report(self, done: Verified | None, refused: str) -> None:
-        """Print to stdout the new path, if there is one, or the JSON object."""
+        """Print the new path to stdout if the copy is correct; with --json, print the JSON object instead."""
         if self._args.json:
             speed = None if self._speed is None else self._speed._asdict()
             verified = None if done is None else done._asdict()

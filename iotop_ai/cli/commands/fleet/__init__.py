@@ -1,1 +1,1 @@
-"""``iotop-ai fleet``."""
+"""``iotop-ai fleet``: its command, flags and screen."""

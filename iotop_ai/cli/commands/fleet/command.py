@@ -14,17 +14,17 @@ from iotop_ai.present.fleet.words import matches, sort_machines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``fleet``."""
+    """Add the flags of ``fleet``."""
     add_fleet_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the machines, or print them: 0 nothing is wrong, 1 something is, 2 machines or answers are missing."""
+    """Show or print the machines; return 0 if all are well, 1 if one is not, 2 if machines or answers are missing."""
     options = fleet_options(args)
     if options.once:
         quiet_log()
         return _print_once(options)
-    # The server answers while the rest is being imported.
+    # The request is sent now, so that the server answers while the modules of the screen are imported.
     first = FirstAnswer(options.server.another(), options.window_s)
     from iotop_ai.cli.commands.fleet.screen import show_fleet
     from iotop_ai.cli.options.common import settings_elsewhere

@@ -1,4 +1,4 @@
-"""The flags of ``iotop-ai fleet``, checked."""
+"""The flags of ``iotop-ai fleet`` and their checks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 1.0, 600.0
 
 
 class FleetOptions(NamedTuple):
-    """The flags of ``fleet``, checked.
+    """The values of the flags of ``fleet``, already checked.
 
-    server: not connected yet. window_s: the time that shares and rates cover. interval_s: time between refreshes.
+    server: the Prometheus server, not connected yet. window_s: the time that shares and rates cover, in seconds.
+    interval_s: the time between two refreshes, in seconds.
     """
 
     server: Prometheus
@@ -38,7 +39,7 @@ class FleetOptions(NamedTuple):
 
 
 def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``fleet``."""
+    """Add the flags of ``fleet``."""
     absent = argparse.SUPPRESS
     parser.add_argument(
         "--prometheus", metavar="URL", required=True, help="address of the server: http://prometheus:9090"
@@ -68,7 +69,7 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def fleet_options(args: argparse.Namespace) -> FleetOptions:
-    """Check the flags and read the files that they name. Raises UsageError or InputError."""
+    """Check the flags, read the files that they name, and return the options. Raises UsageError or InputError."""
     address = Address(args.prometheus)
     if args.token_file and args.user_file:
         raise UsageError("--token-file and --user-file exclude each other")
@@ -108,11 +109,14 @@ def _duration(flag: str, text: object, shortest_s: float, longest_s: float) -> f
 
 
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:
-    """A TLS context that trusts the system's authorities, or those of a file. Raises InputError."""
+    """Return a TLS context that trusts the authorities in ``ca_file``, or the system's authorities for None.
+
+    Raises InputError.
+    """
     import ssl
 
     try:
         return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ValueError) as error:  # an SSLError is an OSError
+    except (OSError, ValueError) as error:  # an SSLError is an OSError too
         why = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not a certificate"
         raise InputError(f"--ca-file {clean(str(ca_file))}: {clean(str(why))}") from None

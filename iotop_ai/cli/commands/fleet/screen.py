@@ -1,4 +1,4 @@
-"""The screen of ``iotop-ai fleet``, and the machine that is opened from it."""
+"""The screen of ``iotop-ai fleet``, and the screen of the machine that the user opens from there."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from iotop_ai.tui.fleet_app import FleetApp
 
 SIGNALLED = 128
-"""An exit code above this: a signal has ended the screen."""
+"""An exit code above this value means that a signal ended the screen."""
 _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
-"""Labels of Prometheus that may be passed to ssh: a name or an address, neither an option nor a user."""
+"""The labels that may be passed to ssh as a host: a name or an address, but neither an option nor user@host."""
 
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
-    """Show the fleet until the user leaves it; returns the exit code. first: the answer to a refresh that has begun."""
+    """Show the fleet until the user leaves it; return the exit code. first: the answer to the first request."""
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
         print(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"), file=sys.stderr)
         return NO_TERMINAL
-    if settings.theme:  # an explicit theme: Textual would turn it grey under NO_COLOR
+    if settings.theme:  # Under NO_COLOR Textual would show a theme that the user chose in grey.
         os.environ.pop("NO_COLOR", None)
     here = terminal(settings, os.environ)
     shown = FleetView(
@@ -67,7 +67,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
 
 
 def _open(settings: Settings, name: str) -> tuple[str, int]:
-    """Show a machine through ssh: (why that failed or "", the exit code)."""
+    """Show a machine through ssh; return the reason for a failure ("" for none) and the exit code."""
     if not _HOST.fullmatch(name):
         return f"failed: {clean(name)} is not a host's name", NO_TERMINAL
     from iotop_ai.cli.commands.monitor.remote import show_host

@@ -1,1 +1,1 @@
-"""Disks' health and its acknowledgement."""
+"""The commands about the health of disks, and about findings that the user acknowledges."""

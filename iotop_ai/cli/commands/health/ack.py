@@ -22,7 +22,7 @@ from iotop_ai.sources.live.source import LiveSource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``ack``."""
+    """Add the flags of ``ack``."""
     parser.add_argument(
         "id", metavar="ID", nargs="?", help="an ID from the list, a disk's name or serial number, or a GPU's UUID"
     )
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Acknowledge ID, or list the acknowledged and the open findings; returns 0."""
+    """Acknowledge the finding that ID names, or list the acknowledged and the open findings; return 0."""
     store = Acknowledged(state_folder())
     try:
         acknowledged = call_with_timeout(HOME_TIMEOUT_S, store.path, store.read)
@@ -55,13 +55,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def lasting_findings(frame: Frame) -> dict[str, Finding]:
-    """Active findings that never clear by themselves, by identity, acknowledged or not."""
+    """Return the active findings that never clear by themselves, acknowledged or not, by their identity."""
     found = (held.finding for held in frame.carry.held.values())
     return {name: one for one in found if (name := identity(one, frame.snapshot))}
 
 
 def matching_id(word: str, found: dict[str, Finding]) -> str:
-    """The identity of the finding that the word names. Raises UsageError without one."""
+    """Return the identity of the finding that the word names. Raises UsageError when it names none."""
     plain = word.removeprefix("/dev/")
     for name, one in found.items():
         if plain in (name, name.partition(":")[2], one.subject):

@@ -1,4 +1,4 @@
-"""``iotop-ai health``: every disk's health with an exit code for cron and CI; self-tests; history."""
+"""``iotop-ai health``: every disk's health, with an exit code for cron and CI; also self-tests and the history."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from iotop_ai.present.screen.bounds import bounded
 
 HEALTHY, PROBLEM, UNKNOWN = 0, 1, 2
 POLL_S = 5.0
-"""Period of the progress queries with --wait."""
+"""The time between two queries for a self-test's progress, in seconds."""
 LOST_POLLS = 12
-"""Unanswered queries in a row after which --wait gives up."""
+"""The number of unanswered queries in a row after which --wait gives up."""
 _NEUTRAL = (Status.ASLEEP, Status.UNSUPPORTED)
 Table = dict[str, Reading[SmartState]]
 History = tuple[str, str, str, Sequence[HealthPoint]]
-"""(name, serial number, model, points) of a disk."""
+"""The history of a disk: its name, serial number, model and points."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``health``."""
+    """Add the flags of ``health``."""
     parser.add_argument("disk", metavar="DEV", nargs="*", help="disks by name, /dev path or serial number; default all")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of a table")
     parser.add_argument(
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Query and print; returns 0 if all are healthy, 1 for a warning or worse, 2 when unknown."""
+    """Query the disks and print; return 0 if all are healthy, 1 for a warning or worse, 2 if the health is unknown."""
     if args.wait and args.test not in ("short", "long"):
         raise UsageError("--wait needs --test short or long")
     if args.test and not args.disk:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Health:
-    """One run of the command."""
+    """One run of ``iotop-ai health``."""
 
     def __init__(self, settings: Settings, args: argparse.Namespace, clock: Clock, root: Root) -> None:
         self._settings, self._args, self._clock, self._root = settings, args, clock, root
@@ -87,7 +87,7 @@ class Health:
             self._unmatched += [] if found else [word]
 
     def run(self) -> int:
-        """Query the disks and print; returns the exit code."""
+        """Query the disks and print; return the exit code."""
         if self._args.history:
             return self._show_history()
         collector = self._collector()
@@ -110,7 +110,7 @@ class Health:
         )
 
     def _query(self, collector: SmartCollector) -> Table:
-        """Each disk's Reading by name; words that match no disk are left out."""
+        """Return each disk's Reading by name. A word that matches no disk gets a Reading with the status ABSENT."""
         table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
         if self._disks:
             collector.wait(60 + len(self._disks) * (3 * TIMEOUT_S + 10))
@@ -133,7 +133,7 @@ class Health:
             sys.stderr.write(f"unknown: {clean(why_unknown(table))}\n")
 
     def _test(self, collector: SmartCollector) -> int:
-        """Send the self-test command to each disk; with --wait also wait for the results."""
+        """Send the self-test command to each disk; with --wait also wait for the results. Return the exit code."""
         if self._unmatched:
             raise UnknownError(f"no such disk: {clean(', '.join(self._unmatched))}")
         before = self._query(collector)
@@ -166,7 +166,7 @@ class Health:
         return PROBLEM if PROBLEM in results else max(code, *results)
 
     def _result(self, collector: SmartCollector, name: str, before: SmartState | None) -> int:
-        """Wait until a disk's self-test is over and print its result; returns the exit code."""
+        """Wait until a disk's self-test is over and print its result; return the exit code."""
         lost, last_text = 0, ""
         while True:
             reading = self._next_reading(collector, name)
@@ -204,7 +204,7 @@ class Health:
         return Reading(None, Status.FAILED, "no answer")
 
     def _show_history(self) -> int:
-        """Plot the histories, or print them as JSON; returns 2 when a disk has none."""
+        """Plot the histories, or print them as JSON; return 2 when a disk has none."""
         found: list[History] = []
         missing: list[str] = []
         for known in self._history.every():
@@ -248,14 +248,14 @@ class Health:
 
 
 def _duration_text(test: str, state: SmartState) -> str:
-    """ ", about 2 min; in the background, data stays as it is", from the disk's estimate; "" for an abort."""
+    """Return how long the self-test takes by the disk's estimate, and that data stays as it is; "" for an abort."""
     minutes = {"short": state.test_short_minutes, "long": state.test_long_minutes}.get(test)
     about = "" if minutes is None else f", about {minutes} min"
     return "" if test == "abort" else f"{about}; in the background, data stays as it is"
 
 
 def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
-    """1 for a warning or worse; else 2 when a disk could not be read or judged; else 0.
+    """Return 1 for a warning or worse, else 2 when a disk could not be read or judged, else 0.
 
     A disk that is asleep or has no SMART is ignored; if every disk is ignored, the code is 2.
     """
@@ -272,12 +272,12 @@ def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
 
 
 def none_has_smart(readings: Iterable[Reading[SmartState]]) -> bool:
-    """Whether no disk supports SMART, or the machine has no disk."""
+    """Whether SMART is unsupported by every disk; also True when the machine has no disk."""
     return all(one.status is Status.UNSUPPORTED for one in readings)
 
 
 def why_unknown(table: Table) -> str:
-    """The reason for exit code 2, in one line."""
+    """Return the reason for exit code 2, in one line."""
     reasons = [
         f"{name}: {one.reason or 'no attribute to judge by'}"
         for name, one in table.items()

@@ -1,4 +1,4 @@
-"""The bare command: the live screen."""
+"""``iotop-ai`` without a subcommand: the live screen."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 NO_TERMINAL = 2
 EXIT_S, LEAST_STATE_S = 0.8, 0.1
-"""Seconds that the whole exit may take, and the part of them that is kept for writing the state folder."""
+"""The seconds that the whole exit may take, and the seconds of them that are reserved for the state folder."""
 IN_BROWSER = Terminal("dark", 2**24, False)
 
 
 def refusal(term: str, is_terminal: bool) -> str:
-    """The error line for a terminal without a screen, "" for a usable one."""
+    """Return the error line for a terminal that cannot show a screen; "" for a usable terminal."""
     if not is_terminal:
         return "usage: not a terminal: use iotop-ai -b for text, or iotop-ai snapshot"
     if term in ("", "dumb", "unknown"):
@@ -62,19 +62,21 @@ def refusal(term: str, is_terminal: bool) -> str:
 
 
 def is_terminal() -> bool:
-    """Whether stdin, stdout and stderr are terminals. Textual paints on stderr."""
+    """Whether stdin, stdout and stderr are terminals. All are needed: Textual draws the screen on stderr."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 class Opening(NamedTuple):
-    """The start of a screen.
+    """What a screen needs to start.
 
-    frames: continue after ``first``; when ``first`` has no verdict yet (judged False), they begin with the same Frame
-    and its verdict, which is computed after the first paint. changes: new values of the View, by field.
-    keeper, make_playback: make the recorder of a live session or the player of a recording, after the first paint.
-    make_alerts: makes the alerts of a live session.
-    on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a limit in seconds.
-    shared: a program before our pipe may read the same terminal. on_paint: called after ``first`` is painted.
+    first: the Frame that is painted first. judged: whether ``first`` already has a verdict.
+    frames: the Frames that follow ``first``. If ``first`` has no verdict, they begin with the same Frame and its verdict,
+    which is computed after the first paint. changes: new values for fields of the View, by field name.
+    keeper, make_playback: functions that make the recorder of a live session, and the player of a recording; they are
+    called after the first paint. make_alerts: a function that makes the alerts of a live session.
+    on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a time limit in seconds.
+    shared: whether the program that writes to our stdin may read the same terminal. on_paint: called after ``first`` is
+    painted.
     """
 
     first: Frame
@@ -96,10 +98,10 @@ def run_monitor(
     on_paint: Callable[[], None] | None = None,
     make_alerts: Callable[[LiveSource, MessageReceiver], LiveAlerts] | None = None,
 ) -> int:
-    """Show the live screen until the user leaves it; returns the exit code.
+    """Show the live screen until the user leaves it; return the exit code.
 
-    on_paint: called after the first frame is painted. make_alerts: None for the alerts of the default file. Raises the
-    screen's error after the terminal is restored.
+    on_paint: called after the first frame is painted. make_alerts: makes the alerts; None uses the default alert file.
+    Raises the error that ended the screen, once the terminal is restored.
     """
     if in_browser():
         settings = settings._replace(readonly=True, remember=False)
@@ -129,7 +131,7 @@ def run_monitor(
         save_baselines(settings, newest, limit_s)
         now = merge_left_view(view, look, newest, start, before)
         if settings.remember and (now != before or trouble):
-            with contextlib.suppress(OSError):  # a read-only home needs no message
+            with contextlib.suppress(OSError):  # with a read-only home the view is not remembered, without a message
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
 
     return run_screen(start, opening, source.close)
@@ -142,7 +144,7 @@ def _default_alerts(source: LiveSource, app: MessageReceiver) -> LiveAlerts:
 
 
 def named_alerts(config: AlertConfig | None) -> Callable[[LiveSource, MessageReceiver], LiveAlerts]:
-    """Makes the alerts of a file that was read before the screen."""
+    """Return a function that makes the alerts of a file that was read before the screen started."""
 
     def make(source: LiveSource, app: MessageReceiver) -> LiveAlerts:
         from iotop_ai.cli.commands.monitor.live_alerts import live_alerts
@@ -153,19 +155,19 @@ def named_alerts(config: AlertConfig | None) -> Callable[[LiveSource, MessageRec
 
 
 def _prepend(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
-    """First, then the others; drops its reference to the first, which holds a whole machine."""
+    """Yield ``first``, then the others. Drop the reference to ``first`` early, as it holds a whole machine's data."""
     yield first
     del first
     yield from others
 
 
 def in_browser() -> bool:
-    """Whether textual-serve shows this screen in a browser, where it is read-only and writes no files."""
+    """Whether textual-serve shows this screen in a browser. In a browser it is read-only and writes no files."""
     return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
 
 
 def memory_keeper() -> SessionRecorder:
-    """Keeps the last hour in memory and cannot record."""
+    """Return a SessionRecorder that keeps the last hour in memory but cannot record to a file."""
     from iotop_ai.cli.commands.monitor.session_recording import new_ring
     from iotop_ai.playback.session_recording import SessionRecorder
 
@@ -173,7 +175,7 @@ def memory_keeper() -> SessionRecorder:
 
 
 def _without_unusable_theme(view: RememberedView) -> RememberedView:
-    """The view without a theme that needs more colours than this terminal has, or that NO_COLOR forbids."""
+    """Return the view without its theme if this terminal has too few colours for it, or if NO_COLOR forbids it."""
     plain = view.theme in (None, "ansi", "ansi-light", "mono")
     fits = plain or terminal(Settings(), os.environ).colours >= 256
     return view if fits and "NO_COLOR" not in os.environ else view._replace(theme=None)
@@ -192,16 +194,16 @@ def _keeper(settings: Settings, source: LiveSource) -> SessionRecorder:
 
 
 def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None]) -> int:
-    """Show the screen of ``opening`` until the user leaves it; returns the exit code. close: closes its source.
+    """Show the screen of ``opening`` until the user leaves it; return the exit code. close: closes the screen's source.
 
-    Raises the screen's error after the terminal is restored.
+    Raises the error that ended the screen, once the terminal is restored.
     """
     if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal())):
         close()
         print(why, file=sys.stderr)
         return NO_TERMINAL
     quiet_log()
-    if settings.theme:  # an explicit theme: Textual would turn it grey under NO_COLOR
+    if settings.theme:  # Under NO_COLOR Textual would show a theme that the user chose in grey.
         os.environ.pop("NO_COLOR", None)
     here = terminal(settings, os.environ)
     if in_browser():
@@ -238,9 +240,9 @@ def _run_app(
     screen: FirstFrame | None,
     signals: EndingSignals,
 ) -> MonitorApp:
-    """Paint the first frame, then run the app until it ends; always restores the terminal.
+    """Paint the first frame, then run the app until it ends. The terminal is always restored.
 
-    Raises SignalledError for a signal that comes before the app runs.
+    Raises SignalledError for a signal that arrives before the app runs.
     """
     gc.disable()  # the start creates no garbage
     try:
@@ -267,7 +269,7 @@ def _run_app(
             first, stream, start.source, view, here.theme, driver, keeper, start.make_playback, save, start.make_alerts
         )
         on_exit = start.on_exit
-        del start, first  # each holds a whole machine
+        del start, first  # each holds a whole machine's data
         gc.enable()
         app.signal_before_start = signals.take
         signals.check()

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def live_alerts(named: AlertConfig | None, source: LiveSource, app: MessageReceiver, *, default: bool) -> LiveAlerts:
-    """The alerts of a file that is already read, or of the default file, which is read on a thread of its own."""
+    """Return the alerts of ``named``, or those of the default file.
+
+    named: the content of the file that the user named. default: read the default file instead, on a separate thread.
+    """
 
     def begin(say: Callable[[str], None]) -> RunningAlerts | None:
         return start_alerts(find_alerts(None, say) if default else named, source.add_event, say)

@@ -1,4 +1,4 @@
-"""The screen's view from session to session: sort order, panels, columns, theme, and the selected device."""
+"""The screen's view, kept between sessions: sort order, panels, columns, theme, and the selected device."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ _VERSION = 1
 
 
 class RememberedView(NamedTuple):
-    """The view at the last exit. None: not remembered. device: (kernel name, serial number, model, label).
+    """The view at the last exit. A field is None if its value was not remembered.
 
-    A reversed order and the filter for active rows are temporary: they are written as None, and not restored from older
-    files, which hold them.
+    device: the kernel name, serial number, model and label of the selected device.
+    reverse, only_active: always None, because a reversed order and the filter for active rows last for one session
+    only;
+    the values in older files are ignored.
     """
 
     sort: str | None = None
@@ -47,7 +49,7 @@ class RememberedView(NamedTuple):
 
 
 def read_view(folder: Path | str) -> tuple[RememberedView, str]:
-    """The remembered view, and an error message or "". Never raises; waits at most HOME_TIMEOUT_S."""
+    """Return the remembered view, and an error message or "". Never raises; waits at most HOME_TIMEOUT_S."""
     try:
         return call_with_timeout(HOME_TIMEOUT_S, folder, lambda: _read(folder))
     except TimeoutError as error:
@@ -76,7 +78,7 @@ def _read(folder: Path | str) -> tuple[RememberedView, str]:
 
 
 def _parse(raw: bytes) -> RememberedView:
-    """The record of the file's bytes. Raises ValueError for anything that ``write_view`` does not write."""
+    """Return the view that the file's bytes describe. Raises ValueError if ``write_view`` cannot have written them."""
     tree = loads(raw)
     if not isinstance(tree, dict) or tree.get("version") != _VERSION:
         raise ValueError("another version")
@@ -106,7 +108,7 @@ def _parse(raw: bytes) -> RememberedView:
 
 
 def _columns() -> list[str]:
-    """Ids of the optional columns; a list, because a broken file may hold unhashable values."""
+    """Return the ids of the optional columns. A list, because a broken file may hold values that cannot be hashed."""
     return [column.id for column in optional_columns()]
 
 
@@ -120,7 +122,7 @@ def write_view(folder: Path, view: RememberedView) -> None:
 
 
 def restored_settings(settings: Settings, before: RememberedView) -> Settings:
-    """The Settings with the remembered values where nothing sets them for this run."""
+    """Return the Settings with the remembered value of each field that no flag, variable or settings file sets."""
     values: dict[str, object] = {name: getattr(before, name) for name in ("sort", "theme", "tree", "units")}
     for name in ("hidden", "no_columns"):
         if (names := getattr(before, name)) is not None:
@@ -130,9 +132,11 @@ def restored_settings(settings: Settings, before: RememberedView) -> Settings:
 
 
 def restored_device(frame: Frame, before: RememberedView) -> str:
-    """The current kernel name of the remembered device; "" when none was selected or it is absent.
+    """Return the current kernel name of the remembered device; "" when none was selected or the device is absent.
 
-    A device with a serial number is found under any name; without one it must have the same name and model, or label.
+    A device with a serial number is found under any kernel name. A device without one is found by its name and model,
+    or
+    by its label.
     """
     if before.device is None:
         return ""
@@ -144,14 +148,14 @@ def restored_device(frame: Frame, before: RememberedView) -> str:
     same = devices.get(name)
     if same is not None and (same.serial, same.model, same.label) == ("", model, label):
         return name
-    # A volume keeps its label when its number changes.
+    # The number in a volume's kernel name may change, but its label does not.
     return next((info.name for info in devices.values() if label not in ("", name) and info.label == label), "")
 
 
 def merge_left_view(view: View, look: str, frame: Frame, settings: Settings, before: RememberedView) -> RememberedView:
-    """The view to remember at exit; keeps the old value of a field that only this run's flags or settings set.
+    """Return the view to remember at exit. A field that only this run's flags or settings set keeps its old value.
 
-    look: the theme selected by key, "" for none. settings: those that the screen started with.
+    look: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """
     info: BlockInfo | None = infos(frame).get(view.device)
     device = None if info is None else (info.name, info.serial, info.model, info.label)

@@ -1,4 +1,4 @@
-"""Another machine on this screen: a live recording through a pipe, for --host started by ssh."""
+"""Another machine's screen: it shows a live recording that comes through a pipe, which --host starts by ssh."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.source import ReplaySource
 
 SSH_VARIABLE = "IOTOP_AI_SSH"
-"""Holds the absolute path of another ssh."""
+"""The environment variable that holds the absolute path of the ssh to use."""
 NOT_FOUND = 127
-"""Exit code of a shell for an unknown program."""
+"""The exit code of a shell for an unknown program."""
 NO_CONNECTION = 255
-"""Exit code of ssh for its own errors."""
+"""The exit code of ssh for errors of ssh itself."""
 KEEPALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
-"""Detects a lost host (a cable, a crash) after 15 s instead of TCP's 15 minutes."""
+"""With these options ssh notices a lost host (a cable, a crash) after 15 s instead of TCP's 15 minutes."""
 _STDERR_BYTES = 4096
 _EXIT_S = 1.0
 
@@ -39,10 +39,11 @@ def show_stream(
     why_empty: Callable[[], str] = lambda: "",
     why_ended: Callable[[], str] = lambda: "",
 ) -> int:
-    """Show the recording from a descriptor until the user leaves; returns the exit code.
+    """Show the recording that a descriptor delivers until the user leaves; return the exit code.
 
-    shared: the sender may read the same terminal. why_empty, why_ended: the sender's reason for a stream without a
-    Snapshot, and for one that ended before the user left. Raises InputError for a stream without a Snapshot.
+    shared: whether the sender may read the same terminal. why_empty, why_ended: return the sender's reason for a stream
+    without a Snapshot, and for a stream that ended before the user left. Raises InputError for a stream without a
+    Snapshot.
     """
     source = ReplaySource("-", fd=fd)
     ended = False
@@ -71,9 +72,9 @@ def show_stream(
 
 
 def show_host(settings: Settings, host: str) -> int:
-    """Start ``iotop-ai record`` on another machine through ssh and show its recording; returns the exit code.
+    """Start ``iotop-ai record`` on another machine through ssh and show its recording; return the exit code.
 
-    Raises UsageError for a name that ssh would read as an option, InputError when ssh or the other machine fails.
+    Raises UsageError for a name that ssh would read as an option, and InputError when ssh or the other machine fails.
     """
     if not host or host.startswith("-") or any(c.isspace() or not c.isprintable() for c in host):
         raise UsageError(f"{clean(host)!r} is not a host; write name or user@name")
@@ -82,7 +83,11 @@ def show_host(settings: Settings, host: str) -> int:
 
 
 def find_ssh() -> str:
-    """ssh's absolute path: from IOTOP_AI_SSH, else the PATH, for root the system's folders. Raises InputError."""
+    """Return the absolute path of ssh.
+
+    Raises InputError when ssh is not found. The path is the value of IOTOP_AI_SSH, or else the first ssh in the PATH;
+    for root, only in the system's folders.
+    """
     if given := os.environ.get(SSH_VARIABLE, ""):
         return given
     if found := find_user_program("ssh"):
@@ -92,7 +97,7 @@ def find_ssh() -> str:
 
 
 class Ssh:
-    """A command on another machine. fd: its standard output. ssh may ask for a password on the terminal."""
+    """A command that ssh runs on another machine; ssh may ask for a password on the terminal. fd: its standard output."""
 
     def __init__(self, host: str, command: str, program: str) -> None:
         self._host = host
@@ -111,12 +116,12 @@ class Ssh:
         self._stderr_thread.start()
 
     def _read_stderr(self, fd: int) -> None:
-        """Keep the last bytes; a full pipe would block ssh."""
+        """Keep the last bytes of stderr. All of stderr is read, because a full pipe would block ssh."""
         while block := os.read(fd, _STDERR_BYTES):
             self._stderr = (self._stderr + block)[-_STDERR_BYTES:]
 
     def why_empty(self) -> str:
-        """The reason for an empty stream, in one line."""
+        """Return the reason for an empty stream, in one line."""
         last = self._last_error_line()
         if self._child.returncode == NOT_FOUND:
             return f"{self._host}: no iotop-ai in the PATH of that machine"
@@ -125,7 +130,7 @@ class Ssh:
         return f"{self._host}: {last or 'the connection was closed before any data arrived'}"
 
     def why_ended(self) -> str:
-        """The reason for the end of the stream, in one line."""
+        """Return the reason for the end of the stream, in one line."""
         last = self._last_error_line()
         if self._child.returncode == 0:
             return f"{self._host}: its recorder has ended"
@@ -142,7 +147,7 @@ class Ssh:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End ssh; the recorder on the other machine ends when its pipe closes."""
+        """End ssh. The recorder on the other machine ends when its pipe closes."""
         self._child.terminate()
         try:
             self._child.wait(_EXIT_S)
@@ -153,7 +158,8 @@ class Ssh:
         assert self._child.stderr is not None
         self._child.stdout.close()
         self._stderr_thread.join(_EXIT_S)
-        # The master of a shared connection (ControlPersist) keeps stderr open: its thread would read the number's next
-        # owner.
+        # The master process of a shared connection (ControlPersist) keeps stderr open, so the thread may still be
+        # reading.
+        # If the descriptor were closed now, the thread would read the next file that gets the same number.
         if not self._stderr_thread.is_alive():
             self._child.stderr.close()

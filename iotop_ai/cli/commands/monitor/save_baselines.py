@@ -1,4 +1,4 @@
-"""Save each disk's baseline of read latency for the next session."""
+"""Saves each disk's baseline of read latency for the next session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.model.settings import Settings
 
 
 def save_baselines(settings: Settings, frame: Frame, limit_s: float = HOME_TIMEOUT_S) -> None:
-    """Write the Frame's baselines to the state folder, if settings.remember; waits at most limit_s for it."""
+    """Write the Frame's baselines to the state folder if ``settings.remember`` is set; wait at most ``limit_s``."""
     if settings.remember:
         now, infos = frame.snapshot, frame.snapshot.disks.value or {}
         folder, baselines = state_path(), frame.carry.learned
@@ -21,5 +21,5 @@ def save_baselines(settings: Settings, frame: Frame, limit_s: float = HOME_TIMEO
 
             Baselines(folder).keep(baselines, infos, now.at_ns, now.wall_ns // 10**9)
 
-        with contextlib.suppress(OSError):  # a read-only home needs no message
+        with contextlib.suppress(OSError):  # with a read-only home the baselines are not kept
             call_with_timeout(limit_s, folder, write)

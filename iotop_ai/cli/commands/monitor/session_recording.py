@@ -1,4 +1,4 @@
-"""The live screen's last hour in memory, its recording by the key R, and screenshots."""
+"""What the live screen keeps: the last hour in memory, the recording that the key R starts, and screenshots."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 OPEN_S = 5.0
-"""Time limit for opening a new recording."""
+"""The time limit for opening a new recording, in seconds."""
 
 
 def live_recorder(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> SessionRecorder:
-    """The SessionRecorder of a live session. pending: as in SessionRecorder."""
+    """Return the SessionRecorder of a live session. pending: the function that SessionRecorder takes."""
     clock = Clock()
 
     def record(preroll: tuple[str, ...]) -> Recorder:
@@ -39,14 +39,14 @@ def live_recorder(settings: Settings, pending: Callable[[int], tuple[Event, ...]
 
 
 def new_ring() -> Ring:
-    """An empty buffer for the last hour."""
+    """Return an empty buffer for the last hour."""
     from iotop_ai.store.last_hour import Ring
 
     return Ring()
 
 
 def open_file(clock: Clock, folder: str = ".") -> FileSink:
-    """A new file HOST-TIME.iotop.jsonl in ``writable(folder)``.
+    """Open a new file HOST-TIME.iotop.jsonl in ``writable(folder)``.
 
     Raises OSError or IotopError when it cannot be created, InputError when the folder does not answer.
     """
@@ -65,7 +65,7 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
 
 
 def save_screenshot(svg: str) -> str:
-    """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable(".")``; returns its path. Raises OSError."""
+    """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable(".")``; return its path. Raises OSError."""
     from iotop_ai.cli.commands.record.options import default_output
     from iotop_ai.store.write.sink import unused
 
@@ -77,7 +77,7 @@ def save_screenshot(svg: str) -> str:
 
 
 def writable(folder: str) -> str:
-    """The folder, or the recordings' folder when this one is not writable or is writable by all users."""
+    """Return the folder, or the recordings' folder if the given one is not writable or is writable by all users."""
     if not private(folder):
         folder = recordings_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -85,7 +85,7 @@ def writable(folder: str) -> str:
 
 
 def private(folder: str) -> bool:
-    """Whether we may create files in the folder, and users outside its group may not."""
+    """Whether this process may create files in the folder, and users outside the folder's group may not."""
     try:
         mode = os.stat(folder).st_mode
     except OSError:
@@ -94,7 +94,7 @@ def private(folder: str) -> bool:
 
 
 def why_elsewhere() -> str:
-    """Why a recording or picture is not put into the current folder; "" where it is."""
+    """Return the reason why a recording or picture is not put into the current folder; "" if it is put there."""
     try:
         here = os.getcwd()
         if private(here):
@@ -106,7 +106,7 @@ def why_elsewhere() -> str:
 
 
 def recordings_folder() -> str:
-    """The fallback folder for recordings: for root below /var/lib, else the XDG state directory."""
+    """Return the fallback folder for recordings: below /var/lib for root, else the XDG state directory."""
     if os.geteuid() == 0:
         return "/var/lib/iotop-ai"
     home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")

@@ -1,1 +1,1 @@
-"""The commands that check before a run."""
+"""The commands that check the storage, the environment and the data loader before a run."""

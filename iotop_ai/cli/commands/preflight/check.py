@@ -1,4 +1,4 @@
-"""``iotop-ai check PATH``: what storage gives a training job, in some ten seconds, before the job starts."""
+"""``iotop-ai check PATH``: measure in some ten seconds what storage gives a training job, before the job starts."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ MOST_WORKERS = 256
 LEAST_SAMPLE, MOST_SAMPLE = 4096, 4 << 20
 _WIDTH = 80
 _GONE = (2, 20)
-"""ENOENT and ENOTDIR."""
+"""The numbers of ENOENT and ENOTDIR."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``check``."""
+    """Add the flags of ``check``."""
     parser.add_argument("path", metavar="PATH", help="a folder, a file, or a block device, which is only read")
     parser.add_argument(
         "--seconds", metavar="SEC", type=_seconds, default=10.0, help="seconds to measure, 2 to 600 (default 10)"
@@ -93,7 +93,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit codes: 0 fine; 1 a threshold is missed, or the storage hangs; 2 it could not be measured."""
+    """Return 0 if all is well, 1 if a threshold is missed or the storage hangs, 2 if it could not be measured."""
     settings = settings_of(args)
     if settings.readonly and not args.no_write:
         args.no_write = True
@@ -111,7 +111,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace, clock: Clock) -> Report:
-    """Measure, and keep the figures. Raises IotopError for a path that cannot be checked at all."""
+    """Measure, keep the figures for later checks, and return the report.
+
+    Raises IotopError for a path that cannot be checked at all.
+    """
     rate, root = wanted_rate(args), Root("/")
     place = read_place(args.path, root, clock)
     phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)
@@ -139,7 +142,10 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
 
 
 def wanted_rate(args: argparse.Namespace) -> float:
-    """Samples per second of the training, 0 without the flags. Raises UsageError where one is missing or too many."""
+    """Return how many samples the training needs per second, or 0 without the flags.
+
+    Raises UsageError when a flag is missing or two flags say the same.
+    """
     if args.samples_per_s and (args.step_time or args.batch):
         raise UsageError("--samples-per-s and --step-time with --batch mean the same; give one of them")
     if bool(args.step_time) != bool(args.batch):
@@ -184,8 +190,8 @@ def _per_s(text: str) -> float:
 
 
 def _await(text: str) -> float:
-    """A latency with its unit as milliseconds."""
-    if text[-1:].isdigit():  # seconds are hardly meant
+    """Return the milliseconds of a latency that has a unit."""
+    if text[-1:].isdigit():  # a number without a unit would be read as seconds, which the user hardly means
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms")
     return _typed(parse_duration_s, text) * 1000
 
@@ -200,11 +206,11 @@ def _size(text: str) -> int:
     size = _typed(parse_size_bytes, text)
     if not LEAST_SAMPLE <= size <= MOST_SAMPLE:
         raise argparse.ArgumentTypeError(f"{text} is outside 4k to 4M")
-    return -(-size // LEAST_SAMPLE) * LEAST_SAMPLE  # direct reads are of whole blocks
+    return -(-size // LEAST_SAMPLE) * LEAST_SAMPLE  # direct reads read whole blocks
 
 
 def _step(text: str) -> float:
-    """A step's duration with its unit as seconds."""
+    """Return the seconds of a step's duration that has a unit."""
     return _await(text) / 1000
 
 

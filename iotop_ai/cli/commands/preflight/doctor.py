@@ -1,4 +1,4 @@
-"""``iotop-ai doctor``: problems that make measuring or training fail here, a line each, with a remedy to paste."""
+"""``iotop-ai doctor``: list the problems that make measuring or training fail here, each with a remedy to paste."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
 INTERVAL_S = 0.2
-"""Short, because the checks use no rate."""
+"""The interval between two Snapshots, in seconds. It is short, because the checks use no rate."""
 _LARGEST = 16 << 20
 _ENDINGS = (".txt", ".yml", ".yaml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``doctor``."""
+    """Add the flags of ``doctor``."""
     parser.add_argument(
         "--python", metavar="PATH", help="the Python that trains (default: the active environment's, else python3)"
     )
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit codes: 0 fine; 1 a check fails, or --diff finds a difference; 2 a check could not tell."""
+    """Return 0 if all is well, 1 if a check fails or --diff finds a difference, 2 if a check could not decide."""
     if args.diff and args.export:
         raise UsageError("--diff and --export exclude each other")
     if args.diff:
@@ -74,7 +74,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def answered(source: LiveSource) -> Snapshot:
-    """The first Snapshot in which disks and GPUs have answered, also with an error; after some seconds the newest."""
+    """Return the first Snapshot in which disks and GPUs have answered, if only with an error.
+
+    If they do not answer within some seconds, return the newest Snapshot.
+    """
     stream = iter(source)
     try:
         first = next(stream)
@@ -118,7 +121,7 @@ def _compare(first: str, second: str, *, as_json: bool) -> int:
 
 
 def _saved(path: str) -> dict[str, Any]:
-    """A saved object, with its texts made safe to print. Raises InputError."""
+    """Return the object that ``doctor --json`` saved, with its texts made safe to print. Raises InputError."""
 
     def read() -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""``iotop-ai loader MODULE:FACTORY``: which number of workers a data loader needs, and which settings hang or crash."""
+"""``iotop-ai loader MODULE:FACTORY``: find the number of workers a data loader needs, and settings that hang or crash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WIDTH = 80
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``loader``."""
+    """Add the flags of ``loader``."""
     parser.add_argument(
         "target",
         metavar="MODULE:FACTORY",
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep the loader. Exit codes: 0 fine; 1 a configuration hangs or fails; 2 nothing could be measured."""
+    """Sweep the loader; return 0 if all is well, 1 if a configuration hangs or fails, 2 if nothing was measured."""
     settings = settings_of(args)
     module, colon, factory = args.target.partition(":")
     if not (colon and _NAME.fullmatch(module) and _NAME.fullmatch(factory)):
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explain(report: Report) -> None:
-    """The first failure on standard error."""
+    """Print the first failure to standard error."""
     failed = next((one.failure for one in report.runs if one.failure is not None), None)
     if failed is not None:
         print(f"{'unknown' if report.exit_code == NO_ANSWER else 'loader'}: {failed.text}", file=sys.stderr)

@@ -35,7 +35,7 @@ def replace_by(argv: Sequence[str]) -> int:
 
 
 def redacted_text(argv: Sequence[str], level: str) -> str:
-    """The command line at a level of redaction."""
+    """Return the command line at a level of redaction."""
     redact = COMMANDS.get(level)
     return clean(" ".join(argv if redact is None else redact(tuple(argv))), LONGEST_TEXT)
 

@@ -42,7 +42,7 @@ COMMAND_START, COMMAND_END = "command_start", "command_end"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``record``."""
+    """Add the flags of ``record``."""
     add_record_flags(parser)
 
 
@@ -237,7 +237,7 @@ class Session:
             output.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
 
     def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
-        """The source's Snapshots up to the last one that ``_finish`` requests.
+        """Yield the source's Snapshots up to the last one that ``_finish`` requests.
 
         A Snapshot that is being taken at that time is not the last: it has read some processes before their end.
         """

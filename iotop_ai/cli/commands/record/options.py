@@ -45,7 +45,7 @@ class RecordOptions(NamedTuple):
 
 
 def add_record_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``record``."""
+    """Add the flags of ``record``."""
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the recording to write (default ./HOST-TIME.iotop.jsonl; - is stdout)"
     )
@@ -78,7 +78,7 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def record_options(args: argparse.Namespace) -> RecordOptions:
-    """The options of the flags. Raises UsageError for an invalid value or combination."""
+    """Return the options of the flags. Raises UsageError for an invalid value or combination."""
     settings = resolve_devices(settings_of(args))
     settings = settings._replace(cmdline=args.cmdline or settings.cmdline)
     output, csv = args.output or "", args.csv or ""
@@ -129,7 +129,7 @@ def parse_rotation(text: str) -> Rotation:
 
 
 def parse_hook(text: str | None) -> tuple[str, ...]:
-    """The hook's argv, split by a shell's rules."""
+    """Return the hook's argv, split by a shell's rules."""
     try:
         argv = tuple(shlex.split(text or ""))
     except ValueError as error:
@@ -140,7 +140,7 @@ def parse_hook(text: str | None) -> tuple[str, ...]:
 
 
 def default_output(host: str, wall_ns: int) -> str:
-    """The default name of a recording: HOST-TIME.iotop.jsonl, in local time."""
+    """Return the default name of a recording: HOST-TIME.iotop.jsonl, in local time."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
     return f"{name[:60]}-{datetime.fromtimestamp(wall_ns // 10**9).strftime('%Y%m%dT%H%M%S')}.iotop.jsonl"
 

@@ -47,7 +47,7 @@ def add_html_flag(form: argparse._MutuallyExclusiveGroup) -> None:
 
 
 def text_width(args: argparse.Namespace) -> tuple[int, bool]:
-    """The columns of standard output, and whether it takes ASCII only."""
+    """Return the columns of standard output, and whether it takes ASCII only."""
     plain = args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
     width, _ = bounded(*shutil.get_terminal_size(_SIZE))
     return width, plain

@@ -29,7 +29,7 @@ _OWN = {STEPS: "1/s", GPU_BUSY: "ratio"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``compare``."""
+    """Add the flags of ``compare``."""
     parser.add_argument("before", metavar="BEFORE", help="the recording of the first run")
     parser.add_argument("after", metavar="AFTER", help="the recording of the second run")
     parser.add_argument(

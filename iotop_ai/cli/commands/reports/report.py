@@ -24,7 +24,7 @@ from iotop_ai.sources.imports.step_log import read_step_log
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``report``."""
+    """Add the flags of ``report``."""
     add_replay_flags(parser)
     form = parser.add_mutually_exclusive_group()
     add_html_flag(form)

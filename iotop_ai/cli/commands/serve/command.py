@@ -28,7 +28,7 @@ from iotop_ai.sources.live.source import LiveSource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``serve``."""
+    """Add the flags of ``serve``."""
     add_serve_flags(parser)
 
 

@@ -36,7 +36,7 @@ class ServeOptions(NamedTuple):
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``serve``."""
+    """Add the flags of ``serve``."""
     parser.add_argument("--listen", metavar="ADDR:PORT", help=f"address of the HTTP server (default {LISTEN})")
     parser.add_argument(
         "--textfile",
@@ -111,7 +111,7 @@ def is_loopback(host: str) -> bool:
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """A server's context, TLS 1.2 or later. Raises InputError."""
+    """Return a server's context, TLS 1.2 or later. Raises InputError."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

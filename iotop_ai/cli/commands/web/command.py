@@ -22,14 +22,14 @@ PORT = 8137
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of ``web``."""
+    """Add the flags of ``web``."""
     parser.add_argument("--port", metavar="PORT", type=port, default=PORT, help=f"port on 127.0.0.1 (default {PORT})")
     add_source_flags(parser, sub=True)
     parser.add_argument("--theme", choices=THEMES, default=argparse.SUPPRESS, help="one of " + ", ".join(THEMES))
 
 
 def port(text: str) -> int:
-    """A port above the privileged ones. Raises ArgumentTypeError."""
+    """Return a port above the privileged ones. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; write 1024 to 65535")
     return int(text)
@@ -70,7 +70,7 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """A session's environment: few malloc arenas, as each takes address space, which is limited there."""
+    """Return a session's environment: few malloc arenas, as each takes address space, which is limited there."""
     return {**own_environment(libraries=True), "MALLOC_ARENA_MAX": "2"}
 
 
