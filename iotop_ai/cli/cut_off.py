@@ -1,4 +1,4 @@
-"""Warns on stderr about a packed recording that is cut off, as an unfinished copy is."""
+"""Warns on stderr about a packed recording that is cut off, as the result of an unfinished copy is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from iotop_ai.model.clean import clean
 from iotop_ai.playback.selection import RecordedFrames
 
 _PART = ".part"
-"""The end of the name of a file that is being written."""
+"""The suffix of a file that is still being written."""
 
 
 def warn_of_cut(played: RecordedFrames) -> None:
-    """One line for each file that is cut off. The rest is read. A plain file may end anywhere: it grows."""
+    """Print a line for each file that is cut off.
+
+    A file that is not packed may end anywhere, because it still grows.
+    """
     for part in played.source.parts:
         if part.cut_bytes and not part.path.endswith(_PART):
             many = "byte is" if part.cut_bytes == 1 else f"{part.cut_bytes} bytes are"

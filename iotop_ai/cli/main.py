@@ -1,4 +1,4 @@
-"""``iotop-ai``: the table of commands; turns errors into one line and an exit code."""
+"""``iotop-ai``: the table of its commands, and the entry point that turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 GC_THRESHOLD = 20_000
-"""New objects before a garbage collection. It can be large, because a tick's objects form no cycles."""
+"""The number of new objects that starts a garbage collection. It is large, as the objects of a tick form no cycles."""
 
 
 class Command(NamedTuple):
-    """One subcommand. module: has ``add_arguments(parser)`` and ``run(args) -> int``; loaded only when named."""
+    """One subcommand.
+
+    module: a module with ``add_arguments(parser)`` and ``run(args) -> int``, loaded only when used.
+    """
 
     name: str
     module: str
@@ -79,7 +82,7 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def build_parser(argv: Sequence[str]) -> Parser:
-    """Return the parser; loads only the commands that ``argv`` names, so only they have arguments of their own."""
+    """Return the parser. Only the commands that ``argv`` names are loaded and have arguments in it."""
     from argparse import RawDescriptionHelpFormatter
 
     from iotop_ai.cli.options.common import EXAMPLES, Parser, add_screen_flags, add_source_flags
@@ -109,17 +112,17 @@ def build_parser(argv: Sequence[str]) -> Parser:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Parse and run; returns the exit code. Raises the command's errors."""
+    """Parse the words and run the command; return the exit code. Raises the command's errors."""
     if (flags := plain_flags(argv)) is not None:
         return _run_screen(flags)
     args = build_parser(argv).parse_args(join_times(expand_stream(argv)))
     _mute_log()
     text = args.command or ("-b" if _wants_text(args) else "")
-    if args.host is not None and text:  # this machine's figures under the other's name would mislead
+    if args.host is not None and text:  # this machine's figures would seem to be the other's
         raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {text}")
     for command in COMMANDS:
         if command.name == args.command:
-            # Imported here: the bare start does not need importlib.
+            # imported here, because the start without a command does not need importlib
             from importlib import import_module
 
             result: int = import_module(command.module).run(args)
@@ -128,17 +131,17 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _mute_log() -> None:
-    """Print no log; a collector's fault is shown as the reason of its Reading."""
+    """Keep the program's log off the terminal. The screen shows an error of a collector as its Reading's reason."""
     if not os.environ.get(DEBUG_VARIABLE):
-        import logging  # a command needs it, but not its help
+        import logging  # needed to run a command, but not for its help
 
         logging.getLogger("iotop_ai").addHandler(logging.NullHandler())
 
 
 def expand_stream(argv: Sequence[str]) -> list[str]:
-    """``record - ...`` becomes ``record -o - ...``: the short form for a pipe to another monitor.
+    """Replace ``record - ...``, the short form for a pipe to another monitor, by ``record -o - ...``.
 
-    Only before the first word that is neither a flag nor its value, since a recorded command may have its own "-".
+    Only a "-" before the command to record is replaced, because that command may have a "-" among its own arguments.
     """
     out = list(argv)
     if _command_of(out) != "record":
@@ -160,7 +163,10 @@ def _command_of(argv: Sequence[str]) -> str:
 
 
 def join_times(argv: Sequence[str]) -> list[str]:
-    """``--at -3m`` becomes ``--at=-3m``: argparse would take -3m for an option. A recorded command keeps its words."""
+    """Replace ``--at -3m`` by ``--at=-3m``, because argparse would take -3m for an option.
+
+    The words of a command to record stay as they are.
+    """
     if _command_of(argv) == "record":
         return list(argv)
     out: list[str] = []
@@ -177,7 +183,7 @@ def join_times(argv: Sequence[str]) -> list[str]:
 
 
 def _run_bare(args: argparse.Namespace) -> int:
-    """Run without a command: the live screen, or its text form."""
+    """Run without a subcommand: show the live screen, or print its text form; return the exit code."""
     if _wants_text(args):
         if args.alerts is not None:
             raise UsageError("text checks no alerts; the screen, record and serve do")
@@ -203,9 +209,9 @@ def _wants_text(args: argparse.Namespace) -> bool:
 
 
 def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
-    """Return the flags of ``iotop-ai`` and ``iotop-ai -d SEC``; None for other command lines, which the parser reads.
+    """Return the flags of ``iotop-ai`` and ``iotop-ai -d SEC``; None for other command lines, which need the parser.
 
-    Importing and building the parser takes a tenth of the time to the first frame.
+    This avoids importing and building the parser, which takes a tenth of the time to the first frame.
     """
     if not argv:
         return {}
@@ -219,7 +225,7 @@ def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
 
 
 def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int = 0, alerts: str | None = None) -> int:
-    """Return the live screen of this machine. alerts: a file of rules that the user names."""
+    """Show the live screen of this machine; return the exit code. alerts: the file of rules that the user named."""
     gc.disable()  # the imports create no garbage
     from iotop_ai.cli.commands.monitor.command import run_monitor
     from iotop_ai.sources.live.source import LiveSource
@@ -241,7 +247,7 @@ def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run and return the exit code; a traceback appears only with IOTOP_AI_DEBUG set."""
+    """Run the command line and return the exit code. A traceback appears only if IOTOP_AI_DEBUG is set."""
     gc.set_threshold(GC_THRESHOLD, 10, 10)
     if sys.stdout is None:
         return _fail("unknown", "standard output is closed", 2)
@@ -280,6 +286,6 @@ def _fail(word: str, text: str, code: int) -> int:
 
 
 def _drop_stdout() -> None:
-    from iotop_ai.cli.stdout import drop_stdout  # rarely needed, so not imported at start-up
+    from iotop_ai.cli.stdout import drop_stdout  # rarely needed, so not imported at the start
 
     drop_stdout()

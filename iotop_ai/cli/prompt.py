@@ -1,4 +1,4 @@
-"""Prompts, progress and marks of commands that change something; all text goes to stderr."""
+"""The prompt, progress line and mark of commands that change something. All text goes to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _ERASE = "\r\x1b[K"
 
 
 def confirm(word: str, yes: bool) -> bool:
-    """Whether the user typed the word. yes: --yes was given. Raises UsageError when stdin is not a terminal."""
+    """Ask the user to type a word; return whether it was typed, or True at once if ``yes`` is set.
+
+    yes: whether the user gave --yes. Raises UsageError when stdin is not a terminal.
+    """
     if yes:
         return True
     if not (sys.stdin is not None and sys.stdin.isatty()):
@@ -26,7 +29,7 @@ def confirm(word: str, yes: bool) -> bool:
 
 
 def mark_everywhere(text: str) -> None:
-    """Mark the moment in every running monitor and recording of this user."""
+    """Set a mark with this text in every running monitor and recording of this user."""
     try:
         send_mark(text, os.environ)
     except (OSError, IotopError) as error:
@@ -34,10 +37,10 @@ def mark_everywhere(text: str) -> None:
 
 
 class Progress:
-    """A progress line on the terminal, rewritten a few times a second; silent when stderr is not a terminal.
+    """A progress line on the terminal, rewritten a few times a second. It is silent when stderr is not a terminal.
 
-    ``with Progress() as show: show("1200 files, 3 GB")``; the end erases the line. after_s: seconds before the first
-    line, so that a short run shows none.
+    Use it as ``with Progress() as show: show("1200 files, 3 GB")``; the end of the block erases the line. after_s: the
+    seconds before the line first appears, so that a short run shows none.
     """
 
     def __init__(self, clock: Clock | None = None, after_s: float = 0.0) -> None:
@@ -50,7 +53,7 @@ class Progress:
         return self
 
     def __call__(self, text: str, *, now: bool = False) -> None:
-        """Show the text, which must be clean. now: even if the last text is younger than SHOW_EVERY_S."""
+        """Show the text, which must be clean. now: show it even if SHOW_EVERY_S has not passed since the last text."""
         at_ns = self._clock.monotonic_ns()
         if not self._on or at_ns < self._from_ns:
             return

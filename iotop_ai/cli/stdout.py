@@ -1,4 +1,4 @@
-"""Writing to standard output whose reader may be gone, as with ``| head -1``."""
+"""Writing to standard output whose reader may have gone, as with ``| head -1``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print and flush, as an error may follow on stderr. Without a reader the command goes on to its exit code."""
+    """Print the lines and flush, as an error may follow on stderr. A reader that has gone does not end the command."""
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()

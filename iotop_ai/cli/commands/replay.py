@@ -1,4 +1,4 @@
-"""``iotop-ai replay``: a recording on the live screen with a time line, or a stream from another machine."""
+"""``iotop-ai replay``: show a recording on the live screen with a time line, or a stream from another machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iotop_ai.store.read.file import FileRecording
 
 STDIN = "-"
 GROWS_S = 15.0
-"""A file without an end line whose newest Snapshot is younger than this counts as still being written."""
+"""A file without an end line counts as still being written if its newest Snapshot is younger than this."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def speed(text: str) -> float:
-    """Return a factor of 0.25 to 64, with or without an x. Raises ArgumentTypeError."""
+    """Return a factor from 0.25 to 64; the text may end with an x. Raises ArgumentTypeError."""
     try:
         factor = float(text.lower().removesuffix("x"))
     except ValueError:
@@ -50,7 +50,7 @@ def speed(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the recording until the user leaves; returns the exit code."""
+    """Show the recording until the user leaves the screen; return the exit code."""
     from iotop_ai.cli.options.common import settings_elsewhere
 
     settings = settings_elsewhere(args)
@@ -72,7 +72,10 @@ def _stream(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def keys_from_terminal() -> int:
-    """Make the terminal our stdin and return a descriptor of the recording that stdin was. Raises UsageError."""
+    """Make the terminal the standard input, and return a descriptor of the recording that was the standard input.
+
+    Raises UsageError when the process has no terminal.
+    """
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -92,7 +95,7 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     from iotop_ai.tui.threads.source import MessageReceiver
 
     clock = Clock()
-    # The user named the file that the shell opened as stdin.
+    # The shell opened the file on stdin because the user named it, so root may read it.
     chain = Chain(path, allow_root=args.allow_root or args.file == STDIN)
     cursor = FrameCursor(chain.parts, chain.next_part)
     if args.file == STDIN:
@@ -130,7 +133,7 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
 
 
 class Chain:
-    """The parts of a recording; while it is written, also those that rotation adds."""
+    """The parts of a recording. While the recording is written, this includes the parts that rotation adds."""
 
     def __init__(self, path: str, *, allow_root: bool = False) -> None:
         from iotop_ai.sources.recorded.rotated_parts import open_chain
@@ -148,12 +151,15 @@ class Chain:
         return (named.st_dev, named.st_ino)
 
     def grows(self, age_ns: int) -> bool:
-        """Whether it is being written: no end line, and its newest Snapshot, ``age_ns`` old, is recent."""
+        """Whether the recording is still being written: it has no end line, and its newest Snapshot is recent.
+
+        age_ns: the age of the newest Snapshot.
+        """
         last = self.parts[-1]
         return age_ns < max(GROWS_S, 3 * last.header.interval_s) * 1e9 and not last.closed()
 
     def next_part(self) -> FileRecording | None:
-        """Return the part after the last one, if rotation has put another file under the name."""
+        """Return the part after the last one if rotation has put another file under the recording's name, else None."""
         from iotop_ai.sources.recorded.rotated_parts import next_part
 
         named = self._named() if self.follows else None
@@ -161,7 +167,7 @@ class Chain:
             return None
         try:
             following = next_part(self._path, self.parts[-1])
-        except InputError:  # another program's file has the name now
+        except InputError:  # another program's file has this name now
             return None
         if following is not None:
             self.parts.append(following)
@@ -169,6 +175,6 @@ class Chain:
         return following
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files of all parts."""
         for part in self.parts:
             part.close()

@@ -1,4 +1,4 @@
-"""``iotop-ai service``: print a systemd unit for continuous recording."""
+"""``iotop-ai service``: print a systemd unit that records continuously."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the unit to stdout, and the steps to install it to stderr."""
+    """Print the unit to stdout, and the steps to install it to stderr; return 0."""
     words = program()
     print(unit(words, user=args.user), end="")
     for line in _advice(words, user=args.user):
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def program() -> list[str]:
-    """Return the command line that starts this program: its script, else this Python with the package."""
+    """Return the words that start this program: its script, or else this Python with the package."""
     try:
         return own_program()
     except FileNotFoundError as error:
@@ -42,7 +42,7 @@ def program() -> list[str]:
 
 
 def quoted(word: str) -> str:
-    """Return the program's path for ExecStart=, quoted. Source: systemd.service(5), systemd.unit(5)."""
+    """Return a word of the command line in the quoting of ExecStart=. Source: systemd.service(5), systemd.unit(5)."""
     plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return plain if plain == word and not any(c.isspace() or c in "';" for c in word) else f'"{plain}"'
 
@@ -73,10 +73,10 @@ def _advice(words: list[str], *, user: bool) -> list[str]:
 
 
 def _alerts_advice() -> list[str]:
-    """How the unit's alerts reach other hosts; [] where this user's alerts do not need it."""
+    """Return the steps that let the unit's alerts reach other hosts; [] if this user's alerts need none."""
     try:
         config = find_alerts(None, lambda text: None)
-    except IotopError:  # ``alerts list`` says why
+    except IotopError:  # the command ``alerts list`` reports this error
         return []
     if config is None:
         return []
@@ -87,7 +87,7 @@ def _alerts_advice() -> list[str]:
 
 
 def writable_by_others(path: str) -> str:
-    """Return the first part of a path, links resolved, that users other than root may change; "" for none."""
+    """Return the first part of the resolved path that users other than root may change; "" if they may change none."""
     part = os.path.realpath(path)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""``iotop-ai snapshot``: one interval of all figures, as text or JSON."""
+"""``iotop-ai snapshot``: print all figures of one interval, as text or JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
 SLOWEST_S = 1.0
-"""Period of the collectors that run on threads; at a shorter interval the command waits for one more reading."""
+"""The period of the collectors that run on threads. At a shorter interval the command waits for their next values."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Take two Snapshots one interval apart and print the second with its rates."""
+    """Take two Snapshots one interval apart and print the second one with its rates; return 0."""
     settings = resolve_devices(settings_of(args))
     frame = take_frame(LiveSource(settings, marks=True))
     if args.json:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def heading(frame: Frame) -> str:
-    """Return the machine, the time and the interval, in one line."""
+    """Return one line with the machine, the time and the interval."""
     snapshot = frame.snapshot
     seconds = frame.sample.seconds
     over = "" if seconds is None else f", {seconds:.2f} s"
@@ -48,7 +48,10 @@ def heading(frame: Frame) -> str:
 
 
 def take_frame(source: LiveSource) -> Frame:
-    """Return the Frame of one interval. Waits some seconds for late SMART and GPUs; later they stay pending."""
+    """Return the Frame of one interval.
+
+    Waits some seconds for SMART values and GPUs that answer late. If they do not answer, their fields stay pending.
+    """
     stream = iter(source)
     try:
         before, after = next(stream), next(stream)
@@ -68,9 +71,10 @@ def take_frame(source: LiveSource) -> Frame:
 
 
 def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
-    """Return the pair's Frame with a fresh verdict.
+    """Return the Frame of the two Snapshots, with a verdict that ignores the first Snapshot's verdict.
 
-    The fold would keep the first Snapshot's verdict, which has no rates, for its shortest stay.
+    The first Snapshot has no rates, but the usual calculation would keep its verdict for the shortest time that a
+    verdict stays.
     """
     *_, frame = frames((before, after))
     carry, verdict = fold(FoldState(started_ns=before.at_ns), after, frame.history)
@@ -78,5 +82,5 @@ def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
 
 
 def completed(after: Snapshot, later: Snapshot) -> Snapshot:
-    """Return the Snapshot with its pending fields filled from a later one; the counters stay as they are."""
+    """Return ``after`` with its pending fields filled from the later Snapshot. The counters stay as they are."""
     return after._replace(**{name: getattr(later, name) for name in late_parts(after)})

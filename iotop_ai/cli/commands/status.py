@@ -1,4 +1,4 @@
-"""``iotop-ai status``: one short line for a status bar or a prompt."""
+"""``iotop-ai status``: print one short line for a status bar or a prompt."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line, or with --follow one each interval; returns 0 whatever the state is."""
+    """Print one line, or one per interval with --follow; return 0 whatever the state is."""
     form = None if args.format is None else checked_format(args.format)
     job = SelectedJob(getattr(args, "job", 0))
     if args.file is not None:
@@ -83,7 +83,7 @@ def _newest(path: str, *, allow_root: bool) -> Frame:
 
 
 def _recorded_devices(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
-    """Kernel names of the recording's disks. Raises UsageError for one that it does not have."""
+    """Return the kernel names of the recording's disks that the words name. Raises UsageError for an unknown disk."""
     infos = frame.snapshot.disks.value or {}
     return tuple(dict.fromkeys(name for word in words for name in matching_devices(word, infos)))
 

@@ -31,12 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch, then print; Ctrl-C stops the watching early."""
+    """Watch, then print; Ctrl-C stops the watching early. Return 0."""
     settings = resolve_devices(settings_of(args))
     if sys.stderr is not None and sys.stderr.isatty():
         print(f"watching {args.count * settings.interval_s:g} s; Ctrl-C stops and prints", file=sys.stderr)
     trend = watch(LiveSource(settings._replace(smart=False)), Trend(settings.devices), args.count)
-    # Python writes UTF-8 also in the C locale, whose terminals have no braille.
+    # In the C locale Python writes UTF-8 too, but terminals with that locale have no braille characters.
     unicode = draws_glyphs(os.environ) and (sys.stdout.encoding or "").lower().startswith("utf")
     plain = settings.ascii_only or not unicode
     width, _ = bounded(*shutil.get_terminal_size((80, HEIGHT)))
@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def watch(source: Source, trend: Trend, intervals: int) -> Trend:
-    """Add up to ``intervals`` Samples of the source; Ctrl-C stops early. Raises UnknownError without a Sample."""
+    """Add up to ``intervals`` Frames of the source to the trend; Ctrl-C stops early.
+
+    Raises UnknownError without any.
+    """
     stream = frames(source)
     try:
         for frame in stream:

@@ -1,4 +1,4 @@
-"""``iotop-ai why``: watch for a moment, then print why the training is slow, in the words of the banner."""
+"""``iotop-ai why``: watch for a moment, then print why training is slow, in the words of the screen's banner."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch, print the block; returns 1 when something slows the job, 2 when unknown."""
+    """Watch and print the verdict; return 1 when something slows the job, 2 when the verdict is unknown."""
     settings = resolve_devices(settings_of(args))
     job = SelectedJob(getattr(args, "job", 0))
     source = LiveSource(settings, marks=True)
@@ -57,12 +57,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def code_line(root: Root, frame: Frame) -> str:
-    """Where the first training process of the verdict's job is in its code; the reason where that is not known."""
+    """Return where in its code the first training process of the judged job is, or the reason why that is unknown."""
     return f"{'code':<{LABEL}}{_code(root, frame)}"
 
 
 def _code(root: Root, frame: Frame) -> str:
-    from iotop_ai.collectors.process.python_code import SECONDS, read_python_code  # only where it is asked for
+    from iotop_ai.collectors.process.python_code import SECONDS, read_python_code  # imported only if --stack is given
     from iotop_ai.present.process.code import code_text
 
     job = current_job(frame)

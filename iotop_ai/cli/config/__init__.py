@@ -1,1 +1,1 @@
-"""Settings: their table, the settings file, the environment."""
+"""Settings: their table, the settings file, and the environment variables."""

@@ -1,17 +1,20 @@
-"""Names that the start and the settings' table share; light, as every start loads them."""
+"""Names that both the start and the settings' table need. The module is small, because every start loads it."""
 
 from __future__ import annotations
 
 from iotop_ai.model.settings import Settings
 
 DEFAULT = "default"
-"""The origin of a setting that nothing sets."""
+"""The origin of a setting that neither a flag, a variable nor the file sets."""
 READ_ONLY = "read-only (--readonly, --procfs, --sysfs or the settings)"
 PREFIX = "IOTOP_AI_"
-"""Prefix of the environment variables that hold a setting."""
+"""The prefix of the environment variables that hold a setting."""
 
 
 def read_only_elsewhere(settings: Settings) -> Settings:
-    """The Settings, read-only where /proc or /sys may belong to another machine: its pids and disks are not ours."""
+    """Return the Settings, made read-only if /proc or /sys may belong to another machine.
+
+    The pids and disks there would not be those of this machine.
+    """
     own = settings.procfs.rstrip("/") in ("", "/proc") and settings.sysfs.rstrip("/") in ("", "/sys")
     return settings if own else settings._replace(readonly=True)

@@ -1,4 +1,4 @@
-"""The effective Settings and the origin of each: a flag overrides the environment, which overrides the file."""
+"""The effective Settings and their origins: a flag overrides the environment, which overrides the file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from iotop_ai.model.settings import Settings
 
 
 class Effective(NamedTuple):
-    """The settings in effect, and where each comes from.
+    """The settings in effect, and the origin of each.
 
-    origins: by a setting's name, "flag", "environment VARIABLE", "FILE:LINE" or "default".
+    origins: the origin by the setting's name: "flag", "environment VARIABLE", "FILE:LINE" or "default".
     """
 
     settings: Settings
@@ -26,15 +26,15 @@ class Effective(NamedTuple):
 
 
 def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
-    """Combine flags, environment and settings file.
+    """Combine the flags, the environment and the settings file.
 
-    flags: by the field of Settings, only those given. config: the file named by --config. Raises UsageError for the
-    first invalid value.
+    flags: the values of the flags that are given, by the field of Settings. config: the file that --config names.
+    Raises UsageError for the first invalid value.
     """
     path = config_path(environ, config)
     try:
         file = read_config(path, required=bool(config or environ.get(CONFIG_VARIABLE)))
-    except TimeoutError as error:  # the monitor starts even if the home does not answer, and says so
+    except TimeoutError as error:  # the monitor starts even if the home does not answer
         print(f"settings: {clean(str(path))}: {error.strerror}; using the defaults", file=sys.stderr)
         file = None
     if file is not None and file.problems:
@@ -79,7 +79,7 @@ def _from_environment(setting: Setting, environ: Mapping[str, str]) -> object:
 
 
 def _with_values(settings: Settings, values: Mapping[str, object]) -> Settings:
-    """Return the Settings with these values by field."""
+    """Return the Settings with new values. values: the new values, by the field of Settings or mark_FIELD of Marks."""
     marks = {name.removeprefix("mark_"): value for name, value in values.items() if name.startswith("mark_")}
     if "await" in marks:
         marks["await_ms"] = marks.pop("await")

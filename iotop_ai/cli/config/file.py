@@ -1,4 +1,4 @@
-"""The settings file: where it may lie, the values that it sets and their lines, and its problems."""
+"""The settings file: its path, the values that it sets, their line numbers, and its mistakes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,18 @@ _PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*\.?""")
 
 
 class Problem(NamedTuple):
-    """An invalid line of the file. line: from 1; None when unknown."""
+    """A mistake in the file. line: its line number, from 1; None if the line is unknown."""
 
     line: int | None
     text: str
 
 
 class ConfigFile(NamedTuple):
-    """A parsed file. values, lines: by the setting's name. problems: in the order of the file."""
+    """A parsed file.
+
+    values, lines: the values and their line numbers, by the setting's name. problems: its mistakes, in the order of the
+    file.
+    """
 
     path: Path
     values: Mapping[str, object]
@@ -38,17 +42,17 @@ class ConfigFile(NamedTuple):
     problems: tuple[Problem, ...]
 
     def where(self, problem: Problem) -> str:
-        """Return the problem with its place, in one line."""
+        """Return the problem with the file and line where it is, in one line."""
         at = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
         return clean(f"{at}: {problem.text}")
 
 
 def read_config(path: Path, *, required: bool) -> ConfigFile | None:
-    """Return the parsed file; None if missing.
+    """Return the parsed file; None if the file is missing.
 
-    required: the user named it, so a missing file is an error. Raises UsageError for a file that cannot be read or is
-    not trusted (another user's, or writable by all users), and TimeoutError when a file that is not required does not
-    answer.
+    required: True if the user named the file, so that a missing file is an error. Raises UsageError for a file that
+    cannot be read or is not trusted (another user's, or writable by all users), and TimeoutError when a file that is
+    not required does not answer.
     """
     try:
         text = call_with_timeout(HOME_TIMEOUT_S, path, lambda: _read_text(path, required=required))
@@ -89,7 +93,10 @@ def _read_text(path: Path, *, required: bool) -> str | None:
 
 
 def _why_untrusted(path: Path, found: os.stat_result) -> str:
-    """The reason, "" for a trusted file. The file names programs to run, so root trusts root's own files only."""
+    """Return why the file is not trusted; "" for a trusted file.
+
+    The file names programs to run, so root trusts only files that root owns.
+    """
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if os.geteuid() == 0:
@@ -103,7 +110,7 @@ def _why_untrusted(path: Path, found: os.stat_result) -> str:
 
 
 def parse_config(path: Path, text: str) -> ConfigFile:
-    """Return the values and problems of a text, checked against the settings' table. Never raises."""
+    """Return the values and mistakes of a text, checked against the settings' table. Never raises."""
     try:
         tree = parse_toml(text)
     except TomlError as error:
@@ -127,7 +134,7 @@ def parse_config(path: Path, text: str) -> ConfigFile:
 
 
 def _named_values(tree: Mapping[str, object]) -> dict[str, object]:
-    """Return the file's values by setting name; empty tables are left out."""
+    """Return the file's values by the setting's name, without empty tables."""
     out: dict[str, object] = {}
     for name, value in tree.items():
         if name == "marks" and isinstance(value, Mapping):
@@ -142,9 +149,9 @@ def _line(lines: Mapping[str, int], name: str) -> int | None:
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Return the line of each key and table by its dotted name, from 1, in text that is valid TOML.
+    """Return the line number of each key and table in valid TOML, from 1, by its dotted name.
 
-    A line inside a multi-line string may add a key that does not exist; it is never looked up.
+    A line inside a multi-line string may add a key that does not exist; such a key is never looked up.
     """
     out: dict[str, int] = {}
     table = ""

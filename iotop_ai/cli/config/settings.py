@@ -1,4 +1,4 @@
-"""The Settings of this run. The settings' table is loaded only where a file or the environment sets something."""
+"""The Settings of this run. The settings' table is loaded only if a file or the environment sets something."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.model.settings import Settings
 
 
 def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
-    """Return the Settings of flags, environment and file; arguments as in ``effective``."""
+    """Return the Settings that flags, environment and file give. The arguments are those of ``effective``."""
     if config or any(name.startswith(PREFIX) for name in environ) or _may_exist(settings_file(environ)):
         from iotop_ai.cli.config.effective import effective
 
@@ -21,7 +21,10 @@ def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config
 
 
 def _may_exist(path: str) -> bool:
-    """Whether there is a settings file; True when the filesystem does not answer, so that the read reports that."""
+    """Whether a settings file may exist.
+
+    True if the filesystem does not answer, so that reading the file reports it.
+    """
     try:
         return call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.path.lexists(path))
     except TimeoutError:

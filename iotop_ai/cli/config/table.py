@@ -1,6 +1,6 @@
-"""The table of settings of the file and the environment: name, allowed values, effect.
+"""The table of all settings: their names, their allowed values and their effect.
 
-The file's reader, ``iotop-ai config`` and docs/configuration.md derive from it.
+The reader of the settings file, ``iotop-ai config`` and docs/configuration.md are all based on this table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iotop_ai.present.screen.key_names import key_label, parse_key
 from iotop_ai.present.screen.keymap import remapped
 
 Reader = Callable[[object], object]
-"""Converts the value in the file (TOML) or the environment (a string) to the field's; raises UsageError."""
+"""Converts a value of the file (TOML) or the environment (a string) to the value of a field. Raises UsageError."""
 
 AUTO = "auto"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -29,8 +29,9 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 class Setting(NamedTuple):
     """One setting.
 
-    name: its key in the file, "marks.util" in the table ``marks``. field: the field of Settings, or mark_FIELD of
-    Marks. allowed: the allowed values, as text. example: its line in the file that ``config init`` writes.
+    name: its key in the file, such as "marks.util" for ``util`` in the table ``marks``. field: the field of Settings,
+    or mark_FIELD for a field of Marks. allowed: the allowed values, as text. example: the line for it in the file that
+    ``config init`` writes.
     """
 
     name: str
@@ -43,12 +44,12 @@ class Setting(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it, "" for none."""
+        """The environment variable of this setting; "" if it has none."""
         return PREFIX + self.name.upper().replace(".", "_") if self.in_environment else ""
 
 
 class PartError(UsageError):
-    """An invalid table entry. part: its name in the table."""
+    """An invalid entry of a table in the settings file. part: the name of the entry."""
 
     def __init__(self, part: str, text: str) -> None:
         self.part = part
@@ -56,7 +57,7 @@ class PartError(UsageError):
 
 
 def read_switch(value: object) -> bool:
-    """A value that is true or false."""
+    """Return the truth value that a TOML boolean or a word such as "yes" or "off" stands for."""
     if isinstance(value, bool):
         return value
     word = value.lower() if isinstance(value, str) else None
@@ -68,7 +69,7 @@ def read_switch(value: object) -> bool:
 
 
 def duration_between(low: float, high: float) -> Callable[[object], float]:
-    """Return a reader of seconds: a number, or text like "500ms"."""
+    """Return a function that reads a duration in seconds from a number or a text such as "500ms"."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -82,14 +83,14 @@ def duration_between(low: float, high: float) -> Callable[[object], float]:
 
 
 def number_between(low: float, high: float) -> Callable[[object], float]:
-    """Return a function that reads a number within limits."""
+    """Return a function that reads a number between two limits."""
 
     def read(value: object) -> float:
         try:
             number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             number = math.nan
-        except OverflowError:  # of an integer of hundreds of digits
+        except OverflowError:  # raised for an integer of hundreds of digits
             number = math.inf
         if math.isnan(number):
             raise UsageError(f"{_quoted(value)} is not a number")
@@ -101,7 +102,7 @@ def number_between(low: float, high: float) -> Callable[[object], float]:
 
 
 def one_of(words: tuple[str, ...], empty: str = "") -> Callable[[object], str]:
-    """Return a reader of one of these words. empty: a word that means ""."""
+    """Return a function that reads one of these words. empty: a further word, which is read as ""."""
 
     def read(value: object) -> str:
         if value in words:
@@ -114,14 +115,14 @@ def one_of(words: tuple[str, ...], empty: str = "") -> Callable[[object], str]:
 
 
 def read_text(value: object) -> str:
-    """Return a string."""
+    """Return the value if it is a string without a null character. Raises UsageError."""
     if isinstance(value, str) and "\0" not in value:
         return value
     raise UsageError(f"{_quoted(value)} is not a string")
 
 
 def read_list(value: object) -> tuple[str, ...]:
-    """Names: a TOML list of strings, or a comma-separated string."""
+    """Return the names in a TOML list of strings or in a comma-separated string."""
     if isinstance(value, str):
         return parse_names(value)
     if isinstance(value, list) and all(isinstance(word, str) and word for word in value):
@@ -130,7 +131,7 @@ def read_list(value: object) -> tuple[str, ...]:
 
 
 def read_panels(value: object) -> tuple[str, ...]:
-    """Return a list of names of panels."""
+    """Return the names in a list of panels. Raises UsageError for an unknown panel."""
     names = read_list(value)
     for name in names:
         if name not in PANEL_KEYS:
@@ -139,7 +140,7 @@ def read_panels(value: object) -> tuple[str, ...]:
 
 
 def read_columns(value: object) -> tuple[str, ...]:
-    """Return a list of ids of columns of the process table."""
+    """Return the ids in a list of columns of the process table. Raises UsageError if one of them cannot be hidden."""
     names = read_list(value)
     optional = {column.id for column in optional_columns()}
     for name in names:
@@ -149,14 +150,14 @@ def read_columns(value: object) -> tuple[str, ...]:
 
 
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
-    """Return a table of disk = type for ``smartctl -d``."""
+    """Return the pairs of disk and type in a table for ``smartctl -d``."""
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) and kind for kind in value.values()):
         raise UsageError("smart_types is a table; write a line like sda = 'megaraid,3' below [smart_types]")
     return tuple(value.items())
 
 
 def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the keymap of a table of action = [keys]. Raises PartError for its first invalid entry."""
+    """Return the keymap that a table of action = [keys] describes. Raises PartError for its first invalid entry."""
     if not isinstance(value, Mapping):
         raise UsageError('keys is a table; write a line like "sort.next" = ["F11"] below [keys]')
     keys_by_action: dict[str, tuple[str, ...]] = {}
@@ -181,7 +182,7 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return a nested table flattened to dotted names: TOML reads an unquoted ``sort.next`` as a table in a table."""
+    """Return a nested table with dotted names. TOML reads an unquoted ``sort.next`` as a table within a table."""
     out: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
@@ -192,7 +193,7 @@ def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" for the most similar candidate, "" when none is similar."""
+    """Return the text "; did you mean 'x'?" for the most similar candidate; "" if none is similar."""
     import difflib
 
     found = difflib.get_close_matches(word, list(candidates), 1, 0.55)
@@ -310,7 +311,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 TABLES = ("marks", "smart_types", "keys")
-"""The file's tables."""
+"""The names of the tables in the settings file."""
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 

@@ -1,1 +1,1 @@
-"""Command-line options that several commands share."""
+"""The command-line options that several commands share."""

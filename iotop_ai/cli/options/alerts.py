@@ -1,4 +1,4 @@
-"""``--alerts FILE``: the alerts of the screen, ``record`` and ``serve``."""
+"""The flag ``--alerts FILE`` and the alerts of the screen, ``record`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ FILE = "alerts.toml"
 
 
 def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> None:
-    """Add --alerts. sub: the parser belongs to a subcommand, where an absent flag keeps a value before the command."""
-    from argparse import SUPPRESS  # iotop-ai without arguments needs this module, but not argparse
+    """Add the flag --alerts.
+
+    sub: whether the parser belongs to a subcommand. A subcommand without the flag keeps the value before the
+    subcommand.
+    """
+    from argparse import SUPPRESS  # imported here, as the start without a command needs no argparse
 
     parser.add_argument(
         "--alerts",
@@ -34,7 +38,7 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
 
 
 def alerts_path() -> str:
-    """Return the path of the default file, existing or not: beside the settings file."""
+    """Return the path of the default file, which is beside the settings file. The file may not exist."""
     return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 
@@ -43,7 +47,9 @@ def _to_stderr(text: str) -> None:
 
 
 def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) -> AlertConfig | None:
-    """Return the content of the named file, else of the default one; None where that is missing or does not answer.
+    """Return the content of the named file, or of the default file if none is named.
+
+    Returns None if the default file is missing or does not answer, or if the name is "none".
 
     say: reports a default file that does not answer. Raises UsageError or InputError.
     """
@@ -53,21 +59,21 @@ def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) ->
     try:
         if not given and not call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.path.lexists(path)):
             return None
-        # Imported here: it loads modules for HTTP and mail, which a start without alerts does not need.
+        # Imported here, because it loads modules for HTTP and mail, which a start without alerts does not need.
         from iotop_ai.alerts.config import read_alerts
 
         return call_with_timeout(HOME_TIMEOUT_S, path, lambda: read_alerts(path))
     except TimeoutError as error:
         if given:
             raise UsageError(f"{clean(path)}: {error.strerror}; --alerts none goes without") from None
-        say(f"alerts are off: {clean(path)}: {error.strerror}")  # a hung home ends no recording
+        say(f"alerts are off: {clean(path)}: {error.strerror}")  # a home that hangs must not end a recording
         return None
 
 
 def start_alerts(
     config: AlertConfig | None, note: Callable[[str, str], None], say: Callable[[str], None]
 ) -> RunningAlerts | None:
-    """Return the alerts of a run, as RunningAlerts; None where no rule is enabled."""
+    """Return the alerts of a run, already started; None if no rule is enabled."""
     if config is None or not any(rule.enabled for rule in config.rules):
         return None
     from iotop_ai.alerts.running import RunningAlerts

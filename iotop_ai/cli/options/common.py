@@ -1,4 +1,4 @@
-"""Flags that several commands share, and their Settings."""
+"""The flags that several commands share, and the Settings that they give."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in o
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UsageError, so that a wrong argument ends as one line and exit code 2."""
+    """An argument parser that raises UsageError for a wrong argument, so that it ends as one line and exit code 2."""
 
     asked: Parser | None = None
-    """The parser of the command that is called: argparse reports unknown words to the outermost parser."""
+    """The parser of the command that the user calls.
+
+    It is kept, as argparse reports unknown words to the outer parser.
+    """
     argv: Sequence[str] = ()
     commands: tuple[str, ...] = ()
     elsewhere = ""
-    """A sentence that names another command for a flag that this command lacks."""
+    """A sentence that names the command to use for a flag that this command lacks."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the whole usage text."""
-        from iotop_ai.cli.options.wrong_words import explained  # only on an error
+        """Raise UsageError. argparse would print the whole usage text."""
+        from iotop_ai.cli.options.wrong_words import explained  # imported only on an error
 
         of = self.asked or self
         flags = [flag for flag in of._option_string_actions if flag[:2] == "--"]
@@ -47,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def interval(text: str) -> float:
-    """Seconds between two readings, SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
+    """Return the seconds between two readings, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)
     except UsageError as error:
@@ -65,9 +68,9 @@ def count(text: str) -> int:
 
 
 def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
-    """Add the flags of every command that reads the machine.
+    """Add the flags that every command has which reads the machine.
 
-    sub: the parser belongs to a subcommand. Its absent flags set nothing, so that a value before the command stays.
+    sub: whether the parser belongs to a subcommand. A subcommand without a flag keeps the value before the subcommand.
     """
     absent = argparse.SUPPRESS if sub else None
 
@@ -89,7 +92,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
 
 
 def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = None) -> None:
-    """Add the flags for the places of /proc, /sys and smartctl. absent: the value of a flag that is not given."""
+    """Add the flags for the paths of /proc, /sys and smartctl. absent: the value of a flag that is not given."""
     smart = argparse.BooleanOptionalAction
     parser.add_argument(
         "--procfs",
@@ -107,7 +110,7 @@ def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = N
 
 
 def add_job_flag(parser: argparse._ActionsContainer) -> None:
-    """Add the flag that selects the job of the verdict."""
+    """Add the flag that selects the job to judge."""
     parser.add_argument(
         "--job",
         metavar="PID",
@@ -125,7 +128,7 @@ def pid(text: str) -> int:
 
 
 def add_smart_type(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for disks whose type smartctl does not detect."""
+    """Add the flag that names the type of a disk whose type smartctl does not detect."""
     parser.add_argument(
         "--smart-type",
         metavar="DISK=TYPE",
@@ -137,7 +140,7 @@ def add_smart_type(parser: argparse.ArgumentParser) -> None:
 
 
 def smart_type(text: str) -> tuple[str, str]:
-    """DISK=TYPE as a pair. Raises ArgumentTypeError."""
+    """Return the disk and the type in DISK=TYPE. Raises ArgumentTypeError."""
     disk, equals, kind = text.partition("=")
     if not (disk and equals and kind):
         raise argparse.ArgumentTypeError(f"{text!r} is not DISK=TYPE; write sda=megaraid,3")
@@ -145,7 +148,7 @@ def smart_type(text: str) -> tuple[str, str]:
 
 
 def add_screen_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the bare command: the live screen and its text form."""
+    """Add the flags of ``iotop-ai`` without a subcommand: the live screen and its text form."""
     batch = parser.add_argument_group("plain text instead of the screen")
     batch.add_argument("-b", "--batch", action="store_true", help="print one block of text per interval")
     batch.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT blocks")
@@ -179,19 +182,19 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """Return the Settings of flags, environment and file; ``devices`` are as typed, for ``resolve_devices``."""
+    """Return the Settings that flags, environment and file give. ``devices`` are as typed, for ``resolve_devices``."""
     found = settings_now(flags_of(args), os.environ, getattr(args, "config", None))
     return found._replace(job=getattr(args, "job", 0))
 
 
 def settings_elsewhere(args: argparse.Namespace) -> Settings:
-    """Like ``settings_of``, for a recording or another machine: the file's devices are those of this machine."""
+    """Return the Settings for a recording or another machine: without the file's devices, which are this machine's."""
     found = settings_of(args)
     return found if getattr(args, "device", None) else found._replace(devices=())
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, object]:
-    """Return the given flags by the field of Settings."""
+    """Return the values of the flags that are given, by the field of Settings."""
     device_lists = getattr(args, "device", None)
     types = getattr(args, "smart_type", None)
     found: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""``--fail-if EXPR``: the exit code as the answer to a condition."""
+"""The flag ``--fail-if EXPR``, with which the exit code says whether a condition is met."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.present.verdict.condition_words import outcome_text
 
 
 def add_fail_if_flag(parser: argparse.ArgumentParser) -> None:
-    """Add --fail-if, which may be repeated."""
+    """Add the flag --fail-if, which may be repeated."""
     parser.add_argument(
         "--fail-if",
         metavar="EXPR",
@@ -23,17 +23,23 @@ def add_fail_if_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def conditions_of(args: argparse.Namespace, extra: Mapping[str, str] | None = None) -> list[Condition]:
-    """Return the conditions as parsed. extra: figures of this command beside the common ones. Raises UsageError."""
+    """Return the parsed conditions of --fail-if. Raises UsageError.
+
+    extra: the units of figures that this command has besides the common ones, by the figure's name.
+    """
     return [parse_condition(text, extra) for text in args.fail_if]
 
 
 def fail_lines(outcomes: Iterable[ConditionResult]) -> list[str]:
-    """Return a line for each condition."""
+    """Return a line about each condition."""
     return [f"fail-if   {outcome_text(one)}" for one in outcomes]
 
 
 def exit_code_if(outcomes: Sequence[ConditionResult]) -> int:
-    """1 if a condition is met, else 0. Raises UnknownError if none is met and one is unknown; call it last."""
+    """Return 1 if a condition is met, else 0.
+
+    Raises UnknownError if none is met and one is unknown, so call this function after all output.
+    """
     if any(one.met for one in outcomes):
         return 1
     for one in outcomes:

@@ -1,4 +1,4 @@
-"""Kernel names of the devices that the command line names: by name, label, /dev path, pattern, ALL or folder."""
+"""Finds the devices that the command line names: by name, label, /dev path, pattern, the word ALL, or folder."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 
 
 def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
-    """Return the Settings with ``devices`` as kernel names: those given and those that hold ``path``.
+    """Return the Settings with the kernel names of their ``devices`` and of the devices that hold ``path``.
 
-    Reads nothing when the settings have neither. Raises UsageError for a device or folder that does not exist, listing
-    the existing ones, and UnknownError when the folder is not on a disk or the devices cannot be listed.
+    Reads nothing if the Settings have neither. Raises UsageError, which lists the existing devices, for a device or
+    folder that does not exist. Raises UnknownError if the folder is not on a disk or the devices cannot be listed.
     """
     if not settings.devices and not settings.path:
         return settings
@@ -80,9 +80,10 @@ def _existing(infos: Mapping[str, BlockInfo]) -> str:
 
 
 def devices_of_path(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], root: Root) -> list[str]:
-    """Return the disks that hold a folder and the layers between (array, volume, loop), without partitions.
+    """Return the disks that hold a folder, and the devices between disk and folder (array, volume, loop).
 
-    Raises FileNotFoundError for a path that does not exist, UnknownError for one that is not on a block device.
+    Partitions are left out. Raises FileNotFoundError for a path that does not exist, and UnknownError for a path that
+    is not on a block device.
     """
     found = resolve_path_devices(os.path.abspath(path), mounts, infos, root)
     if not found.devices:

@@ -1,4 +1,4 @@
-"""The checks of --job: an unknown process is an error before anything is shown."""
+"""Checks the process that --job names, so that an unknown process is an error before anything is shown."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from iotop_ai.model.snapshot import Snapshot
 
 
 def check_job(snapshot: Snapshot, pid: int) -> None:
-    """Raises UsageError when the process does not exist; 0 means no job was chosen."""
+    """Raise UsageError when the process does not exist. pid: 0 if the user selected no job, which passes the check."""
     table = snapshot.processes.value
     if pid and table is not None and table.complete and all(key.pid != pid for key in table.stat):
         raise UsageError(f"--job {pid}: no such process")
 
 
 def check_recorded_job(snapshots: Iterable[Snapshot], pid: int) -> None:
-    """Raises UsageError when no Snapshot has the process; reads up to the first one that has it."""
+    """Raise UsageError when no Snapshot contains the process. Reads up to the first Snapshot that contains it."""
     for snapshot in snapshots:
         table, jobs = snapshot.processes.value, snapshot.jobs.value
         if table is not None and any(key.pid == pid for key in table.info):

@@ -1,4 +1,4 @@
-"""Explains an unknown word of the command line: the nearest flag or command, or the command where it belongs."""
+"""Explains an unknown word of the command line: with the nearest flag or command, or the command that has the flag."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ _UNKNOWN = "unrecognized arguments: "
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
 _ALIKE = 0.75
 RECORDING = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-"""Ends of a recording's name."""
+"""The suffixes of a recording's name."""
 
 
 def explained(message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], elsewhere: str) -> str:
-    """argparse's message with a hint.
+    """Return argparse's message with a hint.
 
-    flags: those of the command. commands: all of them. elsewhere: names the command that has what this one lacks.
+    flags: the flags of the called command. commands: the names of all commands. elsewhere: a sentence that names the
+    command which has a flag that this one lacks.
     """
     if wrong := _NO_COMMAND.match(message):
         before = argv[argv.index(wrong[1]) - 1] if wrong[1] in argv[1:] else ""
         if before[:2] != "--" or before in flags:
             return _no_command(clean(wrong[1]), commands)
-        message = _UNKNOWN + before  # argparse took the value of a flag that it does not know for the command
+        message = _UNKNOWN + before  # argparse took the value of an unknown flag for the command
     if not message.startswith(_UNKNOWN):
         return message
     words = message.removeprefix(_UNKNOWN).split()

@@ -1,1 +1,1 @@
-"""Start and end of a command: logging, crash reports, the first frame."""
+"""The start and the end of a command: logging, crash reports, and the first frame."""

@@ -1,7 +1,7 @@
-"""Exit while an open file's disk or server does not answer.
+"""Lets the process exit although the disk or server of an open file does not answer.
 
-The kernel closes the files of a process that exits, and the close of such a file (FUSE, NFS) waits for the server; the
-shell would wait too. A second process that shares the table of open files delays that close until after our exit.
+When a process exits, the kernel closes its files. On FUSE and NFS the close waits for the server, and the shell would
+wait too. A second process that shares the table of open files delays that close until this process has exited.
 """
 
 from __future__ import annotations
@@ -17,37 +17,39 @@ import time
 CLONE_FILES = 0x400
 _SIGCHLD = 17
 _CLONE = {"x86_64": 56, "aarch64": 220}
-"""Number of clone(2); on both architectures a child without a stack of its own continues as after fork."""
+"""The number of clone(2). On both architectures a child without a separate stack continues as it does after fork."""
 _POLL_MS = 10
 _TERMINAL = (0, 1, 2)
 
 
 class _PollFd(ctypes.Structure):
-    """struct pollfd of poll(2)."""
+    """The struct pollfd of poll(2)."""
 
     _fields_ = (("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short))
 
 
 def abandon_files() -> bool:
-    """Hand the open files to a child that closes them after this process has exited; returns whether that worked.
+    """Hand the open files to a child that closes them after this process has exited; return whether that worked.
 
-    It must be the last call before the exit: until then the child costs memory, as after a fork.
+    Call this function last before the exit, because the child costs memory until then, as after a fork.
     """
     number = _CLONE.get(platform.machine())
     if number is None:
         return False
-    # PyDLL keeps the interpreter lock: the child has no other thread that could release it.
+    # PyDLL keeps the interpreter lock during a call. The child needs that, as no other thread there could return the
+    # lock.
     libc = ctypes.PyDLL(None)
     parent = os.getpid()
     parent_exit = _PollFd(_exit_handle(parent), select.POLLIN, 0)
-    # The child inherits our handlers; an exception from one would continue our work there.
+    # The child inherits our signal handlers, and an exception from a handler would continue our program in the child.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(1000.0)
-    time.sleep(0)  # a thread that waits for the lock gets it now, before the clone
+    time.sleep(0)  # a thread that waits for the lock gets it before the clone
     child = libc.syscall(number, CLONE_FILES | _SIGCHLD, 0, 0, 0, 0)
     if child == 0:
-        # getppid() changes as soon as the parent's main thread ends, while another of its threads may still be ending.
+        # getppid() changes as soon as the parent's main thread ends, when other threads of the parent may still be
+        # running.
         if parent_exit.fd >= 0:
             libc.poll(ctypes.byref(parent_exit), 1, -1)
         while parent_exit.fd < 0 and libc.getppid() == parent:
@@ -61,7 +63,7 @@ def abandon_files() -> bool:
 
 
 def _exit_handle(pid: int) -> int:
-    """Return a pidfd, readable when all threads of the process have ended; -1 before Linux 5.3."""
+    """Return a pidfd, which is readable once all threads of the process have ended; -1 before Linux 5.3."""
     try:
         return os.pidfd_open(pid)
     except OSError:

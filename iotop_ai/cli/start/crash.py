@@ -1,4 +1,4 @@
-"""Crash log of the screen: the traceback goes into a file, and one line names the file."""
+"""The crash log of the screen: the traceback is written to a file, and one line on stderr names the file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ NAME = "crash.log"
 
 
 def note_crash(error: BaseException) -> BaseException:
-    """Return the error, with a note that names its crash log; without a note when it is expected or cannot be written.
+    """Return the error with a note that names the crash log.
 
-    The next crash replaces the log, which holds no values of variables and no text that looks like a secret.
+    The note is missing if the error is an expected one, or if the log cannot be written.
+
+    The next crash replaces the log. It holds no values of variables and no text that looks like a secret.
     """
     if isinstance(error, IotopError | KeyboardInterrupt):
         return error

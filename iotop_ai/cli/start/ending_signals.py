@@ -1,8 +1,8 @@
-"""SIGTERM and SIGHUP while the live screen starts, before its app handles them itself.
+"""Handles SIGTERM and SIGHUP while the live screen starts, until its app handles them itself.
 
-The handler only notes the signal, and the start checks for it between its steps. An exception raised from the handler
-may strike anywhere: Python 3.11 wraps one from a descriptor's __set_name__ into a RuntimeError, and Textual's tasks
-swallow one, so that the screen stays.
+The handler only notes the signal, and the start checks for a signal between its steps. An exception from the handler
+could strike anywhere: Python 3.11 turns an exception inside a descriptor's __set_name__ into a RuntimeError, and
+Textual's tasks swallow exceptions, so that the screen would stay.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import signal
 else:
-    import _signal as signal  # the C module: building signal's enumerations costs each start a millisecond
+    import _signal as signal  # the C module, as the enumerations of ``signal`` cost a millisecond
 
 FORCE_S = 2.0
-"""How long the start may take to its next check before the process ends by force."""
+"""The seconds that the start may take to its next check for a signal before the process ends by force."""
 
 
 class SignalledError(Exception):
-    """The start is over: signal ``number`` has come."""
+    """The start ends because of a signal. number: the signal's number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 class EndingSignals:
-    """Notes the first SIGTERM or SIGHUP; for the main thread. give_back: returns the terminal to the shell."""
+    """Notes the first SIGTERM or SIGHUP. Use it in the main thread. give_back: returns the terminal to the shell."""
 
     def __init__(self, give_back: Callable[[], None]) -> None:
         self._give_back = give_back
         self._number: int | None = None
 
     def install(self) -> None:
-        """Replace the handlers of the signals that end the program."""
+        """Install the handlers for the signals that end the program."""
         signal.signal(signal.SIGALRM, self._end_by_force)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._note)
@@ -48,7 +48,7 @@ class EndingSignals:
             raise SignalledError(number)
 
     def take(self) -> int | None:
-        """Return the signal, for a caller that ends now; None if none has come."""
+        """Return the number of the signal that has come, for a caller that ends now; None if none has come."""
         if self._number is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return self._number
@@ -59,7 +59,7 @@ class EndingSignals:
             signal.setitimer(signal.ITIMER_REAL, FORCE_S)
 
     def _end_by_force(self, _alarm: int, _frame: FrameType | None) -> None:
-        """End the process: a step of the start does not end. The kernel closes what the source holds."""
+        """End the process because a step of the start takes too long. The kernel closes the files of the source."""
         assert self._number is not None
         self._give_back()
         os._exit(128 + self._number)

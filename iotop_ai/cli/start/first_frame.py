@@ -1,4 +1,4 @@
-"""The first frame in plain ANSI, before Textual is imported: data appears about 0.2 s earlier."""
+"""The first frame in plain ANSI. It appears before Textual is imported, so data is visible about 0.2 s earlier."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from iotop_ai.present.text.theme import TextStyle, text_style_of
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
-"""Synchronised output: a terminal that knows it shows everything between at once; others ignore it."""
+"""The codes for synchronised output: a terminal that knows them shows everything between them at once."""
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 GREY_SATURATION = 0.15
 IFLAG, LFLAG, CONTROLS = 0, 3, 6
 
 
 def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
-    """Return the rows as one string that overwrites the screen from its top left corner; every cell is written."""
+    """Return a string that shows the rows from the top left corner of the screen. It writes every cell."""
     out = []
     for y, line in enumerate(lines, start=1):
         out.append(f"\x1b[{y};1H")
@@ -42,7 +42,7 @@ def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
 
 @cache
 def sgr_parameters(style: TextStyle, colours: int) -> str:
-    """Return the parameters of SGR for a text style, "" for the terminal's default."""
+    """Return the SGR parameters for a text style; "" for the terminal's default."""
     flags = ((style.bold, "1"), (style.dim, "2"), (style.underline, "4"), (style.reverse, "7"))
     codes = [code for on, code in flags if on]
     codes += _colour(style.fg, 30, colours)
@@ -59,15 +59,16 @@ def _colour(name: str, base: int, colours: int) -> list[str]:
     red, green, blue = (int(name[i : i + 2], 16) for i in (1, 3, 5))
     if colours > 256:
         return [f"{base + 8};2;{red};{green};{blue}"]
-    # A sixteen-colour terminal with a true-colour theme keeps weight and words; Textual adds its nearest hues.
+    # With a true-colour theme a terminal of 16 colours shows only weight and words at first; Textual then adds the
+    # nearest of its colours.
     return [f"{base + 8};5;{palette_index(red, green, blue)}"] if colours == 256 else []
 
 
 def palette_index(red: int, green: int, blue: int) -> int:
     """Return the entry of the xterm palette that Rich picks for a colour, so that the app's repaint changes nothing.
 
-    Colours of low saturation map to the 24 greys by lightness, others to the 6x6x6 cube with levels 0, 95, and then
-    every 40.
+    Colours of low saturation map to the 24 greys by their lightness. Other colours map to the 6x6x6 cube, whose levels
+    are 0, 95, and then every 40.
     """
     high, low = max(red, green, blue) / 255, min(red, green, blue) / 255
     lightness = (high + low) / 2
@@ -81,27 +82,30 @@ def palette_index(red: int, green: int, blue: int) -> int:
 
 
 class FirstFrame:
-    """Owns the terminal from the first frame until the app takes over; ``restore`` returns it to the shell.
+    """Owns the terminal from the first frame until the app takes over. ``restore`` returns the terminal to the shell.
 
-    attributes: the shell's terminal attributes.
+    attributes: the terminal attributes that the shell had set; None before the first frame.
     """
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._fileno = 2
-        """The terminal's descriptor: stderr, as for Textual."""
+        """The descriptor of the terminal: stderr, as for Textual."""
         self.attributes: list[Any] | None = None
         self.painted = False
 
     def show(self, frame: Frame, view: View) -> None:
-        """Paint the frame on the alternate screen; later keys wait for the app and do not echo."""
+        """Paint the frame on the alternate screen.
+
+        Keys that the user presses now wait for the app and are not echoed.
+        """
         size = os.get_terminal_size(self._fileno)
         lines = screen_rows(*bounded(size.columns or 80, size.lines or 24), frame, view)
         self.attributes = termios.tcgetattr(self._fileno)
         raw = termios.tcgetattr(self._fileno)
         raw[LFLAG] &= ~(termios.ECHO | termios.ICANON)
         raw[IFLAG] &= ~termios.ICRNL  # otherwise the app would take an early Enter for Ctrl-J
-        # Ctrl-Z too waits for the app, which can restore the terminal before it stops.
+        # Ctrl-Z waits for the app too, because the app can restore the terminal before it stops.
         raw[CONTROLS][termios.VSUSP] = b"\0"
         termios.tcsetattr(self._fileno, termios.TCSANOW, raw)
         self.painted = True
@@ -109,7 +113,7 @@ class FirstFrame:
         self._write(f"{BEGIN_UPDATE}{ENTER}{rows}{END_UPDATE}")
 
     def restore(self) -> None:
-        """Restore the shell's screen and attributes; harmless after the app has done so."""
+        """Restore the shell's screen and attributes. Does nothing if nothing was painted; harmless if called twice."""
         if not self.painted:
             return
         self.painted = False

@@ -1,4 +1,4 @@
-"""The program's own log: off, or written to the file that IOTOP_AI_LOG names."""
+"""The program's log: off, or written to the file that IOTOP_AI_LOG names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 4096
 def quiet_log() -> None:
     """Keep log lines off the terminal: write them to the file that IOTOP_AI_LOG names, or drop them.
 
-    Raises InputError for a file that may not be appended to: another user's, or a symbolic link.
+    Raises InputError for a file to which the program may not append: another user's file, or a symbolic link.
     """
     path = os.environ.get(LOG_VARIABLE)
     handler = _file_handler(path) if path else logging.NullHandler()
@@ -26,7 +26,7 @@ def _file_handler(path: str) -> logging.Handler:
     from iotop_ai.store.format.secrets import without_secrets
 
     class CleanFormatter(logging.Formatter):
-        """Lines without control characters and without text that looks like a secret."""
+        """Formats a record without control characters and without text that looks like a secret."""
 
         def format(self, record: logging.LogRecord) -> str:
             lines = super().format(record).split("\n")

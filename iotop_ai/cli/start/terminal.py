@@ -1,4 +1,4 @@
-"""This terminal's theme, colours and glyphs, from the environment alone."""
+"""The theme, colours and glyphs of this terminal, derived from the environment alone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from iotop_ai.model.settings import Settings
 COLOURLESS_TERMS = ("vt100", "vt102", "vt220", "vt320")
 TRUE_COLOUR_WORDS = ("truecolor", "24bit")
 PALETTE_TERMS = ("256color", "kitty")
-"""Suffixes of TERM by which Rich assumes 256 colours: the first frame must look like the app's."""
+"""The suffixes of TERM for which Rich assumes 256 colours. The first frame must use the same colours as the app."""
 LIGHT_BACKGROUNDS = ("7", "15")
 
 
 class Terminal(NamedTuple):
-    """What the terminal can show.
+    """The abilities of a terminal.
 
-    theme: a name of present.text.theme. colours: 2**24, 256, 16 or 0. ascii_only: only ASCII glyphs.
+    theme: the name of a theme in present.text.theme. colours: the number of colours: 2**24, 256, 16 or 0. ascii_only:
+    whether only ASCII glyphs are shown.
     """
 
     theme: str
@@ -26,7 +27,7 @@ class Terminal(NamedTuple):
 
 
 def terminal(settings: Settings, environ: Mapping[str, str]) -> Terminal:
-    """Return the abilities of this terminal. The user's settings override the environment, NO_COLOR included."""
+    """Return the abilities of this terminal. The user's settings override the environment, including NO_COLOR."""
     if settings.theme:
         environ = {name: value for name, value in environ.items() if name != "NO_COLOR"}
     colours = _colours(environ)
@@ -44,7 +45,7 @@ def _colours(environ: Mapping[str, str]) -> int:
 
 
 def _theme(colours: int, environ: Mapping[str, str]) -> str:
-    # rxvt, konsole and some others set "foreground;background" as palette numbers.
+    # rxvt, konsole and some others set COLORFGBG to "foreground;background", as numbers of palette entries.
     light = environ.get("COLORFGBG", "").rsplit(";", 1)[-1] in LIGHT_BACKGROUNDS
     if colours == 0:
         return "mono"
@@ -57,7 +58,7 @@ def _theme(colours: int, environ: Mapping[str, str]) -> str:
 
 def draws_glyphs(environ: Mapping[str, str]) -> bool:
     """Whether the locale and the terminal can show braille and line characters."""
-    if environ.get("TERM") == "linux":  # the console's font has no braille
+    if environ.get("TERM") == "linux":  # the font of the Linux console has no braille
         return False
     locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environ.get(name))), "")
     return "utf-8" in locale.lower() or "utf8" in locale.lower()

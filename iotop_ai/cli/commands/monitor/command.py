@@ -70,8 +70,8 @@ class Opening(NamedTuple):
     """What a screen needs to start.
 
     first: the Frame that is painted first. judged: whether ``first`` already has a verdict.
-    frames: the Frames that follow ``first``. If ``first`` has no verdict, they begin with the same Frame and its verdict,
-    which is computed after the first paint. changes: new values for fields of the View, by field name.
+    frames: the Frames that follow ``first``. If ``first`` has no verdict, they begin with the same Frame and its
+    verdict, which is computed after the first paint. changes: new values for fields of the View, by field name.
     keeper, make_playback: functions that make the recorder of a live session, and the player of a recording; they are
     called after the first paint. make_alerts: a function that makes the alerts of a live session.
     on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a time limit in seconds.

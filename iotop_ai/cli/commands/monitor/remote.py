@@ -97,7 +97,7 @@ def find_ssh() -> str:
 
 
 class Ssh:
-    """A command that ssh runs on another machine; ssh may ask for a password on the terminal. fd: its standard output."""
+    """A command that ssh runs on another machine. ssh may ask for a password on the terminal. fd: the command's stdout."""
 
     def __init__(self, host: str, command: str, program: str) -> None:
         self._host = host

@@ -1,4 +1,4 @@
-"""``iotop-ai loader MODULE:FACTORY``: find the number of workers a data loader needs, and settings that hang or crash."""
+"""``iotop-ai loader MODULE:FACTORY``: find how many workers a data loader needs, and which settings hang or crash."""
 
 from __future__ import annotations
 

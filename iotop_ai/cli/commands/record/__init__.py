@@ -1,1 +1,1 @@
-"""Record the machine, for weeks or while a command runs."""
+"""The command that records the machine, for weeks or while a command runs."""

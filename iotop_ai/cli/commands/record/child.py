@@ -1,4 +1,4 @@
-"""The recorded command: start it, forward signals, wait for it, pass its exit code through."""
+"""The recorded command: starts it, forwards signals, waits for its end and passes its exit code on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NOT_FOUND, NOT_RUNNABLE = 127, 126
 LONGEST_TEXT = 120
 
 
-class NotStarted(UsageError):  # noqa: N818 - the shell's exit codes for it
-    """The command could not be started; exit codes are those of a shell."""
+class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shell
+    """The command could not be started. exit_code: the code that a shell returns in this case."""
 
     def __init__(self, name: str, error: OSError) -> None:
         cure = f"; to record into it: -o {clean(name)}" if name.endswith(RECORDING) else ""
@@ -35,15 +35,16 @@ def replace_by(argv: Sequence[str]) -> int:
 
 
 def redacted_text(argv: Sequence[str], level: str) -> str:
-    """Return the command line at a level of redaction."""
+    """Return the command line, redacted at the given level."""
     redact = COMMANDS.get(level)
     return clean(" ".join(argv if redact is None else redact(tuple(argv))), LONGEST_TEXT)
 
 
 class Command:
-    """A running command, in our process group so that the terminal's keys reach it too.
+    """A running command. It belongs to our process group, so that the terminal's keys reach it too.
 
-    on_end: called on another thread with the exit code, or minus the signal. Raises NotStarted.
+    on_end: called on another thread with the exit code, or with the negative number of the signal that ended the
+    command. Raises NotStarted.
     """
 
     def __init__(self, argv: Sequence[str], unblock: Callable[[], None], on_end: Callable[[int], None]) -> None:
@@ -61,11 +62,14 @@ class Command:
         return self._child.pid
 
     def forward(self, number: signal.Signals) -> None:
-        """Send it a signal, if it still runs. Raises PermissionError for another user's command, such as sudo."""
+        """Send a signal to the command if it still runs.
+
+        Raises PermissionError for another user's process, such as sudo.
+        """
         self._child.send_signal(number)
 
     def code(self) -> int:
-        """Wait for the child's end; returns its exit code as a shell reports it: 128 + n for a signal."""
+        """Wait for the child's end; return its exit code as a shell reports it, which is 128 + n after signal n."""
         self._thread.join()
         code = self._child.returncode
         return code if code >= 0 else 128 - code

@@ -1,4 +1,4 @@
-"""``iotop-ai record``: the whole machine's counters into a file, for weeks or while a command runs."""
+"""``iotop-ai record``: record the whole machine's counters into a file, for weeks or while a command runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from iotop_ai.sources.live.source import LiveSource
 
 OFF_VARIABLE = "IOTOP_AI"
 SAVE_EVERY_NS = 3_600_000_000_000
-"""Period for saving the disks' baselines: a recording for weeks may be killed."""
+"""The time between two saves of the disks' baselines. A recording that lasts for weeks may be killed before its end."""
 COMMAND_START, COMMAND_END = "command_start", "command_end"
 
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record until a signal, or while the command runs; returns its exit code."""
+    """Record until a signal arrives, or while the command runs; return the exit code."""
     if os.environ.get(OFF_VARIABLE) == "0":
         words = args.words[1:] if args.words[:1] == ["--"] else args.words
         if words:
@@ -72,12 +72,12 @@ def say(text: str) -> None:
 def _forward(command: Command, number: signal.Signals) -> None:
     try:
         command.forward(number)
-    except PermissionError:  # as sudo
+    except PermissionError:  # as with sudo
         say(f"{number.name} is not forwarded: the command runs as another user")
 
 
 class Session:
-    """One run of ``record``: its outputs, its command and its end."""
+    """One run of ``iotop-ai record``: its outputs, its command and its end."""
 
     def __init__(self, options: RecordOptions) -> None:
         self._options = options
@@ -91,7 +91,7 @@ class Session:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._stopped_ns = 0
-        """When the last Snapshot was asked for."""
+        """The time at which the last Snapshot was requested; 0 until then."""
         self._early_signals: list[signal.Signals] = []
         self._summary = RunSummary()
         self._burst = Burst()
@@ -100,7 +100,10 @@ class Session:
         self._newest: Frame | None = None
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """Forward to the command, unless the terminal sent it to both; without a command end the recording."""
+        """Forward the signal to the command, unless the terminal sent it to both.
+
+        Without a command, end the recording.
+        """
         if self._stopping.is_set() and number in END_SIGNALS and self._output is not None:
             self._output.stop_waiting()
         if self._command is not None:
@@ -114,7 +117,7 @@ class Session:
                 self._source.close()
 
     def run(self, signals: Signals) -> int:
-        """Open, start, record, close, sum up; returns the exit code. Raises IotopError when it cannot start."""
+        """Open, start, record, close, and sum up; return the exit code. Raises IotopError when it cannot start."""
         options = self._options
         if options.csv:
             self._log = CsvLog(options.csv, append=options.append, say=say, on_end=self._on_output_end)
@@ -157,13 +160,13 @@ class Session:
         self._finish()
 
     def _on_output_end(self) -> None:
-        """The pipe's reader or the disk is gone: stop, unless a command or the other output continues."""
+        """Stop when an output has lost its reader or its disk, unless a command runs or the other output continues."""
         alive = any(one is not None and one.alive for one in (self._output, self._log))
         if self._source is not None and not self._options.command and not alive:
             self._source.close()
 
     def _finish(self) -> None:
-        """Have one last Snapshot taken now, then stop."""
+        """Request one last Snapshot now, and stop after it."""
         if not self._stopping.is_set():
             self._stopped_ns = self._clock.monotonic_ns()
             self._stopping.set()
@@ -171,7 +174,7 @@ class Session:
             self._source.set_interval(SHORTEST_S)
 
     def _status(self) -> dict[str, Any]:
-        """The answer to a request for the status: what the recorder knows about the job of the starting program."""
+        """Return the answer to a status request: what the recorder knows about the job of the starting program."""
         path = "" if self._output is None else self._output.path
         pid = 0 if self._control is None else self._control.starter
         return {"path": path, **status_object(self._newest, pid, self._comparison)}
@@ -188,7 +191,7 @@ class Session:
             self._source = source
             if self._code is not None:
                 source.add_event(COMMAND_END, how_it_ended(self._code))
-        # The end may have come before the source existed.
+        # The end may have been requested before the source existed.
         if self._stopping.is_set():
             self._finish()
         self._on_output_end()
@@ -229,7 +232,7 @@ class Session:
         self._write_last_events(source)
 
     def _write_last_events(self, source: LiveSource) -> None:
-        """Record the events after the last Snapshot."""
+        """Record the events that came after the last Snapshot."""
         newest, output = self._newest, self._output
         if newest is None or output is None:
             return
@@ -237,9 +240,10 @@ class Session:
             output.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
 
     def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
-        """Yield the source's Snapshots up to the last one that ``_finish`` requests.
+        """Yield the source's Snapshots up to the last one, which ``_finish`` requests.
 
-        A Snapshot that is being taken at that time is not the last: it has read some processes before their end.
+        A Snapshot that had begun before the request does not count as the last one, because it may have read some
+        processes before they ended.
         """
         for snapshot in source:
             if self._stopping.is_set() and snapshot.at_ns >= self._stopped_ns:

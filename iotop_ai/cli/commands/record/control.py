@@ -1,8 +1,8 @@
 """Requests of the program that started the recording: JSON Lines on standard input, answers on standard output.
 
-A request is ``{"kind": "mark", "text": "epoch 3"}``, ``{"kind": "steps", ...}`` as at the socket of marks,
-``{"kind": "status"}``, whose answer is one line, or ``{"kind": "end"}``. The recording also ends when that program
-closes its end of the pipe or dies.
+A request is ``{"kind": "mark", "text": "epoch 3"}`` or ``{"kind": "steps", ...}``, as on the socket for marks;
+``{"kind": "status"}``, which is answered with one line; or ``{"kind": "end"}``. The recording also ends when that
+program closes its end of the pipe or dies.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _MOST_EARLY = 100
 
 
 class Control:
-    """Reads requests on a thread until the starting program has ended, then calls ``on_end``.
+    """Reads requests on a thread until the recording has to end, then calls ``on_end``.
 
-    status: makes the answer to a status request. Answers are dropped while the reader's pipe is full.
+    status: returns the answer to a status request. Answers are dropped while the pipe to the reader is full.
     """
 
     def __init__(self, clock: Clock, status: Callable[[], Mapping[str, Any]], on_end: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ class Control:
         self._thread.start()
 
     def connect(self, source: LiveSource) -> None:
-        """Pass marks and steps to this source, including earlier ones."""
+        """Pass marks and steps to this source, including those that arrived earlier."""
         with self._lock:
             self._source, early = source, self._early
             self._early = []
@@ -54,18 +54,18 @@ class Control:
             self._pass_on(source, message)
 
     def write_line(self, kind: str, **fields: Any) -> None:
-        """Write a line."""
+        """Write an object as one line of JSON to standard output. kind: its kind. fields: its other fields."""
         line = json.dumps({"kind": kind, **fields}, allow_nan=False).encode() + b"\n"
         with self._write_lock, contextlib.suppress(OSError):
             sent = os.write(1, line)
-            if sent < len(line):  # a torn line is ended, so that the next one can be read
+            if sent < len(line):  # an incomplete line is ended, so that the next line can be read
                 os.write(1, b"\n")
 
     def _run(self) -> None:
         waiting = select.poll()
         waiting.register(0, select.POLLIN)
         ended = -1
-        with contextlib.suppress(OSError):  # it has ended already
+        with contextlib.suppress(OSError):  # the program has ended already
             ended = os.pidfd_open(self.starter)
             waiting.register(ended, select.POLLIN)
         rest = b""
@@ -81,7 +81,7 @@ class Control:
                     self._answer(line)
                 if _END in lines:
                     break
-            elif ended in ready:  # a child of it may still hold its end of the pipe
+            elif ended in ready:  # a child of that program may still hold its end of the pipe
                 break
         if ended >= 0:
             os.close(ended)

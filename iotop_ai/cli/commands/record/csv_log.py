@@ -1,4 +1,4 @@
-"""The CSV log of ``record``: a full disk or a closed pipe ends the log and nothing else."""
+"""The CSV log of ``record``. A full disk or a closed pipe ends only the log, and the recording goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iotop_ai.store.write.sink import TextSink
 class CsvLog:
     """Writes the CSV log of a recording.
 
-    say: prints a line; on_end: called when the log ends by itself. Raises InputError or UsageError.
+    say: prints a line. on_end: called when the log ends because of an error. Raises InputError or UsageError.
     """
 
     def __init__(self, path: str, *, append: bool, say: Callable[[str], None], on_end: Callable[[], None]) -> None:
@@ -23,15 +23,15 @@ class CsvLog:
         self._say = say
         self._on_end = on_end
         self.alive = True
-        """Whether it is still written."""
+        """Whether the log is still written."""
         self.broken = ""
-        """Why it ended; "" without an error or when the reader of the pipe closed it."""
+        """The error that ended the log; "" without an error, or when the reader of the pipe closed it."""
         self._sink = open_sink(path, lambda: TextSink(path, append=append))
         if self._sink.fresh:
             self._write(HEADER + "\n")
 
     def put(self, frame: Frame, devices: Sequence[str]) -> None:
-        """Write the lines of an interval."""
+        """Write the lines of one interval."""
         for line in disk_log_lines(frame, devices):
             if self.alive:
                 self._write(line + "\n")
@@ -48,6 +48,6 @@ class CsvLog:
             self._on_end()
 
     def close(self) -> None:
-        """Close the file; may be called twice."""
-        with contextlib.suppress(OSError):  # a server reports a full disk only here
+        """Close the file. A second call does nothing."""
+        with contextlib.suppress(OSError):  # some file servers report a full disk only at the close
             self._sink.close()

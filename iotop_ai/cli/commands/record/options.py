@@ -1,4 +1,4 @@
-"""The flags of ``iotop-ai record``, checked and combined."""
+"""The flags of ``iotop-ai record``, and the checks of their values and combinations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _SECONDS = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
 
 
 class RecordOptions(NamedTuple):
-    """The flags of ``record``, checked.
+    """The values of the flags of ``record``, already checked.
 
-    output, csv: a path, "-", or "" for none. hook, command: argv, () for none. burst_s: None for no bursts.
+    output, csv: a path, "-" for standard output, or "" for no file. hook, command: the words of a command line; () for
+    none. burst_s: the interval during a burst, in seconds; None for no bursts.
     """
 
     settings: Settings
@@ -78,7 +79,7 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def record_options(args: argparse.Namespace) -> RecordOptions:
-    """Return the options of the flags. Raises UsageError for an invalid value or combination."""
+    """Return the options that the flags describe. Raises UsageError for an invalid value or combination."""
     settings = resolve_devices(settings_of(args))
     settings = settings._replace(cmdline=args.cmdline or settings.cmdline)
     output, csv = args.output or "", args.csv or ""
@@ -116,7 +117,10 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
 
 
 def parse_rotation(text: str) -> Rotation:
-    """A size, an age, or both with a comma: "512M", "24h", "1G,24h". A lower-case m is minutes, an upper-case M MiB."""
+    """Return the limits in a text such as "512M", "24h" or "1G,24h": a size, an age, or both.
+
+    A lower-case m stands for minutes, an upper-case M for MiB.
+    """
     size, seconds = None, None
     for word in text.split(","):
         if _SECONDS.fullmatch(word.strip()):
@@ -129,7 +133,7 @@ def parse_rotation(text: str) -> Rotation:
 
 
 def parse_hook(text: str | None) -> tuple[str, ...]:
-    """Return the hook's argv, split by a shell's rules."""
+    """Return the words of the hook's command line, split by a shell's rules."""
     try:
         argv = tuple(shlex.split(text or ""))
     except ValueError as error:
@@ -140,7 +144,7 @@ def parse_hook(text: str | None) -> tuple[str, ...]:
 
 
 def default_output(host: str, wall_ns: int) -> str:
-    """Return the default name of a recording: HOST-TIME.iotop.jsonl, in local time."""
+    """Return the default name of a recording: HOST-TIME.iotop.jsonl, with the local time."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
     return f"{name[:60]}-{datetime.fromtimestamp(wall_ns // 10**9).strftime('%Y%m%dT%H%M%S')}.iotop.jsonl"
 

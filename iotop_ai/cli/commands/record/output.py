@@ -1,4 +1,4 @@
-"""The output of ``record``: the file or pipe, its recorder, its rotation, and messages about them."""
+"""The output of ``record``: the file or pipe, its recorder, its rotation, and the messages about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ T = TypeVar("T")
 
 
 def open_sink(path: str, make: Callable[[], T]) -> T:
-    """The sink that ``make`` opens at this path. Raises InputError also when its disk or server does not answer."""
+    """Return the sink that ``make`` opens at this path.
+
+    Raises InputError, also when the disk or server of the path does not answer.
+    """
     try:
         return call_with_timeout(OPEN_S, path, make)
     except TimeoutError as error:
@@ -35,7 +38,7 @@ def open_sink(path: str, make: Callable[[], T]) -> T:
 
 
 class Output:
-    """A recording in progress. say: prints a line; on_end: called when it ends by itself.
+    """A recording in progress. say: prints a line. on_end: called when the recording ends because of an error.
 
     Raises InputError or UsageError when the file cannot be opened.
     """
@@ -79,23 +82,23 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        if self._options.control and not self._options.append:  # its program cannot choose another name
+        if self._options.control and not self._options.append:  # under a free name, as that program cannot retry
             return FileSink.new(self.path)
         return FileSink(self.path, append=self._options.append)
 
     @property
     def alive(self) -> bool:
-        """Whether the recorder still writes; False before ``on_end`` is called."""
+        """Whether the recorder still writes. False as soon as ``on_end`` is called."""
         return not self._ended
 
     @property
     def broken(self) -> str:
-        """Why it stopped writing; "" without an error or when the reader of the pipe closed it."""
+        """The error that prevents writing; "" without an error, or when the reader of the pipe closed it."""
         trouble = self._recorder.state().trouble
         return "" if trouble == READER_GONE else trouble
 
     def put(self, frame: Frame) -> None:
-        """Record a Frame; report a new write error, or its end."""
+        """Record a Frame. Report when writing begins to fail, and when it works again."""
         self._recorder.put(frame)
         self._report_trouble()
 
@@ -118,7 +121,7 @@ class Output:
             self.path, self._new_file = path, True
 
     def warn_of_own_disk(self, snapshot: Snapshot) -> None:
-        """Warn when the file is on a watched disk."""
+        """Warn when the file is on a watched disk, because that disk's figures then include the recording's writes."""
         disks = snapshot.disks.value
         if self._device is None or disks is None:
             return
@@ -128,9 +131,9 @@ class Output:
             self._say(f"the file is on {name}, a watched disk: that disk's figures include the recording's writes")
 
     def close(self) -> None:
-        """Write the queued lines and the end line; run the hook for the last file and wait for it.
+        """Write the queued lines and the end line, then run the hook for the last file and wait for it.
 
-        Removes a new file that stayed empty.
+        Removes a new file that has stayed empty.
         """
         end_ns = self._clock.monotonic_ns() + int(CLOSE_S * 1e9)
         closed = self._recorder.close(0.0)
@@ -144,14 +147,14 @@ class Output:
         if lost := missing_text(state.dropped, state.dropped_events):
             self._say(lost)
         if self._new_file and not self._recorder.state().size_bytes and self.path != STREAM:
-            with contextlib.suppress(OSError):  # gone already, no answer, or a filesystem that became read-only
+            with contextlib.suppress(OSError):  # gone, no answer, or read-only by now
                 call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
         if self._rotator is not None:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)
             self._rotator.finish(self.path if run_hook else None, HOOK_S)
 
     def stop_waiting(self) -> None:
-        """Stop waiting for the disk or a hook: a second end signal came."""
+        """Stop waiting for the disk or a hook, because a second end signal has come."""
         self._hurry = True
         if self._rotator is not None:
             self._rotator.stop()

@@ -1,4 +1,4 @@
-"""Signals of a program that runs a command, with their sender: the terminal or another process."""
+"""Receives the signals of a program that runs a command, and tells who sent each: the terminal or a process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED = (*END_SIGNALS, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _POLL_S = 0.2
 _SI_KERNEL = 0x80
-"""si_code of a signal by a key or the hang-up of the terminal; the whole foreground process group receives it."""
+"""The si_code of a signal that a key or the terminal's hang-up causes. The whole foreground group receives it."""
 
 
 class Signals:
-    """Receives signals on a thread while the block runs. Enter it before other threads start, so that all block them.
+    """Receives signals on a thread while the ``with`` block runs.
 
-    on_signal: called with the signal and whether the terminal sent it, to us and to our children alike.
+    Enter the block before other threads start, so that every thread blocks these signals.
+
+    on_signal: called with the signal, and with True if the terminal sent it to this process and its children alike.
     """
 
     def __init__(self, numbers: Iterable[signal.Signals], on_signal: Callable[[signal.Signals, bool], None]) -> None:
@@ -32,7 +34,8 @@ class Signals:
         self._unblocked: deque[signal.Signals] = deque()
 
     def __enter__(self) -> Signals:
-        # A thread that starts a child briefly unblocks all signals: with a handler, none is lost or fatal then.
+        # A thread that starts a child unblocks all signals for a moment. With a handler, a signal in that moment is
+        # neither lost nor fatal.
         self._handlers = {number: signal.signal(number, self._handle) for number in self._numbers}
         self._old_mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers))
         self._thread.start()
@@ -48,13 +51,13 @@ class Signals:
             signal.signal(number, handler)
 
     def unblock(self) -> None:
-        """Restore the handlers and the signal mask in a child between fork and exec."""
+        """Restore the handlers and the signal mask in a child, between fork and exec."""
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        # The main thread may hold any lock now, so only the other thread may act.
+        # The main thread may hold any lock now, so the signal is left to the other thread.
         self._unblocked.append(signal.Signals(number))
 
     def _run(self) -> None:

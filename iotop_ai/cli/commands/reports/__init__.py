@@ -1,1 +1,1 @@
-"""``report`` and ``compare``: what recorded runs tell."""
+"""The commands ``report`` and ``compare``, which describe recorded runs."""

@@ -1,4 +1,4 @@
-"""The parts that ``report`` and ``compare`` share: flags, reading a run as a Story, and the output of a page."""
+"""The parts that ``report`` and ``compare`` share: flags, reading a run as a Story, and writing the page."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from iotop_ai.present.screen.bounds import bounded
 STDOUT = "-"
 _SIZE = (100, 45)
 _OTHERS_S = 5.0
-"""Jobs besides the recorded command's count only if they were watched for longer."""
+"""The least time for which a job must have been watched to count, unless it is the recorded command's job."""
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say how a run is read and how its page is written."""
+    """Add the flags that set how a run is read and how its page is written."""
     parser.add_argument(
         "--every",
         action="store_true",
@@ -42,21 +42,21 @@ def add_reading_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_html_flag(form: argparse._MutuallyExclusiveGroup) -> None:
-    """Add --html."""
+    """Add the flag --html."""
     form.add_argument("--html", metavar="OUT", help="write one self-contained HTML file; - is standard output")
 
 
 def text_width(args: argparse.Namespace) -> tuple[int, bool]:
-    """Return the columns of standard output, and whether it takes ASCII only."""
+    """Return the width of standard output in columns, and whether it takes ASCII only."""
     plain = args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
     width, _ = bounded(*shutil.get_terminal_size(_SIZE))
     return width, plain
 
 
 class HtmlOut:
-    """Writes a page to the file of --html, which appears when it is complete, else to standard output.
+    """Writes a page to the file that --html names, or else to standard output. The file appears when it is complete.
 
-    An existing file is refused at once, before a recording is read, which may take long.
+    An existing file is refused at once, because reading the recording first may take long.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -85,7 +85,10 @@ class HtmlOut:
 def judged_story(
     file: str, args: argparse.Namespace, conditions: list[Condition], pid: int = 0
 ) -> tuple[Story, StoryBuilder]:
-    """The Story of a file, judged for the job of this pid, else the recorded command's job, else the leading job.
+    """Return the Story of a file and the builder that made it.
+
+    The Story is judged for the job that has the process ``pid``. Without ``pid`` it is judged for the recorded
+    command's job, or else for the leading job.
 
     args: the flags of ``add_replay_flags`` and ``add_reading_flags``, except the file.
     """
@@ -93,7 +96,7 @@ def judged_story(
     main = story.main_job
     others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _OTHERS_S * 1000]
     if not pid and main is not None and main.own and others and file != STDOUT:
-        # The verdict may be about another job of the machine.
+        # The verdict may be about another job of the machine, so the file is read again for the command's job.
         return _read(file, args, conditions, main.pid, again=True)
     return story, builder
 

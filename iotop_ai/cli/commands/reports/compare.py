@@ -1,4 +1,4 @@
-"""``iotop-ai compare``: shows two recorded runs beside each other, and says in one sentence what changed and why."""
+"""``iotop-ai compare``: show two recorded runs side by side, and say in one sentence what changed and why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iotop_ai.sources.imports.step_log import read_step_log
 
 _CHANGE = "change."
 _OWN = {STEPS: "1/s", GPU_BUSY: "ratio"}
-"""Figures of a comparison beside those of conditions, with their units."""
+"""The figures that only a comparison has, with their units. --fail-if takes them besides the common figures."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read both, compare, print. Returns 0, or the answer of --fail-if about AFTER and the changes."""
+    """Read both runs, compare them and print; return 0, or the result of --fail-if for AFTER and the changes."""
     changes = _change_figures(args.fail_if)
     conditions = conditions_of(args, {**_OWN, **changes})
     if args.before == STDOUT or args.after == STDOUT:
@@ -78,7 +78,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _change_figures(texts: list[str]) -> dict[str, str]:
-    """The figures "change.NAME" in conditions: the change of a figure, of a share in points. Raises UsageError."""
+    """Return the figures "change.NAME" that the conditions use, with their units. Raises UsageError.
+
+    Each is the relative change of the figure NAME; for a share it is the difference in points.
+    """
     out = {}
     for name in re.findall(r"change\.([^\s<>=]+)", " ".join(texts)):
         if name not in _OWN:
@@ -88,7 +91,7 @@ def _change_figures(texts: list[str]) -> dict[str, str]:
 
 
 def _values(found: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
-    """Figures of AFTER, and changes: 0 where one is not clear, None where it is unknown."""
+    """Return the figures of AFTER and the changes, by name: 0 if a change is not clear, None if it is unknown."""
     out: dict[str, float | None] = {}
     for name in _OWN:
         one = found.change(name)

@@ -1,4 +1,4 @@
-"""``iotop-ai report``: a report of a recorded run, as text, Markdown, JSON or one HTML file."""
+"""``iotop-ai report``: write a report of a recorded run, as text, Markdown, JSON or one HTML file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the recording and print the report; returns 0, or the exit code of --fail-if."""
+    """Read the recording and print the report; return 0, or the exit code of --fail-if."""
     conditions = conditions_of(args)
     price = None if args.gpu_hour_price is None else parse_price(args.gpu_hour_price)
     with HtmlOut(args) as out:

@@ -1,1 +1,1 @@
-"""Metrics for Prometheus."""
+"""The command that serves metrics to Prometheus."""

@@ -1,4 +1,4 @@
-"""``iotop-ai serve``: the figures and the verdict for Prometheus, and a recording of them where wanted."""
+"""``iotop-ai serve``: serve the figures and the verdict to Prometheus, and record them if a file is named."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal ends it; returns 0."""
+    """Serve until a signal ends it; return 0."""
     options = serve_options(args)
     quiet_log()
     session = ServeSession(options)
@@ -42,13 +42,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def say(text: str) -> None:
-    """Print one line to stderr; a closed stderr does not stop serving."""
+    """Print one line to stderr. A closed stderr does not stop serving."""
     with contextlib.suppress(OSError):
         print(f"serve: {clean(text, 300)}", file=sys.stderr, flush=True)
 
 
 class ServeSession:
-    """One run of ``serve``."""
+    """One run of ``iotop-ai serve``."""
 
     def __init__(self, options: ServeOptions) -> None:
         self._options = options
@@ -62,7 +62,7 @@ class ServeSession:
         self._trouble = ""
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """End serving; a second signal also ends the wait for the recording's disk."""
+        """End serving. A second signal also ends the wait for the recording's disk."""
         if self._stopping.is_set() and self._output is not None:
             self._output.stop_waiting()
         self._stop()
@@ -73,10 +73,10 @@ class ServeSession:
             self._source.close()
 
     def run(self) -> int:
-        """Listen, read, record; returns the exit code. Raises IotopError when it cannot start."""
+        """Listen, read and record; return the exit code. Raises IotopError when it cannot start."""
         options = self._options
-        with contextlib.ExitStack() as parts:  # an error in closing one part leaves no other open
-            parts.callback(self._close_output)  # last, as it may wait for a disk
+        with contextlib.ExitStack() as parts:  # every part is closed, even if closing another one fails
+            parts.callback(self._close_output)  # closed last, because it may wait for a disk
             if self._textfile is not None:
                 parts.callback(self._textfile.close)
             server = self._listen()
@@ -169,7 +169,7 @@ class ServeSession:
             trouble = ""
             try:
                 tried = self._textfile.put(frame)
-            except IotopError as error:  # names the file
+            except IotopError as error:  # its text names the file
                 tried, trouble = True, f"--textfile: {error}"
             except OSError as error:
                 tried, trouble = True, f"--textfile: {self._textfile.path}: {error.strerror}"

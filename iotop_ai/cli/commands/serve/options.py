@@ -1,4 +1,4 @@
-"""The flags of ``iotop-ai serve``, checked."""
+"""The flags of ``iotop-ai serve`` and their checks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ LISTEN = "127.0.0.1:9743"
 
 
 class ServeOptions(NamedTuple):
-    """The flags of ``serve``, checked.
+    """The values of the flags of ``serve``, already checked.
 
-    listen: None with --textfile alone. socket: "" for none. record: an empty output when nothing is recorded.
+    listen: the address and port to listen on; None if only --textfile is used. socket: a path, or "" for no socket.
+    record: the options of the recording; their ``output`` is empty when nothing is recorded.
     """
 
     listen: tuple[str, int] | None
@@ -68,7 +69,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def serve_options(args: argparse.Namespace) -> ServeOptions:
-    """Check the flags and read the files that they name. Raises UsageError or InputError."""
+    """Check the flags, read the files that they name, and return the options. Raises UsageError or InputError."""
     if args.output == "-":
         raise UsageError("--record needs a file; iotop-ai record - writes to stdout")
     if not args.output and (args.append or args.rotate or args.keep is not None or args.cmdline):
@@ -90,7 +91,10 @@ def serve_options(args: argparse.Namespace) -> ServeOptions:
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """ "127.0.0.1:9743", "[::1]:9743", ":9743" (every address of this machine) or "9743" (loopback)."""
+    """Return the address and the port that a text names. Raises UsageError.
+
+    "127.0.0.1:9743" and "[::1]:9743" name both. ":9743" stands for every address of this machine, "9743" for loopback.
+    """
     host, colon, port = text.rpartition(":")
     if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         raise UsageError(f"--listen {clean(text)}: write an address and a port, as {LISTEN}")
@@ -106,19 +110,19 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
+    """Whether the address can be reached from this machine only."""
     return ipaddress.ip_address(host).is_loopback
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """Return a server's context, TLS 1.2 or later. Raises InputError."""
+    """Return a TLS context for a server, with TLS 1.2 or later. Raises InputError."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(certificate, key)
-    except (OSError, ValueError) as error:  # an SSLError is an OSError
+    except (OSError, ValueError) as error:  # an SSLError is an OSError too
         why = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not a certificate and its key"
         raise InputError(f"--tls-cert {clean(certificate)}, --tls-key {clean(key)}: {clean(str(why))}") from None
     return context

@@ -1,1 +1,1 @@
-"""The live screen in a browser."""
+"""The command that shows the live screen in a browser."""

@@ -1,4 +1,4 @@
-"""``iotop-ai web``: the screen in a browser on this machine, read-only."""
+"""``iotop-ai web``: show the screen in a browser on this machine, read-only."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def port(text: str) -> int:
-    """Return a port above the privileged ones. Raises ArgumentTypeError."""
+    """Return a port from 1024 to 65535, as lower ports are privileged. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; write 1024 to 65535")
     return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C; returns 0."""
+    """Serve until Ctrl-C is pressed; return 0."""
     if importlib.util.find_spec("textual_serve") is None:
         raise UnknownError(EXTRA)
     settings = resolve_devices(settings_of(args))  # reports a mistake here, not in every browser
@@ -51,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def command(settings: Settings, args: argparse.Namespace) -> list[str]:
-    """The command of a browser's session: the live screen with the same flags, read-only. It runs in another folder."""
+    """Return the command of a browser's session: the read-only live screen with this command's flags.
+
+    The session runs in another folder, so paths are absolute.
+    """
     words = own_python(
         "iotop_ai.cli.commands.web.session", str(os.getpid()), "--readonly", "-d", f"{settings.interval_s:g}"
     )
@@ -70,12 +73,15 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return a session's environment: few malloc arenas, as each takes address space, which is limited there."""
+    """Return the environment of a browser's session.
+
+    Its address space is limited and each malloc arena takes part of it, so the number of arenas is small.
+    """
     return {**own_environment(libraries=True), "MALLOC_ARENA_MAX": "2"}
 
 
 class _AddressPrinter:
-    """Prints the address for the next browser."""
+    """Prints the address to open first, and after each opened browser the address for the next one."""
 
     def __init__(self) -> None:
         self._first = True

@@ -1,6 +1,6 @@
-"""``python -P -m iotop_ai.cli.commands.web.session PARENT …``: the monitor behind one browser.
+"""``python -P -m iotop_ai.cli.commands.web.session PARENT …``: the monitor that serves one browser.
 
-It ends with the server. Its memory is limited, because the browser decides how much it needs.
+The session ends when the server ends. Its memory is limited, because the browser decides how much it needs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 MEMORY_BYTES = 4 << 30
 PR_SET_PDEATHSIG = 1
-"""Source: linux/prctl.h."""
+"""The number of the option in prctl(2). Source: linux/prctl.h."""
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent exits; exit now if it already has. Raises OSError."""
+    """Have the kernel kill this process when its parent exits; exit now if the parent has exited. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
         error = ctypes.get_errno()
@@ -35,7 +35,7 @@ def limit_memory() -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the monitor of one browser; returns its exit code."""
+    """Run the monitor of one browser; return its exit code."""
     die_with(int(argv[0]))
     limit_memory()
     from iotop_ai.cli.main import main
