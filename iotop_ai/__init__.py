@@ -1,7 +1,7 @@
-"""iotop-ai: why is my training slow? The public Python API, loaded lazily.
+"""iotop-ai: why is my training slow? This is the public Python API; each name is loaded when it is first used.
 
-Importing it loads no library. What a training process uses (all but ``load``) is standard library only and runs on
-Python 3.8; the monitor itself, a process of its own, needs Python 3.11. See docs/api.md.
+``import iotop_ai`` imports no framework. The parts that run in a training process (all but ``load``) need only the
+standard library and Python 3.8. The monitor runs in a separate process and needs Python 3.11. See docs/api.md.
 """
 
 import sys
@@ -23,21 +23,21 @@ _PLACES = {
     "load_ipython_extension": "iotop_ai.train.notebook",
     "load": "iotop_ai.export.tables.recording",
 }
-"""Where each public name is defined."""
+"""The module that defines each public name."""
 _FRAMEWORKS = {
     "LightningCallback": ("lightning", "pytorch_lightning"),
     "TransformersCallback": ("transformers",),
     "KerasCallback": ("keras", "tensorflow"),
     "tf_keras_callback": ("tensorflow",),
 }
-"""For each callback the packages of which it needs one."""
+"""The packages that a callback needs: any one of its packages is enough."""
 _NEW_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
-"""Names for which this Python is too old, with the version that they need."""
+"""The names for which this Python is too old, with the version that they need."""
 __all__ = ["__version__", *(name for name in _PLACES if name not in (*_FRAMEWORKS, *_NEW_PYTHON))]
 
 
 def _why_not(name: str) -> str:
-    """Why a public name cannot be used in this Python; "" where nothing is known against it."""
+    """Return the reason why this Python cannot use a public name; "" if no reason is known."""
     from importlib.util import find_spec
 
     packages = _FRAMEWORKS.get(name, ())
@@ -48,7 +48,7 @@ def _why_not(name: str) -> str:
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name, imported when it is first used."""
+    """Return a public name. Its module is imported when the name is first used."""
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -63,5 +63,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> "list[str]":
-    """Return all public names that this Python can use, loaded or not."""
+    """Return all public names that this Python can use, whether they are loaded or not."""
     return sorted({*globals(), *(name for name in _PLACES if not _why_not(name))})

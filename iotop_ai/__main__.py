@@ -1,4 +1,4 @@
-"""``python -m iotop_ai`` is ``iotop-ai``."""
+"""Makes ``python -m iotop_ai`` the same as ``iotop-ai``."""
 
 import sys
 

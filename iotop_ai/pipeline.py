@@ -1,4 +1,4 @@
-"""Snapshots in, Frames out: the only place where pairs are formed."""
+"""Turns Snapshots into Frames. Only this module pairs a Snapshot with the one before it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ def frames(
     history: tuple[Sample, ...] = (),
     carry: FoldState | None = None,
 ) -> Iterator[Frame]:
-    """Yield one Frame per Snapshot, live, replayed or from a list.
+    """Yield one Frame per Snapshot. The Snapshots may be live, replayed, or from a list.
 
-    before, last, history, carry: the point from which to continue (after a seek). A Snapshot of another boot starts a
-    new session: no pair, no history, an empty state. A Keyframe's state is adopted where it has one; after a gap or at
-    a session's start its own Sample replaces the pair that cannot be formed. Pre-roll Snapshots yield no Frame.
+    before, last, history, carry: the previous Snapshot, its Sample, the Samples so far and the rules' state, from which
+    to continue after a seek.
+
+    A Snapshot of another boot starts a new session without a pair or a history, and with an empty state. If a Keyframe
+    holds a state, that state replaces the calculated one. After a gap or at the start of a session no pair can be
+    formed, so the Sample that the Keyframe holds is used. Snapshots of the pre-roll yield no Frame.
     """
-    # Imported here: the rules are a fifth of the start-up time, and the first picture needs none.
+    # Imported here, because the rules are a fifth of the start-up time and the first picture needs none of them.
     from iotop_ai.diagnosis.engine import fold
     from iotop_ai.diagnosis.facts.fold_cache import FoldCache
 
@@ -64,10 +67,11 @@ def samples(
     spaced: bool = False,
     recorded: bool = False,
 ) -> Iterator[tuple[Snapshot, Sample]]:
-    """Yield each Snapshot with its Sample, without the rules; for figures of a time whose verdict is known already.
+    """Yield each Snapshot with its Sample, without running the rules. Used for figures whose verdict is already known.
 
-    before, last: the Snapshot before the first, and its Sample. spaced: Snapshots between them were left out, so that
-    only a Keyframe's own mark is a gap. recorded: a Keyframe's own Sample replaces the pair that cannot be formed.
+    before, last: the Snapshot before the first one, and its Sample. spaced: whether Snapshots were left out, so that a
+    long interval is a gap only if a Keyframe marks it as one. recorded: whether the Sample that a Keyframe holds
+    replaces the pair that cannot be formed.
     """
     for item in snapshots:
         key = item if isinstance(item, Keyframe) else None
@@ -83,9 +87,10 @@ def samples(
 
 
 def unjudged(snapshot: Snapshot) -> Frame:
-    """Return a session's first Frame before any rule has run: its verdict is measuring.
+    """Return a session's first Frame with a verdict that says "measuring", because no rule has run yet.
 
-    For a picture that does not wait for the rules; it lacks the findings that need no window.
+    The first picture uses this Frame so that it need not wait for the rules. The Frame lacks the findings that need no
+    window.
     """
     sample = between(None, snapshot, None)
     seen, missing = signal_groups(snapshot)
@@ -95,10 +100,10 @@ def unjudged(snapshot: Snapshot) -> Frame:
 
 
 def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
-    """Return the last Frame of a recording: it holds the events after ``newest``, and nothing is read for it.
+    """Return the last Frame of a recording. It holds the events after ``newest``, and nothing is read for it.
 
-    It repeats the previous Readings with their original times, so no rate is renewed; the monitor's own cost since then
-    is unknown. at_ns, wall_ns: now; later where that is too close to ``newest``.
+    The Frame repeats the previous Readings with their original times, so no rate is renewed. The monitor's cost since
+    then is unknown. at_ns, wall_ns: the time of the Frame; it is moved on if it is too close to ``newest``.
     """
     before = newest.snapshot
     later_ns = max(0, before.at_ns + int(SPACING_S * 1e9) - at_ns)

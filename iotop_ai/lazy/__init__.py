@@ -1,1 +1,1 @@
-"""Cheap versions of standard library constructs that would slow the start down."""
+"""Cheaper versions of constructs of the standard library that would slow down the start."""

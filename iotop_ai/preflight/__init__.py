@@ -1,1 +1,1 @@
-"""The checks before a run. storage: what a disk or a folder gives a training job."""
+"""The checks before a run: of the storage, of the environment, and of the data loader."""

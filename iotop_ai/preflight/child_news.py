@@ -1,4 +1,4 @@
-"""The news that a child process writes: a line each, a JSON object with the key "news"."""
+"""The messages of a child process ("news"): each is a line with a JSON object that has the key "news"."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ _LONGEST_LINE = 1 << 17
 
 
 class ChildNews:
-    """Puts the pieces of a child's output together."""
+    """Puts the pieces of a child's output together to messages."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, raw: bytes) -> list[dict[str, Any]]:
-        """Return the lines that ``raw`` ends; {} for one that is not news. What is too long for a line is dropped."""
+        """Return a message for each line that ends in ``raw``; {} for a line that is not a message.
+
+        The beginning of a line is dropped when it is too long for a message.
+        """
         *lines, self._rest = (self._rest + raw).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             self._rest = b""
@@ -23,7 +26,7 @@ class ChildNews:
 
 
 def parse_news(line: bytes) -> dict[str, Any]:
-    """Return the news in one line; {} for a line that is not news."""
+    """Return the message in one line; {} for a line that is not a message."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

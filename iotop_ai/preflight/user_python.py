@@ -1,4 +1,4 @@
-"""The user's own Python, which has the decoders and frameworks that this program's environment lacks."""
+"""The user's Python, which has the decoders and frameworks that this program's environment lacks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 def user_python(given: str | None) -> str:
-    """The absolute path of the user's Python: the given one, else the active environment's or the system's; "" if none.
+    """Return the absolute path of the user's Python; "" if none is found.
 
-    Raises UsageError if the given one is not a program. Under sudo, the calling user's environment is ignored.
+    It is the given one, else the active environment's, else the system's. Raises UsageError if the given path is not a
+    program. Under sudo, the calling user's environment is ignored.
     """
     if given:
         path = os.path.abspath(os.path.expanduser(given))
@@ -33,7 +34,9 @@ def user_python(given: str | None) -> str:
 
 
 def without_user_site(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variable that keeps a Python from running the modules of ~/.local at its start, as root in another user's
-    environment: sudo may have kept that user's HOME. {} for all others, whose own modules belong to the answer.
+    """Return the variable that stops a Python from loading modules of ~/.local; {} unless root acts for another user.
+
+    sudo may have kept that user's HOME, and root must not run the user's modules. For all others, the modules of
+    ~/.local belong to the environment that is examined.
     """
     return {} if invoking_user(environ) is None else {"PYTHONNOUSERSITE": "1"}

@@ -1,1 +1,1 @@
-"""The environment that a training starts in: rights, limits, Python, machine."""
+"""The environment in which a training starts: rights, limits, Python, and machine."""

@@ -1,4 +1,4 @@
-"""What ``iotop-ai doctor`` does: reads facts about the machine and its Python, and checks them."""
+"""The work of ``iotop-ai doctor``: reads facts about the machine and the user's Python, and checks them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from iotop_ai.preflight.environment.script import read_script
 def examine(
     snapshot: Snapshot, root: Root, python: str, folder: str, clock: Clock, script: str | None = None
 ) -> Diagnosis:
-    """Read the facts and return the diagnosis. snapshot: describes this machine. python: the interpreter that trains.
+    """Read the facts and return the diagnosis.
 
-    folder: where the training starts. script: its file.
+    snapshot: a Snapshot of this machine. python: the interpreter that trains. folder: the folder in which the training
+    starts. script: the path of the training script; None when the user named none.
     """
     facts, python_facts = read_host_facts(root), read_python(python, folder, clock)
     held = read_held_locks(root, python_facts.held_locks)

@@ -1,4 +1,4 @@
-"""Reads the environment of a process on this machine: limits, namespaces, memory, terminal, variables."""
+"""Reads the environment of a process on this machine: limits, namespaces, memory, terminal, and variables."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from iotop_ai.store.format.secrets import variable_redacted
 SHM = "/dev/shm"
 LINKS = "sys/class/net"
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
-"""Variables that a notebook's kernel and server set for the processes that they start."""
+"""The variables that a notebook's kernel and server set for the processes that they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""The PID namespace of the machine itself (PROC_PID_INIT_INO); a container has another."""
+"""The PID namespace of the machine (PROC_PID_INIT_INO). A container has another one."""
 LIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
     "nproc": resource.RLIMIT_NPROC,
@@ -49,13 +49,13 @@ VARIABLES = (
     "HF_HUB_OFFLINE", "HF_DATASETS_IN_MEMORY_MAX_SIZE", "TOKENIZERS_PARALLELISM", "LANG", "LC_ALL",
     "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "TMUX", "TMPDIR",
 )  # fmt: skip
-"""Variables that are shown and compared; no other variable leaves the process."""
+"""The variables that are shown and compared. No other variable leaves the process."""
 
 
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
-    """Return the facts of the host as this process sees it.
+    """Return the facts of the host, as this process sees it.
 
-    rights: also find the right to drop caches, which may run sudo without a prompt.
+    rights: whether to find out if the user may drop caches, which may run sudo without a prompt.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))
@@ -96,13 +96,16 @@ def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
 
 
 def read_links(root: Root) -> tuple[tuple[str, str], ...] | None:
-    """Name and state of each network interface; None where they cannot be seen."""
+    """Return the name and state of each network interface; None if they cannot be seen."""
     names = [name for name in root.names(LINKS) if root.exists(f"{LINKS}/{name}/operstate")]
     return tuple((clean(name), root.text_or(f"{LINKS}/{name}/operstate")) for name in sorted(names)) or None
 
 
 def read_shm(root: Root) -> tuple[int | None, int | None, str]:
-    """(size, free bytes, why unknown) of /dev/shm. A filesystem without a size has size None."""
+    """Return the size, the free bytes and the reason for unknown values of /dev/shm.
+
+    The size is None if it has none.
+    """
     path = root.place(SHM)
     try:
         found = call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.statvfs(path))
@@ -114,7 +117,7 @@ def read_shm(root: Root) -> tuple[int | None, int | None, str]:
 
 
 def cgroup_version(root: Root, groups: Mapping[str, str]) -> str:
-    """ "v2", "v1", "hybrid" (v2 without the controllers of memory and I/O), or "" without cgroups."""
+    """Return "v2", "v1", "hybrid" (v2 without the controllers of memory and I/O), or "" without cgroups."""
     if root.exists("sys/fs/cgroup/cgroup.controllers"):
         return "v2"
     if "memory" in groups or "blkio" in groups:
@@ -123,7 +126,7 @@ def cgroup_version(root: Root, groups: Mapping[str, str]) -> str:
 
 
 def count_nvidia(root: Root) -> int:
-    """NVIDIA's display and 3D controllers on the PCI bus (class 0x03)."""
+    """Return the number of NVIDIA's display and 3D controllers on the PCI bus (class 0x03)."""
     return sum(
         root.text_or(f"{DEVICES}/{name}/vendor") == "0x10de"
         and root.text_or(f"{DEVICES}/{name}/class").startswith("0x03")
@@ -132,12 +135,12 @@ def count_nvidia(root: Root) -> int:
 
 
 def read_terminal(environ: Mapping[str, str]) -> Terminal:
-    """Return the terminal of standard output."""
+    """Return the facts of the terminal at standard output."""
     out = sys.stdout
     tty = out is not None and out.isatty()
     columns = rows = 0
     if tty:
-        with suppress(OSError):  # the live screen's own standard output has no descriptor
+        with suppress(OSError):  # the standard output that the live screen sets up has no descriptor
             columns, rows = os.get_terminal_size(out.fileno())
     return Terminal(
         clean(environ.get("TERM", ""), 64), (getattr(out, "encoding", "") or "").lower(), tty, columns, rows
@@ -145,5 +148,5 @@ def read_terminal(environ: Mapping[str, str]) -> Terminal:
 
 
 def _each(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
-    """Return the different values of a file over all cores."""
+    """Return the different values that a file has over all cores."""
     return tuple(sorted({text for cpu in cpus if (text := root.text_or(f"{CPUS}/{cpu}/cpufreq/{name}"))}))

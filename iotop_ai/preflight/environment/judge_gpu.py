@@ -1,9 +1,9 @@
-"""GPUs, their driver, and the torch of the user's Python: facts in, lines out.
+"""Checks of the GPUs, their driver, and the torch of the user's Python. It takes facts and returns lines.
 
-Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (DRIVERS: CUDA Toolkit and minimum required driver
-version for minor version compatibility),
-https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables (CUDA_VISIBLE_DEVICES: an index, or
-the beginning of a UUID; the first that does not exist ends the list).
+Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (for DRIVERS: CUDA Toolkit and minimum required
+driver version for minor version compatibility),
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables (for CUDA_VISIBLE_DEVICES: an index
+or the beginning of a UUID; the first that does not exist ends the list).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.text.units import plural
 
 DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
-"""The oldest Linux driver for programs built with a CUDA of this major version."""
+"""The oldest Linux driver that runs programs built with a CUDA of this major version."""
 INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
 _INDEX = "https://download.pytorch.org/whl"
 _SELECTOR = "https://pytorch.org/get-started/locally/"
-"""The index for ROCm has another name with each release of torch; that for XPU keeps its name."""
+"""The page that names the index for ROCm, which changes with each release of torch. The index for XPU does not."""
 OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list[Check]:
-    """Return the driver, each GPU with a fault, what the variables hide, and torch's build against them."""
+    """Return checks of the driver, of each GPU with a fault, of hidden GPUs, and of torch's build for these GPUs."""
     found = snapshot.gpu.value or {}
     details = {uuid: one.value for uuid, one in (snapshot.gpu_slow.value or {}).items() if one.value is not None}
     driver = next((one.driver for one in details.values() if one.driver), "")
@@ -44,7 +44,7 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
         out += _one(state, details.get(state.uuid))
     if nvidia and (hidden := _hidden(facts, nvidia, [one for one in states if _runs(one.uuid) == CUDA])):
         out.append(hidden)
-    # amdgpu has a power cap for cards alone: an integrated GPU is not one to train on.
+    # amdgpu reports a power cap only for cards. An integrated GPU, which has none, is not used for training.
     kinds = sorted({_runs(one.uuid) for one in states if _runs(one.uuid) != ROCM or one.power_limit_mw})
     if kinds and python.torches:
         out.append(_build(python, python.torches[0], driver, kinds))
@@ -52,7 +52,7 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
 
 
 def _runs(uuid: str) -> str:
-    """What torch must be built for ("CUDA", "ROCm"), by the maker of a GPU."""
+    """Return the platform for which torch must be built, such as "CUDA" or "ROCm". The GPU's maker decides it."""
     return ROCM if uuid.startswith("AMD-") else XPU if uuid.startswith("Intel-") else CUDA
 
 
@@ -76,7 +76,7 @@ def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> 
 
 
 def _one(state: GpuState, detail: GpuDetail | None) -> list[Check]:
-    """Checks of a GPU's link and power limit, where they are below what it can do."""
+    """Return checks of a GPU's link, power limit, memory and mode, if they are worse than the GPU allows."""
     out = []
     width, number = state.pcie_width, state.number
     most = _least(state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width)
@@ -111,7 +111,10 @@ def _least(*values: int | None) -> int | None:
 
 
 def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) -> Check | None:
-    """What CUDA_VISIBLE_DEVICES leaves of NVIDIA's GPUs. uuids: all GPUs. states: the GPUs that answer."""
+    """Return a check of the NVIDIA GPUs that CUDA_VISIBLE_DEVICES leaves; None if the variable is not set.
+
+    uuids: the UUIDs of all GPUs. states: the states of the GPUs that answer.
+    """
     name = "CUDA_VISIBLE_DEVICES"
     value = facts.variables.get(name)
     if value is None:
@@ -136,17 +139,20 @@ def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) 
 
 
 def _ends(one: str) -> bool:
-    """Whether this entry ends the list, as -1 does."""
+    """Whether this entry of the list ends it, as -1 does."""
     return not one or one.startswith("-")
 
 
 def _names(one: str, uuids: Sequence[str]) -> bool:
-    """Whether this is a UUID or the beginning of one."""
+    """Whether this entry is a UUID or the beginning of one of these UUIDs."""
     return one.startswith(("GPU-", "MIG-")) and any(uuid.startswith(one) for uuid in uuids)
 
 
 def _build(python: PythonFacts, torch: Torch, driver: str, kinds: Sequence[str]) -> Check:
-    """What torch was built for, against the GPUs and the driver. kinds: of what the GPUs here run."""
+    """Return a check of torch's build against the GPUs and the driver.
+
+    kinds: the platforms of the GPUs in this machine.
+    """
     pip = f"{python.command} -m pip install --force-reinstall torch --index-url {_INDEX}"
     kind = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
     have = release(driver)

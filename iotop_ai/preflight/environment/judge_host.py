@@ -1,4 +1,4 @@
-"""Checks of container, limits and terminal, from the facts of the host.
+"""Checks of the container, the limits and the terminal, based on the facts of the host.
 
 Sources of the thresholds: https://docs.pytorch.org/docs/stable/multiprocessing.html (a file descriptor for each shared
 tensor, /dev/shm), https://docs.docker.com/reference/cli/docker/container/run/ (--shm-size is 64 MB by default),
@@ -12,18 +12,20 @@ from iotop_ai.model.preflight.environment.host import INFINITE, HostFacts
 from iotop_ai.present.text.units import GIB, MIB, amount, plural
 
 SHM_FAIL_BYTES = 128 * MIB
-"""A container's default is 64 MB; a batch of 64 pictures of 3x224x224 floats takes 37 MB, and each worker holds two."""
+"""Below this size the check fails. A container has 64 MB by default. A batch of 64 pictures of 3x224x224 floats takes
+37 MB, and each worker holds two batches.
+"""
 SHM_WARN_BYTES = GIB
 FILES_FAIL, FILES_WARN, FILES_WANTED = 256, 1024, 65536
 PROCESSES_WARN = 2048
 LOCKED_FAIL_BYTES = 512 * MIB
-"""UCX does not work with less. The kernel's default is 8 MB, which NCCL's buffers exceed."""
+"""Below this limit the check fails, because UCX does not work. The kernel's default of 8 MB is too little for NCCL."""
 MEMORY_FAIL_BYTES, MEMORY_WARN_BYTES = GIB, 4 * GIB
 OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_host(facts: HostFacts, container: str) -> list[Check]:
-    """Checks of the container, limits and the terminal. container: its kind, "" outside of a container."""
+    """Return the checks of container, limits and terminal. container: its kind; "" outside of a container."""
     return [*_container(facts, container), *_limits(facts), _terminal(facts)]
 
 
@@ -118,7 +120,7 @@ def _limits(facts: HostFacts) -> list[Check]:
 
 
 def _more_files(soft: int, hard: int) -> str:
-    """Return the remedy; the hard limit is the most that a user can set without root."""
+    """Return the remedy. The hard limit is the most that a user can set without root."""
     if hard == INFINITE or hard > soft:
         return f"ulimit -n {FILES_WANTED if hard == INFINITE else min(hard, FILES_WANTED)}"
     return f"docker run --ulimit nofile={FILES_WANTED}, or as root: prlimit --nofile={FILES_WANTED} --pid $$"

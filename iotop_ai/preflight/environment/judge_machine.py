@@ -1,4 +1,4 @@
-"""Settings of the machine that slow a training: facts in, lines out.
+"""Checks of machine settings that slow a training. It takes facts and returns lines.
 
 Sources: https://docs.kernel.org/admin-guide/pm/cpufreq.html, https://docs.kernel.org/block/switching-sched.html.
 """
@@ -16,7 +16,7 @@ from iotop_ai.present.text.units import KIB, MIB, amount
 
 SWAP_WARN_BYTES = 64 * MIB
 READ_AHEAD_WARN_BYTES = 128 * KIB
-"""The kernel's default; less halves what a sequential read through the page cache gets."""
+"""The kernel's default. A smaller value halves the rate of a sequential read through the page cache."""
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 OK, WARN, FAIL, UNKNOWN = State
 
@@ -47,7 +47,7 @@ def _swap(snapshot: Snapshot) -> Check:
 
 
 def _disks(snapshot: Snapshot) -> Iterator[Check]:
-    """Yield one line for each fault of a disk, then one for all disks."""
+    """Yield a line for each fault of a disk, then one line for all disks."""
     disks = snapshot.disks.value
     if disks is None:
         return
@@ -83,7 +83,7 @@ def _frequency(facts: HostFacts) -> Iterator[Check]:
         return
     text = f"governor {', '.join(governors)}" + (f" ({facts.frequency_driver})" if facts.frequency_driver else "")
     remedy = "sudo cpupower frequency-set -g performance"
-    # With intel_pstate and amd-pstate in active mode, powersave also reaches the highest clock.
+    # With intel_pstate and amd-pstate in active mode, the governor powersave also reaches the highest clock.
     scales = facts.frequency_driver in ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
     if "powersave" in governors and not scales:
         yield Check("machine", "CPU clock", WARN, f"{text}: all cores stay at their lowest clock", remedy)

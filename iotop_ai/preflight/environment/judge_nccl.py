@@ -1,4 +1,4 @@
-"""Checks NCCL's and Gloo's variables against the network of this machine.
+"""Checks the variables of NCCL and Gloo against the network of this machine.
 
 Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 """
@@ -13,11 +13,11 @@ from iotop_ai.model.preflight.environment.host import HostFacts
 
 OK, WARN, FAIL, UNKNOWN = State
 _CALLS = ("ALL", "COLL", "CALL", "P2P")
-"""Subsystems of NCCL's log that print on each call."""
+"""The subsystems of NCCL whose log has a line for each call."""
 
 
 def judge_nccl(host: HostFacts) -> Iterator[Check]:
-    """Checks for settings that keep ranks from finding each other or slow their communication."""
+    """Yield checks of settings that prevent ranks from finding each other, or that slow their communication."""
     values = host.variables
     if host.links is not None:
         yield from _interface("NCCL_SOCKET_IFNAME", values.get("NCCL_SOCKET_IFNAME", ""), host.links, exact=False)
@@ -34,7 +34,11 @@ def _slow(name: str, value: str, how: str) -> Check:
 
 
 def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact: bool) -> Iterator[Check]:
-    """value: names or beginnings of names; "^": all but these; "=": whole names. exact: always whole names."""
+    """Yield a check if no interface matches the variable's value, or if all that match are down.
+
+    value: names or beginnings of names; after "^" all interfaces but these, after "=" whole names. exact: whether the
+    names are always whole names.
+    """
     if not value or value.startswith("^"):
         return
     wanted = [one for one in value.lstrip("=").split(",") if one]

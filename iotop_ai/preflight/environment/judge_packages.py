@@ -1,4 +1,4 @@
-"""The packages of an environment against each other and against the Python: facts in, lines out.
+"""Checks of an environment's packages against each other and the Python. It takes facts and returns lines.
 
 Sources: https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/ (manylinux_2_28 needs glibc
 2.28), https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html (pip in conda).
@@ -14,14 +14,14 @@ from iotop_ai.model.preflight.environment.python import Package, PythonFacts, Un
 
 OK, WARN, FAIL, UNKNOWN = State
 CORE = ("torch", "torchvision", "torchaudio", "numpy", "tensorflow", "jax", "jaxlib", "triton")
-"""A fault in one of these ends a training; in others it may not matter."""
+"""A fault in one of these packages ends a training. A fault in another package may not matter."""
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "numpy-base": "numpy"}
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _SHOWN = 3
 
 
 def judge_packages(facts: PythonFacts) -> Iterator[Check]:
-    """Checks of requirements, wheels, duplicates, and conda beside pip."""
+    """Yield checks of requirements, wheels, duplicates, and the use of pip in conda."""
     yield _requirements(facts)
     yield from _wheels(facts)
     yield from _duplicates(facts)
@@ -54,7 +54,7 @@ def _is_core(one: Unmet) -> bool:
 
 
 def _wheels(facts: PythonFacts) -> Iterator[Check]:
-    """Checks for packages built for another Python, machine or C library."""
+    """Yield checks of packages that were built for another Python, machine or C library."""
     ours = "cp" + "".join(map(str, release(facts.version)[:2]))
     libc = release(facts.libc.removeprefix("glibc ")) if facts.libc.startswith("glibc ") else ()
     wheels = [one for one in facts.imported if one.tags and facts.implementation == "CPython"]
@@ -87,7 +87,7 @@ def _why_not_python(python: str, abi: str, ours: str) -> str:
     for one in python.split("."):
         if not one.startswith("cp") or one == ours or one == "cp3":
             return ""
-        # A stable ABI serves all later versions.
+        # An extension with the stable ABI works with all later versions of Python.
         if "abi3" in abi and one[2:3] == "3" and one[3:].isdecimal() and int(one[3:]) <= int(ours[3:]):
             return ""
         if abi == "none":
@@ -112,7 +112,7 @@ def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str
 
 
 def _duplicates(facts: PythonFacts) -> Iterator[Check]:
-    """Checks for metadata of two versions in one folder, and for two copies of a framework."""
+    """Yield checks for the metadata of two versions in one folder, and for two copies of a framework."""
     folders: dict[tuple[str, str], list[Package]] = {}
     for one in facts.packages:
         folders.setdefault((canonical(one.name), one.folder), []).append(one)
@@ -122,7 +122,7 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
             text = f"metadata of {' and '.join(versions)} in {folder}: an installation broke off"
             remedy = f"{facts.command} -m pip install --force-reinstall {shlex.quote(found[0].name)}"
             yield Check("python", f"{name} twice", FAIL if name in CORE else WARN, text, remedy)
-    # An environment's own numpy hides the system's on purpose (venv --system-site-packages).
+    # The numpy of an environment hides the system's numpy on purpose (venv --system-site-packages).
     if len(facts.numpies) > 1 and not (facts.prefix and facts.numpies[0].startswith(f"{facts.prefix}/")):
         text = f"numpy of {facts.numpies[0]} hides that of {', '.join(facts.numpies[1:])}"
         of_user = "/.local/lib/python" in facts.numpies[0]
@@ -130,7 +130,7 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
-    """CUDA's libraries of two major versions, such as nvidia-cudnn-cu11 beside -cu12."""
+    """Yield a check for CUDA libraries of two major versions, such as nvidia-cudnn-cu11 beside nvidia-cudnn-cu12."""
     libraries: dict[str, list[str]] = {}
     for one in facts.imported:
         stem, mark, major = canonical(one.name).rpartition("-cu")
@@ -151,7 +151,7 @@ def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _conda(facts: PythonFacts) -> Iterator[Check]:
-    """Packages that conda and pip both installed, and channels that do not belong together."""
+    """Yield checks for packages that conda and pip both installed, and for channels that must not be mixed."""
     by_conda = {CONDA_NAMES.get(one.name, canonical(one.name)): one for one in facts.conda_packages}
     by_pip = {canonical(one.name): one for one in facts.packages if one.installer in ("pip", "uv")}
     pip = f"{facts.command} -m pip uninstall"
@@ -177,7 +177,7 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _channels(facts: PythonFacts) -> Iterator[Check]:
-    """Checks for conda-forge beside Anaconda's own packages."""
+    """Yield a check for packages of conda-forge beside Anaconda's packages."""
     names = [one.channel for one in facts.conda_packages if one.channel]
     forge = sum("conda-forge" in name for name in names)
     defaults = [name for name in names if name.endswith(("pkgs/main", "pkgs/r", "defaults"))]

@@ -1,4 +1,4 @@
-"""Checks of the user's Python and of the variables that change a training.
+"""Checks of the user's Python, and of the variables that change a training.
 
 Sources: https://docs.pytorch.org/docs/stable/cuda_environment_variables.html, https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
 (programs compiled for NumPy 1 do not run with NumPy 2).
@@ -30,11 +30,11 @@ SLOWING = {
     "MALLOC_PERTURB_": "each allocation is overwritten",
     "PYTHONPROFILEIMPORTTIME": "each import is timed and printed",
 }
-"""Variables that slow a training when they are set, with the reason; 0 turns most of them off."""
+"""Variables that slow a training when they are set, with the reason. The value 0 turns most of them off."""
 NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
-"""Any text turns these on, even 0."""
+"""Any text turns these variables on, even 0."""
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
-"""These count when they are set, even to an empty text."""
+"""This variable counts as soon as it is set, even to an empty text."""
 LOUD = {
     "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by a further one"),
     "NCCL_DEBUG": (("TRACE",), "each call is printed"),
@@ -43,20 +43,20 @@ LOUD = {
     "PYTORCH_JIT": (("0",), "TorchScript runs as plain Python"),
     "XLA_PYTHON_CLIENT_ALLOCATOR": (("platform",), "each array calls cudaMalloc, which waits for the GPU"),
 }
-"""Variables that slow a training with one of these values, with the reason."""
+"""The values with which a variable slows a training, and the reason."""
 OLD_LOCKS = {
     "torch": "an old lock of an extension's build: the next build waits for it for ever",
     "matplotlib": "an old lock of Matplotlib's list of fonts: each import waits for it",
     "conda": "an old lock of conda: each command waits for it",
 }
-"""The sentence about an old lock, by the program that waits for it."""
+"""The sentence about an old lock, by the program that waits for the lock."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 MANY_CORES = 2
-"""A library that starts this many times the granted cores starts too many threads."""
+"""A library starts too many threads if it starts at least this many times the granted cores."""
 
 
 def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
-    """Checks of the interpreter, its packages, the variables and the threads."""
+    """Return the checks of the interpreter, its packages, the variables and the threads."""
     if facts.error:
         remedy = "iotop-ai doctor --python /path/to/env/bin/python"
         return [Check("python", "interpreter", UNKNOWN, f"{facts.executable or 'python3'}: {facts.error}", remedy),
@@ -74,7 +74,7 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
 
 
 def judge_variables(host: HostFacts) -> Iterator[Check]:
-    """Checks of variables that were set to find a fault and now slow the training."""
+    """Yield checks of variables that were set to find a fault and now slow the training."""
     for name, how in SLOWING.items():
         value = host.variables.get(name, "")
         off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")
@@ -95,7 +95,7 @@ def judge_variables(host: HostFacts) -> Iterator[Check]:
 
 
 def judge_threads(host: HostFacts) -> Iterator[Check]:
-    """Checks the threads that OpenMP, MKL and OpenBLAS start against the cores that this process gets."""
+    """Yield checks of the threads that OpenMP, MKL and OpenBLAS start, against the cores that this process gets."""
     if host.cores is None:
         return
     given = host.cores if host.quota_cores is None else max(1, min(host.cores, int(host.quota_cores)))
@@ -139,7 +139,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _libraries(facts: PythonFacts) -> Iterator[Check]:
-    """Checks outside the packages: libstdc++, the current folder, lock files."""
+    """Yield checks of other files: libstdc++, the current folder, and lock files."""
     if len(facts.libstdcxx) == 2:
         (folder, ours), (_, newest) = facts.libstdcxx
         if ours < newest:
@@ -157,6 +157,6 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
     for program, path in facts.locks[:3]:
         folder, name = path.split("/")[-2:]
         of = folder if program == "torch" else name
-        whole = len(path) < LONGEST and REPLACEMENT not in path  # a cut path names another folder
+        whole = len(path) < LONGEST and REPLACEMENT not in path  # a cut path would name another folder
         remedy = f"rm -r -- {shlex.quote(path)}" if whole else ""
         yield Check("python", f"lock {of}", WARN, OLD_LOCKS[program], remedy)

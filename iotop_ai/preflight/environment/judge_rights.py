@@ -1,4 +1,4 @@
-"""Checks what this user may read on this machine, from a Snapshot: the reasons are those of the collectors."""
+"""Checks of what this user may read on this machine, from a Snapshot. The collectors give the reasons."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _processes(snapshot: Snapshot) -> Check:
         return _of_reading("rights", "other processes", snapshot.processes, "")
     denied = len(table.denied)
     if not denied or snapshot.host.ptrace:
-        # Even root may be denied a VM's init.
+        # In a virtual machine even root may be denied the I/O of init.
         text = f"the I/O of {len(table.info) - denied} of {len(table.info)} processes is readable"
         return Check("rights", "other processes", OK, text)
     text = f"the I/O of {denied} of {len(table.info)} processes is not readable"

@@ -1,4 +1,4 @@
-"""Checks of start method, main guard and notebook, from the script's facts.
+"""Checks of start method, main guard and notebook, based on the script's facts.
 
 Sources: https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods (each process
 imports the main module anew), https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#cuda-in-multiprocessing
@@ -19,7 +19,10 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_script(python: PythonFacts, host: HostFacts, script: ScriptFacts | None) -> Iterator[Check]:
-    """Checks of how worker processes start and what would stop them. script: None when the user named none."""
+    """Yield checks of how worker processes start, and of what would stop them.
+
+    script: None when the user named none.
+    """
     yield from _kernels(python)
     if script is not None and script.error:
         yield Check("python", "script", UNKNOWN, f"{script.path}: {script.error}")

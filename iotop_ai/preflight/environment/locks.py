@@ -1,4 +1,4 @@
-"""Finds lock files that a running process holds, as other processes may wait for them."""
+"""Finds lock files that a running process holds, because other processes may wait for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from iotop_ai.model.preflight.environment.check import Check, State
 
 LOCKS = "proc/locks"
 MOST_FILES = 4096
-"""The most descriptors of one process that are read."""
+"""The number of descriptors that are read of one process, at most."""
 
 
 class HeldLock(NamedTuple):
-    """A lock file and the process that holds it. name: the process's, "" unknown."""
+    """A lock file and the process that holds it. name: the name of the process; "" if unknown."""
 
     path: str
     pid: int
@@ -23,9 +23,9 @@ class HeldLock(NamedTuple):
 
 
 def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """(inode, pid) of each lock that is held.
+    """Yield the inode and the pid of each lock that a process holds.
 
-    Sample lines of /proc/locks (fs/locks.c); "->" waits for the one above::
+    These are sample lines of /proc/locks (fs/locks.c). A line with "->" waits for the lock in the line above it::
 
         1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF
         1: -> FLOCK  ADVISORY  WRITE 815 00:2f:1234 0 EOF
@@ -41,8 +41,8 @@ def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
 def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
     """Return the locks that a process holds on these files (path, inode).
 
-    The inode number alone does not identify a file, as one on another disk may have the same number: a descriptor of
-    the process must show the path.
+    An inode number alone does not identify a file, because a file on another disk may have the same number. Therefore a
+    descriptor of the process must show the path.
     """
     paths: dict[int, list[str]] = {}
     for path, inode in files:
@@ -60,7 +60,7 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
 
 
 def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
-    """Yield a warning for one lock of each folder, three at most: the process may be at work, or hang."""
+    """Yield a warning for one lock of each folder, three at most. The process may be at work, or it may hang."""
     one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
     for folder, lock in list(one_each.items())[:3]:
         name = lock.path.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Asks the user's own Python about its environment."""
+"""Asks the user's Python about its environment."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from iotop_ai.preflight.user_python import NO_PYTHON, without_user_site
 
 TIMEOUT_S = 30.0
 OLD_LOCK_S = 600
-"""A younger lock may belong to a build that is still running."""
+"""The age from which a lock is reported. A younger lock may belong to a build that is still running."""
 _SOURCE = Path(__file__).with_name("python_child.py")
 _FOLDERS = ("PYTHONPATH", "LD_LIBRARY_PATH")
 _TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix", "start_method")
 
 
 def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
-    """The facts that this Python reports. folder: where the training starts. Never raises: ``error`` has the reason."""
+    """Return the facts that a Python reports. Never raises: ``error`` of the facts holds the reason for a failure.
+
+    folder: the folder in which the training starts.
+    """
     if not python:
         return PythonFacts("", NO_PYTHON)
     name = clean(python)
@@ -51,9 +54,10 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 
 
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return the user's own variables, which decide what a training imports; relative folders start from ``folder``.
+    """Return the environment for the child: the user's variables, which decide what a training imports.
 
-    As root for another user, Python's variables and that user's ~/.local are left out. No compiled file is written.
+    Relative paths start from ``folder``. If root runs this for another user, Python's variables and that user's
+    ~/.local are left out. The child writes no compiled files.
     """
     out = dict(environ)
     if invoking_user(environ) is not None:
@@ -65,7 +69,10 @@ def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]
 
 
 def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> PythonFacts:
-    """The child's object as a record. Raises ValueError, TypeError, KeyError or AttributeError if it is malformed."""
+    """Return the facts that the child's object describes.
+
+    Raises ValueError, TypeError, KeyError or AttributeError if the object is malformed.
+    """
     packages = tuple(
         Package(
             **{key: _word(one[key]) for key in ("name", "version", "installer", "folder", "url")},

@@ -1,6 +1,7 @@
-"""Describes the Python that runs it (3.8 or newer) from the files of its environment; imports no framework.
+"""Describes the Python that runs this file (3.8 or newer) from the files of its environment; imports no framework.
 
-Run as ``python -c SOURCE FOLDER``; FOLDER is where the training starts. Standard output is one JSON object.
+Run it as ``python -c SOURCE FOLDER``, where FOLDER is the folder in which the training starts. It writes one JSON
+object to standard output.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 PATH = [place for place in sys.path if place]
 """The import path that the training will have."""
 STANDARD = os.path.dirname(os.__file__)
-# The standard library comes first: a user's file with a module's name is to be reported, not imported.
+# The standard library comes first, because a user's file with a module's name is to be reported, not imported.
 sys.path[:] = sorted(PATH, key=lambda place: not place.startswith(STANDARD) or "-packages" in place)
 
 import contextlib  # noqa: E402
@@ -37,7 +38,7 @@ def text_of(path: str, limit: int = 1 << 20) -> str:
 
 
 def url_of(direct: dict[str, Any]) -> str:
-    """Return the URL of direct_url.json as pip takes it: "git+https://host/name.git@COMMIT#subdirectory=part"."""
+    """Return the URL in direct_url.json in pip's form: "git+https://host/name.git@COMMIT#subdirectory=part"."""
     url, vcs, part = str(direct.get("url", "")), direct.get("vcs_info"), direct.get("subdirectory")
     if isinstance(vcs, dict) and vcs.get("commit_id"):
         url = f"{vcs.get('vcs')}+{url}@{vcs['commit_id']}"
@@ -45,7 +46,7 @@ def url_of(direct: dict[str, Any]) -> str:
 
 
 def distributions() -> list[tuple[dict[str, Any], Any]]:
-    """Return every installed distribution in the order of the path, with the object that describes it."""
+    """Return the description of every installed distribution, and its object, in the order of the path."""
     from importlib.metadata import distributions as find
 
     found: list[tuple[dict[str, Any], Any]] = []
@@ -67,14 +68,14 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
                 "url": url_of(direct),
                 "editable": bool((direct.get("dir_info") or {}).get("editable")),
             }
-        except Exception:  # damaged metadata
+        except Exception:  # the metadata is damaged
             continue
         found.append((entry, one))
     return found
 
 
 def requirement_class() -> Any:
-    """packaging's Requirement, from where it is installed or bundled; None without one."""
+    """Return the class Requirement of packaging, installed or bundled with pip; None if this Python has none."""
     from importlib import import_module
 
     wheels = glob.glob("/usr/share/python-wheels/pip-*.whl")
@@ -87,13 +88,13 @@ def requirement_class() -> Any:
         for module in ("packaging.requirements", "pip._vendor.packaging.requirements"):
             try:
                 return import_module(module).Requirement
-            except Exception:  # whatever an installation raises
+            except Exception:  # an installation may raise any error
                 sys.modules.pop("pip", None)
     return None
 
 
 def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
-    """What ``pip check`` reports; None where that cannot be known."""
+    """Return the unmet requirements that ``pip check`` reports; None if they cannot be found out."""
     versions: dict[str, str] = {}
     first = []
     for entry, one in found:
@@ -102,7 +103,7 @@ def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
             versions[name] = entry["version"]
             first.append((entry, one))
     lines = [(entry["name"], line) for entry, one in first for line in one.requires or ()]
-    if not lines:  # the class may have to be compiled out of pip's wheel
+    if not lines:  # saves the import of the class, which may be compiled out of pip's wheel
         return []
     requirement = requirement_class()
     if requirement is None:
@@ -116,13 +117,13 @@ def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
             have = versions.get(re.sub(r"[-_.]+", "-", need.name).lower())
             if have is None or not need.specifier.contains(have, prereleases=True):
                 out.append([name, need.name + str(need.specifier), have or ""])
-        except Exception:  # an invalid requirement or version
+        except Exception:  # the requirement or version is invalid
             continue
     return out
 
 
 def torches() -> list[dict[str, str]]:
-    """Return each torch folder on the path."""
+    """Return the folder and versions of each torch on the path."""
     out: list[dict[str, str]] = []
     for folder in module_folders("torch"):
         source = text_of(os.path.join(folder, "version.py"))
@@ -135,7 +136,7 @@ def torches() -> list[dict[str, str]]:
 
 
 def module_folders(name: str) -> list[str]:
-    """Return the folders of a package on the path, each once."""
+    """Return the folders of a package on the path, each folder once."""
     out: list[str] = []
     for place in PATH:
         folder = os.path.join(place, name)
@@ -146,7 +147,7 @@ def module_folders(name: str) -> list[str]:
 
 
 def conda_packages() -> list[list[str]]:
-    """Return the entries of conda-meta."""
+    """Return the packages that conda-meta lists."""
     out = []
     for path in sorted(glob.glob(os.path.join(glob.escape(sys.prefix), "conda-meta", "*.json")))[:MOST]:
         try:
@@ -154,13 +155,13 @@ def conda_packages() -> list[list[str]]:
             channel = str(found.get("channel", "")).rstrip("/")
             channel = re.sub(r"/(linux-\w+|noarch)$", "", channel)
             out.append([str(found["name"]), str(found["version"]), channel.rsplit("://", 1)[-1]])
-        except Exception:  # a damaged entry
+        except Exception:  # the entry is damaged
             continue
     return out
 
 
 def shadows(folder: str) -> list[str]:
-    """Files in the folder of the training that hide a module of the standard library or an installed framework."""
+    """Return the files in the training's folder that hide a standard module or an installed framework."""
     import sysconfig
     from importlib.machinery import PathFinder
 
@@ -188,12 +189,12 @@ def shadows(folder: str) -> list[str]:
 
 
 def cache(*parts: str) -> str:
-    """Return a folder of the user's cache."""
+    """Return the path of a folder in the user's cache."""
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), *parts)
 
 
 def locks() -> list[list[Any]]:
-    """(program, path, when made) of files whose existence is a lock: what finds one waits for its removal."""
+    """Return the program, path and time of lock files. A program that finds such a file waits until it is removed."""
     torch = glob.escape(os.environ.get("TORCH_EXTENSIONS_DIR") or cache("torch_extensions"))
     plots = glob.escape(os.environ.get("MPLCONFIGDIR") or cache("matplotlib"))
     prefix = glob.escape(sys.prefix)
@@ -211,7 +212,7 @@ def locks() -> list[list[Any]]:
 
 
 def held_locks() -> list[list[Any]]:
-    """(path, inode) of lock files that stay after their use; they lock only while a process holds them."""
+    """Return the path and inode of lock files that stay after use. They lock only while a process holds them."""
     home = os.environ.get("HF_HOME") or cache("huggingface")
     patterns = [
         os.path.join(glob.escape(os.environ.get("HF_DATASETS_CACHE") or os.path.join(home, "datasets")), "*.lock"),
@@ -231,14 +232,14 @@ def held_locks() -> list[list[Any]]:
 
 
 def start_method() -> str:
-    """How multiprocessing starts processes by default."""
+    """Return the default method by which multiprocessing starts processes."""
     import multiprocessing
 
     return multiprocessing.get_context().get_start_method()
 
 
 def lost_kernels() -> list[list[str]]:
-    """(name, program) of Jupyter's kernels whose program does not exist."""
+    """Return the name and program of each Jupyter kernel whose program does not exist."""
     shared = [one for one in os.environ.get("JUPYTER_PATH", "").split(":") if one]
     shared += [os.environ.get("JUPYTER_DATA_DIR") or os.path.expanduser("~/.local/share/jupyter")]
     shared += [os.path.join(sys.prefix, "share/jupyter")]
@@ -247,7 +248,7 @@ def lost_kernels() -> list[list[str]]:
         for path in sorted(glob.glob(os.path.join(glob.escape(top), "kernels/*/kernel.json")))[:MOST]:
             try:
                 program = str(json.loads(text_of(path))["argv"][0])
-            except Exception:  # a damaged file
+            except Exception:  # the file is damaged
                 continue
             if os.path.isabs(program) and not os.path.exists(program):
                 out.append([os.path.basename(os.path.dirname(path)), program])
@@ -255,7 +256,7 @@ def lost_kernels() -> list[list[str]]:
 
 
 def newest_symbol(path: str) -> int:
-    """N of the newest GLIBCXX_3.4.N that a C++ library has; -1 when it cannot be read."""
+    """Return the N of the newest GLIBCXX_3.4.N that a C++ library has; -1 when the library cannot be read."""
     try:
         with open(path, "rb") as file:
             found = re.findall(rb"GLIBCXX_3\.4\.(\d{1,4})\b", file.read(1 << 26))
@@ -265,7 +266,7 @@ def newest_symbol(path: str) -> int:
 
 
 def libstdcxx() -> list[list[Any]]:
-    """(folder, N) of the library in LD_LIBRARY_PATH, then of the system's."""
+    """Return the folder and newest N of the libstdc++ in LD_LIBRARY_PATH and of the system's; [] unless both exist."""
     given = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
     out: list[list[Any]] = []
     for folders in (given, SYSTEM_FOLDERS):
@@ -278,7 +279,7 @@ def libstdcxx() -> list[list[Any]]:
 
 
 def main() -> None:
-    """Look and write the object."""
+    """Find the facts and write the object."""
     start = sys.argv[1] if len(sys.argv) > 1 else ""
     found = distributions()
     try:

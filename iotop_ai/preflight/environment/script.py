@@ -1,4 +1,4 @@
-"""Reads a training script or notebook and finds the needs of its processes, without running it."""
+"""Reads a training script or notebook without running it, and finds how it starts processes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from iotop_ai.model.preflight.environment.script import ScriptFacts
 
 LARGEST = 4 << 20
 STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
-"""Calls that start processes, by the last part of their name."""
+"""The calls that start processes, by the last part of their name."""
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
-"""The modules of STARTS; psutil's Process is not among them, because it starts no process."""
+"""The modules of STARTS. psutil is not among them, because its Process starts no process."""
 THREADS = "multiprocessing.dummy."
 READS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
-"""Calls that iterate a loader that is passed to them."""
+"""The calls that iterate over a loader that is passed to them."""
 READS_NOT = ("len", "range", "print", "type", "isinstance", "repr", "str", "id")
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
-"""Largest number of lines that are tried one by one, and largest cell for which this is done."""
+"""The largest number of lines that are tried one by one, and the largest cell for which this is done, in bytes."""
 _ITEMS = ("__getitem__", "__getitems__", "__iter__")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def read_script(path: str) -> ScriptFacts:
-    """Return the facts of a .py or .ipynb file. Never raises: ``error`` has the reason."""
+    """Return the facts of a .py or .ipynb file. Never raises: ``error`` of the facts holds the reason for a failure."""
 
     def read() -> bytes:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -66,7 +66,10 @@ def cells_text(text: str) -> str:
 
 
 def _without_magics(source: str) -> str:
-    """The cell with ``pass`` for each magic: a line that is not Python, as ``% (a, b)`` may continue an expression."""
+    """Return the cell with ``pass`` in place of each magic.
+
+    A line counts as a magic only if the cell is not Python with it, because ``% (a, b)`` may continue an expression.
+    """
     lines = source.splitlines()
     for _ in range(MOST_MAGICS if len(source) <= LARGEST_CELL else 0):
         try:
@@ -85,7 +88,7 @@ def _without_magics(source: str) -> str:
 
 
 def _pass(lines: list[str], at: int) -> None:
-    """Replace a magic and the lines that continue it."""
+    """Replace a magic with ``pass``, and remove the lines that continue it."""
     indent, more = lines[at][: len(lines[at]) - len(lines[at].lstrip())], lines[at].endswith("\\")
     lines[at] = f"{indent}pass"
     while more and (at := at + 1) < len(lines):
@@ -99,7 +102,7 @@ def _tree(source: str) -> ast.Module:
 
 
 def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFacts:
-    """Return the facts of a source text. Raises SyntaxError, ValueError or RecursionError where it is not Python."""
+    """Return the facts of a source text. Raises SyntaxError, ValueError or RecursionError if it is not Python."""
     tree = _tree(source)
     found = _Module(tree)
     return ScriptFacts(
@@ -114,7 +117,7 @@ def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFac
 
 
 class _Module:
-    """A parsed module."""
+    """A parsed module, and the loaders that it makes."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
@@ -129,8 +132,8 @@ class _Module:
         }
         self.imports = dict(_imports(tree))
         self.loaders: dict[str, str] = {}
-        """Class of the loader by the name of a variable, or of a function that returns a loader."""
-        for _ in range(2):  # a function may return the result of a call by name
+        """The class of the loader, by the name of a variable or of a function that returns a loader."""
+        for _ in range(2):  # a function may return the result of another function
             self._find_loaders()
 
     def _find_loaders(self) -> None:
@@ -168,7 +171,10 @@ class _Module:
         return name.rpartition(".")[2] in STARTS and name.startswith(MODULES) and not name.startswith(THREADS)
 
     def _whole_name(self, part: ast.expr) -> str:
-        """ "multiprocessing.Pool" for ``mp.Pool``, by the imports; a context has the names of its module."""
+        """Return the full name of a call, such as "multiprocessing.Pool" for ``mp.Pool``.
+
+        The imports give the full names. A context of multiprocessing counts as the module.
+        """
         words: list[str] = []
         while isinstance(part, ast.Attribute):
             words.append(part.attr)
@@ -189,11 +195,11 @@ class _Module:
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
 
     def unguarded(self) -> str:
-        """Return the first thing that starts processes when a worker imports the module; "" for none."""
+        """Return the first thing that starts processes when a worker imports the module; "" if nothing does."""
         return self._started(self.tree, set())
 
     def _started(self, part: ast.AST, seen: set[str]) -> str:
-        """The call that starts processes in this part, or in the module's functions that it calls; "" for none."""
+        """Return the call or loop that starts processes in this part, or in functions that it calls; "" if none."""
         for one in _running(part):
             read = [one.iter] if isinstance(one, ast.For | ast.AsyncFor | ast.comprehension) else []
             if isinstance(one, ast.Call):
@@ -211,7 +217,7 @@ class _Module:
         return ""
 
     def _read(self, part: ast.expr | None) -> str:
-        """Return the class of the loader that is read when an expression is iterated; "" without one."""
+        """Return the class of the loader that is read when an expression is iterated over; "" without a loader."""
         while isinstance(part, ast.Subscript | ast.Starred | ast.NamedExpr):
             part = part.value
         if isinstance(part, ast.Name):
@@ -223,7 +229,7 @@ class _Module:
         return self._maker(part) or next(filter(None, map(self._read, _given(part))), "")
 
     def method(self) -> str:
-        """Return the start method that the script sets, the last one; "" without one."""
+        """Return the last start method that the script sets; "" if it sets none."""
         out = ""
         for call in _calls(self.tree):
             given = [one.value for one in call.keywords if one.arg == "multiprocessing_context"]
@@ -233,7 +239,10 @@ class _Module:
         return out
 
     def cuda(self) -> str:
-        """What uses CUDA in a Dataset, and so in each worker: "Images.__getitem__ uses CUDA in line 7"; "" for none."""
+        """Return what uses CUDA in a Dataset, and so in each worker: "Images.__getitem__ uses CUDA in line 7".
+
+        Returns "" if no Dataset uses CUDA.
+        """
         for dataset in self.datasets:
             for part in dataset.body:
                 if isinstance(part, ast.FunctionDef) and part.name in _ITEMS:
@@ -260,9 +269,9 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield each imported name and its full name: ("mp", "torch.multiprocessing"); "*" for all names of a module.
+    """Yield each imported name and its full name, such as ("mp", "torch.multiprocessing").
 
-    A context of multiprocessing stands for the module.
+    "*" stands for all names of a module. A context of multiprocessing stands for the module.
     """
     for one in ast.walk(tree):
         if isinstance(one, ast.Import):
@@ -284,7 +293,7 @@ def _is_context(part: ast.expr) -> bool:
 
 
 def _running(part: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that run when ``part`` runs, in order: without those of functions in it, or below a guard."""
+    """Yield the nodes that run when ``part`` runs, in order, without the bodies of functions and main guards in it."""
     todo: list[ast.AST] = [part]
     while todo:
         one = todo.pop()
@@ -296,7 +305,7 @@ def _running(part: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_guard(test: ast.expr) -> bool:
-    """``__name__ == "__main__"``, in either order, alone or with ``and``."""
+    """Whether a test is ``__name__ == "__main__"``, in either order, alone or joined by ``and``."""
     if isinstance(test, ast.BoolOp):
         return isinstance(test.op, ast.And) and any(map(_is_guard, test.values))
     if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)):

@@ -1,1 +1,1 @@
-"""Sweeps a data loader of the user, each configuration in a process of its own."""
+"""Sweeps a data loader of the user. Each configuration runs in a separate process."""

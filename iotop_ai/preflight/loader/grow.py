@@ -1,4 +1,4 @@
-"""Whether memory grows with each batch. Pure."""
+"""Decides whether memory grows with each batch. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 LEAST_POINTS = 6
 LEAST_BYTES = 8 << 20
-"""Growth over the whole run; less is the noise of allocators."""
+"""The least growth over the whole run, in bytes. A smaller one is the noise of allocators."""
 STEADY = 0.5
-"""The second half must grow by at least this part of the first half's growth: filling buffers ends, a leak does not."""
+"""The second half must grow by at least this part of the first half's growth. Buffers fill up once; a leak goes on."""
 
 
 def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
-    """Bytes per batch from (batches, bytes) over time; None unless it grows steadily."""
+    """Return the growth in bytes per batch, or None unless memory grows steadily.
+
+    points: pairs of batches and bytes.
+    """
     third = len(points) // 3
     if len(points) < LEAST_POINTS:
         return None

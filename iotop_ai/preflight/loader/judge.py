@@ -1,4 +1,4 @@
-"""Why a configuration failed, from how it ended. Pure: an Outcome in, a Failure out."""
+"""Finds out why a configuration failed, from the way in which it ended. Pure: takes an Outcome, returns a Failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
 from iotop_ai.model.preflight.loader.run import Failure
 
 SHM_WORDS = re.compile(r"(?:out of|insufficient|allocate) shared memory|</torch_\d.*>.*")
-"""In messages of torch versions about a full /dev/shm: "unable to write to file </torch_812_4>: No space left"."""
+"""Matches torch's messages about a full /dev/shm: "unable to write to file </torch_812_4>: No space left"."""
 NO_SPACE = "No space left on device"
 CUDA_WORDS = "Cannot re-initialize CUDA in forked subprocess"
 _PICKLE = re.compile(r"PicklingError|[Cc]annot pickle|Can't pickle|Can't get local object")
@@ -18,16 +18,18 @@ _UNPICKLE = re.compile(r"Can't get attribute|UnpicklingError")
 _SIGNAL = re.compile(r"killed by signal: ([\w ]+?)\.\s")
 _PIPE = ("BrokenPipeError", "EOFError", "ConnectionResetError")
 _STARTING = "/multiprocessing/popen_"
-"""In a traceback: a process was being started."""
+"""This text in a traceback shows that a process was being started."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 _FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
 _PHASES = {"import": "importing the module", "build": "the factory", "start": "starting the workers"}
 SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
-"""Free bytes of /dev/shm below which a bus error is put down to it, and above which it is not."""
+"""A bus error is attributed to /dev/shm if it has fewer free bytes than the first, but not if it has more than the
+second.
+"""
 
 
 def failure_of(found: Outcome) -> Failure:
-    """Return the diagnosis. The more particular reasons come first."""
+    """Return the reason for the failure. The more particular reasons are tried first."""
     if found.refused:
         remedy = "a batch_size up to the size of the dataset, or drop_last=False" if found.empty else ""
         return Failure("empty" if found.empty else "refused", clean(found.refused), remedy)
@@ -37,7 +39,7 @@ def failure_of(found: Outcome) -> Failure:
         if failure is not None:
             return failure
     where = user_frame(found.trace + found.text)
-    # An error that torch passes on from a worker already names its type.
+    # The message of an error that torch passes on from a worker already names the error's type.
     what = "" if "Original Traceback" in found.text else clean(found.error)
     text = ": ".join(filter(None, (what, last_line(found.text))))
     return Failure("error", f"{text} ({where})" if where else text)
@@ -48,7 +50,7 @@ def _shared_memory(found: Outcome, output: str) -> Failure | None:
     room = found.shm_free_bytes is not None and found.shm_free_bytes > SHM_ROOM
     bus = any(_signal_of(one) == signal.SIGBUS for one in found.stuck) or "Bus error" in output
     words = SHM_WORDS.search("\n".join(line for line in output.splitlines() if not line.lstrip().startswith('File "')))
-    # torch puts every bus error down to shared memory; a mapped file that was cut raises the same.
+    # torch attributes every bus error to shared memory, but a mapped file that was cut off raises a bus error too.
     if not ((full and bus) or (words and (not room or NO_SPACE in words.group()))):
         return None
     size = "" if found.shm_bytes is None else f" of {found.shm_bytes >> 20} MB"
@@ -108,7 +110,7 @@ def _killed(found: Outcome, output: str) -> Failure | None:
 def _broken_pipe(found: Outcome, output: str) -> Failure | None:
     starting = _STARTING in found.trace
     passed_on = "Original Traceback" in found.text or user_frame(found.trace + found.text)
-    # The user's own code raises the same errors: pickle.load() of an empty file.
+    # The user's code may raise these errors too, as pickle.load() does for an empty file.
     if found.error not in _PIPE or not (starting or (found.workers and not passed_on)):
         return None
     lines = [line for line in found.stderr.splitlines() if line.strip()]
@@ -136,7 +138,7 @@ def _hang(found: Outcome, output: str) -> Failure | None:
     spins = found.busy_cores is not None and found.busy_cores > 0.5
     text = f"hangs: {missing} for {found.silent_s:.0f} s"
     workers = [one for one in found.stuck if one.worker]
-    # A worker with a line of the user's code says more than one that waits for work.
+    # A worker in a line of the user's code tells the user more than a worker that waits for work.
     shown = sorted(workers or found.stuck, key=lambda one: (one.state != "D", not one.frame))
     if shown:
         one = shown[0]
@@ -156,7 +158,7 @@ def _hang_remedy(found: Outcome, shown: list[Stuck]) -> str:
 
 
 def waits_text(one: Stuck) -> str:
-    """What a process does: "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
+    """Return what a process does, such as "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
     if one.exit_status is not None:
         number = _signal_of(one)
         return f"was killed by {signal_name(number)}" if number else f"ended with exit code {one.exit_status >> 8}"
@@ -166,9 +168,10 @@ def waits_text(one: Stuck) -> str:
 
 
 def user_frame(text: str, *, last: bool = True) -> str:
-    """ "data.py:12 in __getitem__": the innermost frame of the user's own code; "" without one.
+    """Return the innermost frame of the user's code, such as "data.py:12 in __getitem__"; "" if there is none.
 
-    last: the innermost is the last one, as in a traceback; else the first, as in a stack of faulthandler.
+    last: whether the innermost frame is the last one, as in a traceback, or the first one, as in a stack of
+    faulthandler.
     """
     found = _FRAME.findall(text)
     own = [frame for frame in found if not any(part in frame[0] for part in _FOREIGN)]
@@ -179,7 +182,7 @@ def user_frame(text: str, *, last: bool = True) -> str:
 
 
 def last_line(text: str) -> str:
-    """Return the last line with text, clean."""
+    """Return the last line that holds text, cleaned."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return clean(lines[-1], 200) if lines else ""
 
@@ -189,7 +192,7 @@ def _signal_of(one: Stuck) -> int:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal: "SIGKILL"."""
+    """Return the name of a signal, such as "SIGKILL"."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""Finds the best configuration of a sweep, and its bottleneck. Pure."""
+"""Finds the best configuration of a sweep, and the bottleneck of that configuration. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from iotop_ai.model.preflight.loader.report import NEAR_BEST, Choice
 from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, curve
 
 FULL_CORE = 0.85
-"""From this many CPU seconds per second on, a process uses a whole core; also the share that counts as all cores."""
+"""A process that uses at least this many CPU seconds per second uses a whole core. The same share of all cores counts
+as all of them.
+"""
 OFTEN = 0.5
-"""From this share of the samples of a worker on, a state counts as its bottleneck."""
+"""A worker's state counts as its bottleneck from this share of its samples on."""
 
 
 def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
-    """Return the smallest configuration within 5 % of the best; None when none was measured."""
+    """Return the smallest configuration within 5 % of the best one; None when none was measured."""
     found = [run for run in runs if run.samples_per_s > 0]
     if not found:
         return None
@@ -25,12 +27,15 @@ def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
 
 
 def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
-    """Return a sort key: fewer processes, then less memory in queues, come first. The start method does not count."""
+    """Return a sort key that puts fewer processes first, then less memory in queues.
+
+    The start method does not count.
+    """
     return one.workers, one.prefetch or 2, one.interleave or 1, one.batch_size, one.pin
 
 
 def bound_of(run: Run, cores: float) -> str:
-    """Return the bottleneck of this configuration: cpu, main, storage, waiting; "" unknown."""
+    """Return the bottleneck of this run: "cpu", "main", "storage" or "waiting"; "" if it is unknown."""
     used, workers = run.used, run.configuration.workers
     threads = run.built is not None and run.built.kind == TENSORFLOW
     if used.worker_cores is None or used.main_cores is None:
@@ -41,7 +46,7 @@ def bound_of(run: Run, cores: float) -> str:
     if used.blocked_ratio is not None and used.blocked_ratio >= OFTEN:
         return "storage"
     if used.running_ratio is not None and used.running_ratio >= OFTEN:
-        return "cpu"  # also if other programs use the cores
+        return "cpu"  # correct also if other programs use the cores
     if workers and not threads and used.main_cores >= FULL_CORE:
         return "main"
     if used.blocked_ratio is None or used.running_ratio is None:

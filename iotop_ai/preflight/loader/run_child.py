@@ -1,7 +1,8 @@
-"""Runs one configuration of the user's loader in the user's own Python (3.8 or newer).
+"""Runs one configuration of the user's loader in the user's Python (3.8 or newer).
 
-Run as ``python -c SOURCE REQUEST``; REQUEST is a JSON object. Writes a JSON object a line to the standard output it was
-started with; what the user's code prints goes to standard error. Ends when its standard input closes.
+Run it as ``python -c SOURCE REQUEST``, where REQUEST is a JSON object. It writes JSON objects, one per line, to the
+standard output with which it was started; what the user's code prints goes to standard error. It ends when its standard
+input closes.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ class RefusedError(Exception):
 
 
 class EmptyError(RefusedError):
-    """This configuration gives no batch; another one may."""
+    """This configuration yields no batch, but another one may."""
 
 
 class News:
-    """Writes lines to the parent."""
+    """Writes messages to the parent process, one per line."""
 
     def __init__(self) -> None:
         self._out = os.dup(1)
@@ -38,22 +39,22 @@ class News:
         self._pid = os.getpid()
 
     def say(self, **fields: Any) -> None:
-        """One line; silent in a forked worker."""
+        """Write one message. Does nothing in a forked worker."""
         if os.getpid() == self._pid:
             os.write(self._out, json.dumps(fields).encode() + b"\n")
 
 
 def prepare(folder: str, parent: int) -> None:
-    """Die with the parent, show a stack on SIGUSR1, search the user's folder."""
+    """Prepare this process: it dies with its parent, shows a stack on SIGUSR1 and imports from the user's folder."""
     import ctypes
     import faulthandler
     import signal
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() == 1 != parent:  # it ended before that call, and no signal comes; a container's first process is 1
+    if os.getppid() == 1 != parent:  # the parent ended before prctl, so no signal comes
         sys.exit(1)
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
-    # The empty entry is the folder that this was started in.
+    # The empty entry is the folder in which this process was started.
     sys.path[:] = [folder, *(one for one in sys.path if one and one != folder)]
     os.chdir(folder)
 
@@ -74,7 +75,7 @@ def arguments(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def call(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
-    """(what the factory returns, the names of the arguments that it took)."""
+    """Call the factory; return its result and the names of the arguments that it took."""
     try:
         parameters = list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError):
@@ -99,7 +100,7 @@ def call(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
 
 
 def is_a(found: Any, module: str, *path: str) -> bool:
-    """Whether this is an instance of a class, without importing its library."""
+    """Whether an object is an instance of a class. The class's library is not imported."""
     kind: Any = sys.modules.get(module)
     for name in path:
         kind = getattr(kind, name, None)
@@ -107,7 +108,7 @@ def is_a(found: Any, module: str, *path: str) -> bool:
 
 
 def loader_of(found: Any, taken: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
-    """(an iterable of batches, its kind, the names of the arguments in use). Raises RefusedError."""
+    """Return an iterable of batches, its kind, and the names of the arguments in use. Raises RefusedError."""
     if is_a(found, "torch.utils.data", "DataLoader"):
         if "num_workers" not in taken:
             raise RefusedError("it returns a DataLoader but takes no num_workers; return the Dataset, or take **kwargs")
@@ -131,7 +132,7 @@ def loader_of(found: Any, taken: list[str], request: dict[str, Any]) -> tuple[An
 
 
 def stages_of(dataset: Any) -> list[str]:
-    """Return the stages of a tf.data.Dataset, the last first: "Prefetch", "Batch", "ParallelMap"."""
+    """Return the stages of a tf.data.Dataset, the last one first: "Prefetch", "Batch", "ParallelMap"."""
     out: list[str] = []
     todo = [dataset]
     while todo and len(out) < MOST_STAGES:
@@ -144,7 +145,7 @@ def stages_of(dataset: Any) -> list[str]:
 
 
 def epoch_bytes_of(dataset: Any, batch_size: int) -> Any:
-    """Bytes of all batches of a tf.data.Dataset by its element_spec and length; None where these are not known."""
+    """Return the bytes of all batches of a tf.data.Dataset; None if its element_spec or length leaves them unknown."""
     batches, size = int(dataset.cardinality()), 0
     for one in sys.modules["tensorflow"].nest.flatten(dataset.element_spec):
         shape = list(one.shape)
@@ -159,20 +160,22 @@ def epoch_bytes_of(dataset: Any, batch_size: int) -> Any:
 
 
 def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
-    """What tf.data shows of a pipeline; nothing where its internals differ."""
+    """Return the facts that tf.data shows of a pipeline, or empty facts if its internals are not as expected."""
     out: dict[str, Any] = {"stages": [], "epoch_bytes": None}
     if kind == "tensorflow":
         try:
             out["stages"] = stages_of(loader)
             out["epoch_bytes"] = epoch_bytes_of(loader, request["batch_size"])
-        except Exception:  # whatever a version of TensorFlow raises
+        except Exception:  # a version of TensorFlow may raise any error
             pass
     return out
 
 
 def samples_in(batch: Any, most: int) -> int:
-    """Samples of one batch, at most the batch size that was asked for: the first dimension of its first array, or the
-    length of its list. A list of lists may be of samples, or of a field each: tuple(zip(*batch)).
+    """Return the number of samples in one batch, at most ``most``, which is the batch size that was requested.
+
+    It is the first dimension of the batch's first array, or the length of its list. A list of lists may hold a list for
+    each sample, or one for each field, as tuple(zip(*batch)) does.
     """
     inside = False
     for _ in range(4):
@@ -196,9 +199,10 @@ def samples_in(batch: Any, most: int) -> int:
 
 
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:
-    """Epoch after epoch, to the end of a loader that can be read only once. Raises EmptyError without a batch.
+    """Yield the batches of epoch after epoch. A loader that can be read only once ends after one epoch.
 
-    once: only one epoch, since the next reads from memory.
+    once: whether to stop after one epoch, because the next one would be read from memory. Raises EmptyError without a
+    batch.
     """
     came = True
     some = False
@@ -214,11 +218,11 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
 
 
 def measure(loader: Any, request: dict[str, Any], news: News) -> None:
-    """Read batches for the time asked for; the figures begin when each worker has made one."""
+    """Read batches for the requested time. The figures begin when each worker has made one batch."""
     lead = max(1, request["workers"])
     single = getattr(loader, "batch_size", 0) is None
     start = time.monotonic()
-    marks = []  # (time, batches, samples) at the first batch and at that of the last worker
+    marks = []  # (time, batches, samples) at the first batch and when each worker has made one
     count = total = 0
     reported = now = start
     for batch in batches_of(loader, request["once"]):
@@ -232,7 +236,7 @@ def measure(loader: Any, request: dict[str, Any], news: News) -> None:
         elif now - reported >= REPORT_EVERY_S:
             reported = now
             news.say(news="batch", batches=count, samples=total)
-        # Two batches at least, and not for ever where the workers' first ones take long.
+        # Reads at least two batches, but does not wait for ever if the workers' first batches take long.
         if count > lead and now - marks[-1][0] >= request["seconds"]:
             break
         if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:
@@ -248,7 +252,7 @@ def measure(loader: Any, request: dict[str, Any], news: News) -> None:
 
 
 def run(request: dict[str, Any], news: News) -> None:
-    """Import, build, iterate; each step is announced, so that a hang can be placed."""
+    """Import the module, build the loader and read it. Each step is announced, so that a hang can be located."""
     import multiprocessing
 
     news.say(news="phase", phase="import")
@@ -273,7 +277,7 @@ def run(request: dict[str, Any], news: News) -> None:
 
 
 def main() -> None:
-    """The last line is done, refused or error."""
+    """Run the request. The last message is "done", "refused" or "error"."""
     request = json.loads(sys.argv[1])
     news = News()
     prepare(request["folder"], request["parent"])

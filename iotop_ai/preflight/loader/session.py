@@ -1,4 +1,4 @@
-"""Runs one configuration in a process of the user's Python, and ends that process in any case."""
+"""Runs one configuration in a process of the user's Python. That process is ended in any case."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from iotop_ai.preflight.loader.watch import TreeWatch
 
 LOOK_MS = 100
 GRACE_S, GONE_S = 3.0, 2.0
-"""How long a finished loader may take to exit by itself, and a killed loader to disappear."""
+"""The seconds that a finished loader may take to exit by itself, and that a killed loader may take to disappear."""
 BUSY_FACTOR = 4
-"""A loader that uses the CPU gets this many times the time limit, because it may only be slow."""
+"""The time limit is multiplied by this for a loader that uses the CPU, because it may only be slow."""
 BUSY_CORES = 0.05
 STACK_S = 0.5
 MOST_STACKS = 4
@@ -36,12 +36,12 @@ _SOURCE = Path(__file__).with_name("run_child.py")
 
 
 class Request(NamedTuple):
-    """The request to the child.
+    """The request to the child process.
 
-    module, factory: the parts of MODULE:FACTORY. folder: the user's current folder, searched first. seconds: the time
-    of steady reading.
+    module, factory: the parts of MODULE:FACTORY. folder: the user's current folder, which is searched first. seconds:
+    the time for which batches are read at a steady rate.
 
-    timeout_s: a configuration without a batch for this long hangs. once: only one epoch.
+    timeout_s: a configuration hangs if it makes no batch for this time. once: whether only one epoch is read.
     """
 
     python: str
@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
 
 class Session:
-    """``run`` once; it ends all processes before it returns, also after an exception."""
+    """Runs one configuration. Call ``run`` once. It ends all processes before it returns, even after an exception."""
 
     def __init__(self, request: Request, configuration: Configuration, root: Root, clock: Clock) -> None:
         self._request, self._configuration, self._clock = request, configuration, clock
@@ -86,7 +86,7 @@ class Session:
         self._news_cpu = 0.0
 
     def run(self, show: Callable[[int], None]) -> Run:
-        """Return the figures, or the failure. show: called with the number of batches so far."""
+        """Return a Run with the figures or the failure. show: called with the number of batches so far."""
         try:
             return self._run(show)
         finally:
@@ -94,7 +94,7 @@ class Session:
 
     def _run(self, show: Callable[[int], None]) -> Run:
         while True:
-            ended = self._child.poll()  # before the read, which then gets its last messages
+            ended = self._child.poll()  # before the read, so that the read gets the last messages
             for news in self._receive(LOOK_MS):
                 kind = news["news"]
                 if kind == "done":
@@ -142,7 +142,7 @@ class Session:
             self._batches = int(news["batches"])
 
     def _silent_s(self) -> float:
-        """Seconds without a message if that is too long; else 0."""
+        """Return the seconds since the last message if they exceed the limit, else 0."""
         silent = (self._clock.monotonic_ns() - self._news_ns) / 1e9
         limit = self._request.timeout_s
         if silent <= limit:
@@ -203,7 +203,8 @@ class Session:
         until = self._clock.monotonic_ns() + int(GRACE_S * 1e9)
         while self._started and child.poll() is None and self._clock.monotonic_ns() < until:
             self._receive(LOOK_MS)
-        # multiprocessing's tracker removes semaphores when the others are gone.
+        # multiprocessing's tracker is not killed here, because it removes the semaphores when the other processes are
+        # gone.
         for pid in [*self._watch.workers, self._watch.pids[0]]:
             if pid != child.pid or child.poll() is None:
                 with suppress(OSError):

@@ -23,11 +23,11 @@ from iotop_ai.preflight.loader.session import Request, Session
 from iotop_ai.preflight.storage.forecast import read_cores
 
 OVER = ("refused",)
-"""A failure that every other configuration shares."""
+"""The kinds of failure that every other configuration would have too."""
 
 
 class Grid(NamedTuple):
-    """The values of each dimension, in the order to try."""
+    """The values of each dimension, in the order in which they are tried."""
 
     workers: Sequence[int]
     batch_sizes: Sequence[int]
@@ -37,7 +37,7 @@ class Grid(NamedTuple):
     interleaves: Sequence[int | None] = (None,)
 
     def configurations(self) -> list[Configuration]:
-        """Return every combination; without workers, prefetch and start method have no meaning."""
+        """Return every combination. Without workers, prefetch and start method have no effect and are left out."""
         out: dict[Configuration, None] = {}
         dimensions = (self.starts, self.interleaves, self.batch_sizes, self.prefetches, self.workers)
         for start, interleave, batch, prefetch, workers in product(*dimensions):
@@ -47,9 +47,10 @@ class Grid(NamedTuple):
 
 
 def sweep(request: Request, grid: Grid, cold: str, clock: Clock, show: Callable[[str, int], None]) -> Report:
-    """Run the grid. cold: evicted from the page cache before each; "" for none. show: position and batches.
+    """Run all configurations of the grid and return the report. Raises InputError when ``cold`` cannot be evicted.
 
-    Raises InputError when that path cannot be evicted.
+    cold: the path that is evicted from the page cache before each configuration; "" for none. show: called with the
+    position in the sweep and the number of batches.
     """
     root = Root("/")
     cores, (shm, _, _) = read_cores(root), read_shm(root)
@@ -75,7 +76,7 @@ def _runs(
     threads = False
     seen: set[Configuration] = set()
     for at, one in enumerate(wanted, 1):
-        # A tf.data pipeline runs in threads, so the start method has no effect.
+        # A pipeline of tf.data runs in threads, so the start method has no effect.
         if threads and one._replace(start="") in seen:
             continue
         seen.add(one._replace(start=""))

@@ -1,4 +1,4 @@
-"""Watches the processes of a running loader: their states, CPU, memory and reads."""
+"""Watches the processes of a running loader: their states, CPU time, memory and reads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _HELPERS = (b"resource_tracker", b"semaphore_tracker")
 _SERVER = b"multiprocessing.forkserver"
 _LEAST_PAUSE_S, _PAUSE_FACTOR = 0.25, 10
-"""The pause after reading memory: at least this many seconds, and at least this many times the reading's duration."""
+"""The pause after memory is read: at least so many seconds, and at least so many times the duration of the reading."""
 _MOST_POINTS = 4000
 
 
 class TreeWatch:
-    """Samples a process and its descendants. For one thread."""
+    """Samples a process and its descendants. Use it from one thread only."""
 
     def __init__(self, root: Root, pid: int, clock: Clock) -> None:
         self._root, self._pid, self._clock = root, pid, clock
@@ -43,7 +43,7 @@ class TreeWatch:
 
     @property
     def pids(self) -> list[int]:
-        """The loader's own process, its workers, and multiprocessing's helpers."""
+        """The loader's main process, its workers, and multiprocessing's helpers."""
         return [self._pid, *self.workers, *self.helpers]
 
     def find(self) -> None:
@@ -96,9 +96,9 @@ class TreeWatch:
             self._running += 1
 
     def sample_memory(self, batches: int) -> None:
-        """Find the workers and read memory and I/O, unless that was done just now.
+        """Find the workers and read memory and I/O. Does nothing if that was done just now.
 
-        batches: number read so far.
+        batches: the number of batches read so far.
         """
         start = self._clock.monotonic_ns()
         if start < self._next_memory_ns:
@@ -137,7 +137,7 @@ class TreeWatch:
         self._base_ns = self._clock.monotonic_ns()
 
     def used(self, built: Built | None) -> Used:
-        """CPU, waits, memory and reads since ``begin``."""
+        """Return the CPU time, waits, memory and reads since ``begin``."""
         self.look()
         for pid in self.pids:
             self._read_io(pid)
@@ -164,11 +164,14 @@ class TreeWatch:
         )
 
     def cpu_seconds(self) -> float:
-        """CPU time of all processes seen so far, since their start."""
+        """Return the CPU time of all processes seen so far, since their start, in seconds."""
         return sum(self._ticks.values()) / TICKS_PER_S
 
     def stuck(self) -> list[Stuck]:
-        """Return each process with the state in which it hangs, without its line of Python."""
+        """Return the main process and each worker with its state, for a loader that hangs.
+
+        The lines of Python are missing.
+        """
         self.find()
         out = []
         for pid in [self._pid, *self.workers]:
@@ -190,6 +193,6 @@ class TreeWatch:
 
 
 def _sizes(raw: bytes) -> list[tuple[bytes, int]]:
-    """``Pss:  1234 kB`` as (b"Pss:", bytes)."""
+    """Return the name and the bytes of each line such as ``Pss:  1234 kB``."""
     words = [line.split() for line in raw.splitlines()]
     return [(one[0], int(one[1]) * 1024) for one in words if len(one) == 3 and one[2] == b"kB"]

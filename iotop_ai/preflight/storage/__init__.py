@@ -1,1 +1,1 @@
-"""Measures storage in a child process, so that one that hangs stops nothing else. check: the caller's end."""
+"""Measures storage in a child process, so that storage that hangs stops only the child. ``check`` starts the child."""

@@ -1,4 +1,4 @@
-"""The caller's end of a storage check: starts the child and yields its messages."""
+"""The parent's side of a storage check: starts the child process and yields its messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _STOP_S = 3.0
 
 
 class Progress(NamedTuple):
-    """The running phase. ops, size_bytes: so far; 0 while unknown. so_far_s: since its start."""
+    """The progress of the running phase.
+
+    ops, size_bytes: the operations and bytes so far; 0 while unknown. so_far_s: the seconds since the phase began.
+    """
 
     phase: Phase
     ops: int
@@ -37,23 +40,24 @@ class Progress(NamedTuple):
 
 
 class Started(NamedTuple):
-    """What is read, and by which engine: "own", else fio's version."""
+    """The target that is read. engine: "own" for our reader, else fio's version."""
 
     target: Target
     engine: str
 
 
 class Found(NamedTuple):
-    """The dataset's files, and how long their decoding takes."""
+    """The dataset's files, and the time that their decoding takes."""
 
     dataset: Dataset
     decoding: Decoding
 
 
 class End(NamedTuple):
-    """How it ended. hung_s: seconds without an answer; 0 when it did not hang. error, number: why, with its errno.
+    """The end of a check. hung_s: the seconds without an answer; 0 when the storage did not hang.
 
-    left: why our file could not be removed; "" when it is gone.
+    error, number: the text and the errno of the error that ended it. left: the reason why our file could not be
+    removed; "" when the file is removed.
     """
 
     hung_s: float = 0.0
@@ -63,17 +67,17 @@ class End(NamedTuple):
 
 
 News = Progress | Started | Found | Measured | str | End
-"""A message of the child; a string is a note."""
+"""A message of the child. A string is a note."""
 
 
 class StorageCheck:
-    """One check: iterate over ``news``, then ``close``, which ends the child and its file in any case."""
+    """One check. Iterate over ``news``, then call ``close``, which ends the child and removes its file in any case."""
 
     def __init__(self, request: Request, clock: Clock) -> None:
         self._clock = clock
         self._child = start_own_child(CHILD)
         assert self._child.stdin is not None
-        with suppress(BrokenPipeError):  # a child that ended at once has no news
+        with suppress(BrokenPipeError):  # the child may have ended at once
             self._child.stdin.write(json.dumps(request._asdict()).encode() + b"\n")
             self._child.stdin.close()
 
@@ -83,7 +87,7 @@ class StorageCheck:
         return self._child.pid
 
     def news(self) -> Iterator[News]:
-        """Yield the child's messages, up to its end; the last is an End."""
+        """Yield the child's messages up to its end. The last message is an End."""
         assert self._child.stdout is not None
         source, lines = self._child.stdout.fileno(), ChildNews()
         poll = select.poll()
@@ -103,12 +107,12 @@ class StorageCheck:
                     return
 
     def stop(self) -> None:
-        """Ask the child to end early, from any thread; ``news`` goes on to its End."""
+        """Ask the child to end early. May be called from any thread; ``news`` goes on until its End."""
         with suppress(ProcessLookupError):
             self._child.send_signal(signal.SIGTERM)
 
     def close(self) -> None:
-        """Stop the child, which removes its file. A child that waits for a hung storage is left waiting."""
+        """Stop the child, which removes its file. A child that waits for storage that hangs is left waiting."""
         child = self._child
         if child.stdout is not None:
             child.stdout.close()
@@ -119,7 +123,7 @@ class StorageCheck:
 
 
 def parse_line(line: dict[str, Any]) -> News:
-    """What one line of the child reports."""
+    """Return the message that one line of the child holds."""
     kind = line.pop("news")
     if kind == "progress":
         phase = Phase(*(line[name] for name in Phase._fields))

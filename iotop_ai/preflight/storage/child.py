@@ -1,8 +1,8 @@
 """The child process of a storage check: ``python -m iotop_ai.preflight.storage.child``.
 
-Reads one request, a JSON object, from its standard input, and writes a JSON object a line: ``target``, ``progress``,
-``result``, ``note`` and at last ``end``. A storage that hangs is reported first; then the child waits for it, to remove
-its file. It ends with its parent.
+It reads one request, a JSON object, from its standard input. It writes JSON objects, one per line: ``target``,
+``progress``, ``result``, ``note`` and at last ``end``. When the storage hangs, the child first reports that, then waits
+for the storage so that it can remove its file. It ends with its parent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROGRESS_EVERY_NS = 100_000_000
 
 
 class Lines:
-    """Writes messages to standard output; stops the session when their reader is gone."""
+    """Writes messages to standard output. Stops the session when the reader of the messages is gone."""
 
     def __init__(self, stop: Stop, clock: Clock) -> None:
         self._stop, self._clock = stop, clock
@@ -45,7 +45,7 @@ class Lines:
             self._stop.set()
 
     def emit(self) -> Emit:
-        """Return the functions by which the session reports."""
+        """Return the functions with which the session reports."""
         return Emit(self._target, self._progress, self._result, self._note, self._dataset)
 
     def _note(self, text: str) -> None:
@@ -69,7 +69,7 @@ class Lines:
 
 
 def main() -> int:
-    """Run one session; always 0: the last line says how it ended."""
+    """Run one session; return 0, as the last line says how the session ended."""
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
@@ -82,7 +82,7 @@ def main() -> int:
     try:
         session.run()
     except HangError as hung:
-        # Before the removal, which waits for the same storage.
+        # Reported before the file is removed, because the removal waits for the same storage.
         lines.put("end", hung_s=hung.seconds)
         os.close(1)
     except FioError as error:

@@ -1,7 +1,7 @@
-"""A dataset's own files, read as a loader reads them: whole, through the page cache, with the kernel's read-ahead.
+"""Reads a dataset's files as a loader reads them: whole, through the page cache, with the kernel's read-ahead.
 
-Of a sample of the files, only those with nothing in the page cache are read, and they are evicted again, so that the
-cache stays as it was. Where there are too few of them, the cached files are read with direct I/O.
+Of a sample of the files, it reads only those of which no part is in the page cache, and evicts them afterwards, so that
+the cache stays as it was. If there are too few of these files, it reads the cached files with direct I/O.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from iotop_ai.preflight.storage.reader import NOTHING
 MOST_SAMPLED = 4000
 MOST_SCANNED = 500_000
 CHUNK = 128 * KIB
-"""Bytes of one read, as decoders read a file piece by piece."""
+"""The bytes of one read. It is small, because decoders read a file piece by piece."""
 LEAST_COLD = 16
-"""Files that must not be in the page cache: reads of fewer prove nothing about the disk."""
+"""The least number of files that must not be in the page cache. Fewer reads prove nothing about the disk."""
 USES = 3
-"""Uses of the sample: its pictures are decoded, one reader reads it, several readers read it."""
+"""The number of uses of the sample: its pictures are decoded, one reader reads it, and several readers read it."""
 _LOOK_S = 1.0
 
 
 class Scanned(NamedTuple):
-    """The dataset and the sample to read: (path, whether it may be evicted afterwards).
+    """The dataset and the sample to read. files: the path of each file, and whether it may be evicted afterwards.
 
-    Paths are below the top; from "/" where a link leads out of it.
-    linked_pictures: files whose link has a picture's name.
+    A path is relative to ``top``; it begins with "/" if a link leads out of ``top``. linked_pictures: the paths of
+    files that are reached by a link with a picture's name.
     """
 
     dataset: Dataset
@@ -47,19 +47,22 @@ class Scanned(NamedTuple):
 
     @property
     def once(self) -> bool:
-        """Whether each file may be read only once: without eviction, a second read comes from memory."""
+        """Whether each file may be read only once. Without eviction, a second read would come from memory."""
         return not self.dataset.past and not all(evict for _, evict in self.files)
 
     def part(self, number: int) -> tuple[tuple[str, bool], ...]:
-        """The files for one of the USES: its own part if each is read only once, else all, its own part first."""
+        """Return the files for one of the USES. number: the number of the use.
+
+        If each file may be read only once, these are the files of one part; else all files, beginning with that part.
+        """
         begin, end = (at * len(self.files) // USES for at in (number, number + 1))
         return self.files[begin:end] if self.once else self.files[begin:] + self.files[:begin]
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
-    """Scan the files for ``seconds`` at most; the caller closes ``top``. Raises OSError.
+    """Scan the files for at most ``seconds``; the caller closes ``top`` of the result. Raises OSError.
 
-    show: files, bytes so far.
+    show: called with the number of files and of bytes so far.
     """
     whole = os.path.realpath(path)
     if os.path.isdir(whole):
@@ -95,9 +98,10 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
 
 
 class _Links:
-    """Links of a dataset and the regular files outside of it that they lead to, each once.
+    """Follows the links of a dataset to regular files outside of it, and gives each such file once.
 
-    folders: number of links to folders, which are left out. pictures: files whose link is named as a picture.
+    folders: the number of links to folders, which are left out. pictures: the paths of files whose link has a picture's
+    name.
     """
 
     def __init__(self, top: str) -> None:
@@ -107,9 +111,9 @@ class _Links:
         self.pictures: set[str] = set()
 
     def follow(self, link: Entry) -> tuple[str, os.stat_result]:
-        """(path from "/", stat) of a file; the link's own stat where another one counts the file. Raises OSError.
+        """Return the file's path from "/" and its stat, or the link's path and stat if the file is counted already.
 
-        A folder's owner may put any link there: root follows it to files of that owner only.
+        Raises OSError. A folder's owner may put any link there, so root follows a link only to files of that owner.
         """
         handle = os.open(link.name, os.O_PATH | os.O_CLOEXEC, dir_fd=link.folder)
         try:
@@ -130,7 +134,7 @@ class _Links:
 
 
 def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
-    """Return a file of the sample, as ``open_below``; one outside of the top by its path from "/"."""
+    """Open a file of the sample and return what ``open_below`` returns. The path may begin with "/"."""
     if not path.startswith("/"):
         return open_below(top, path, direct=direct)
     root = os.open("/", FOLDER)
@@ -141,7 +145,7 @@ def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
 
 
 def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
-    """Return the dataset with the share of the sample in the page cache, and the files that can be read cold."""
+    """Return the dataset with the share of the sample in the page cache, and with the files to read."""
     cache, end_ns = PageCache(), clock.monotonic_ns() + int(_LOOK_S * 1e9)
     resident = known = sampled = holes = 0
     cold: list[tuple[str, bool]] = []
@@ -162,7 +166,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
             holes += 1
             continue
         sampled += 1
-        if found is None:  # unknown to this user: evicting could take it from another user who needs it
+        if found is None:  # not known to this user: another user may need it in the cache
             cold.append((path, False))
             continue
         known += size
@@ -176,20 +180,20 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
 
 
 class Files:
-    """Reads whole files, ``files`` of the scan. readers: at most one for each file, so that no two share one."""
+    """Reads whole files. readers: at most one for each file, so that no two readers share a file."""
 
     def __init__(self, scanned: Scanned, files: Sequence[tuple[str, bool]], readers: int) -> None:
         self._top, self._files, self._past = scanned.top, files, scanned.dataset.past
         self._readers = readers
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the reader's next file; returns the bytes read, NOTHING where the file is gone."""
+        """Read the reader's next file; return the bytes read, or NOTHING if the file is gone."""
         turn, reader = divmod(number, self._readers)
         mine = -(-(len(self._files) - reader) // self._readers)
         path, evict = self._files[reader + self._readers * (turn % mine)]
         try:
             handle, _ = _open(self._top, path, direct=self._past)
-        except FileNotFoundError:  # removed meanwhile
+        except FileNotFoundError:  # removed since the scan
             return NOTHING
         try:
             done = 0
@@ -206,7 +210,7 @@ class Files:
 
 
 def pictures(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
-    """Return a few pictures of the sample. proceed: called after each read; False ends it."""
+    """Return a few pictures of the sample. proceed: called after each read; if it returns False, the reading ends."""
     out: list[bytes] = []
     for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:

@@ -1,4 +1,4 @@
-"""Measures how fast the user's own Python decodes a sample of pictures."""
+"""Measures how fast the user's Python decodes a sample of pictures."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ MOST_FILES, MOST_BYTES = 32, 32 << 20
 _TIMEOUT_S = 15.0
 _TICK_S = 0.2
 _KILLED_S = 1.0
-"""Longest wait for a killed Python: a process that waits for storage does not end."""
+"""The longest wait for a killed Python, in seconds. A process that waits for storage does not end."""
 _SOURCE = Path(__file__).with_name("decode_child.py")
 
 
 def is_picture(path: str) -> bool:
-    """Whether a file is a picture, by its name."""
+    """Whether a file's name has the suffix of a picture."""
     return path.lower().endswith(PICTURES)
 
 
 def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[[], bool]) -> Decoding:
-    """Decode the content of these files. Never raises: without a result, ``why`` has the reason.
+    """Decode the content of these files. Never raises: ``why`` of a Decoding without a result holds the reason.
 
-    proceed: called several times a second; False ends the measurement.
+    proceed: called several times a second; if it returns False, the measurement ends.
     """
     if not python:
         return Decoding(why=NO_PYTHON)
@@ -43,7 +43,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
     command = [python, "-c", _SOURCE.read_text()]
     end_ns = clock.monotonic_ns() + int(_TIMEOUT_S * 1e9)
     try:
-        # Not a pipe: nothing would fill it while we wait for the child.
+        # A file in memory instead of a pipe, because nothing would fill a pipe while we wait for the child.
         with open(os.memfd_create("pictures"), "w+b") as source:
             source.write(b"".join(struct.pack(">I", len(content)) + content for content in files))
             source.seek(0)

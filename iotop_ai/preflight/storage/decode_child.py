@@ -1,7 +1,7 @@
-"""Decodes pictures in the user's own Python (3.8 or newer) with Pillow, where it has that.
+"""Decodes pictures in the user's Python (3.8 or newer) with Pillow, if that Python has it.
 
-Run as ``python -c SOURCE``. Standard input: for each file its length (4 bytes, big-endian) and its bytes. Standard
-output: one JSON object.
+Run it as ``python -c SOURCE``. Standard input holds, for each file, its length (4 bytes, big-endian) and its bytes.
+Standard output gets one JSON object.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import sys
 import time
 
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-"""Decoded formats. Pillow goes by the content: a file x.jpg may hold PostScript, which it gives to Ghostscript."""
+"""The formats that are decoded. A file's content decides its format: for PostScript, Pillow would run Ghostscript."""
 
 
 def main() -> None:
-    """Read, decode, write the result."""
+    """Read the files, decode them, and write the result."""
     decoder, why, files, failed, cpu_s = "", "", 0, 0, 0.0
     try:
         import PIL
         from PIL import Image
 
         decoder = "Pillow " + PIL.__version__
-    except Exception as error:  # whatever an installation raises
+    except Exception as error:  # an installation may raise any error
         why = "Pillow does not load in this Python: " + str(error)
     source = sys.stdin.buffer
     while True:
@@ -36,7 +36,7 @@ def main() -> None:
             continue
         start = time.process_time()
         try:
-            picture = Image.open(io.BytesIO(raw))  # reads only the head
+            picture = Image.open(io.BytesIO(raw))  # reads only the header
             if picture.format not in FORMATS:
                 raise ValueError(picture.format)
             picture.convert("RGB").load()

@@ -1,8 +1,8 @@
-"""Reads with fio where it is installed: it needs less CPU than our own reader for the same reads.
+"""Reads with fio if it is installed, because fio needs less CPU than our reader for the same reads.
 
 Sources: fio(1), https://fio.readthedocs.io/en/latest/fio_doc.html (JSON output: read.total_ios, runtime, io_bytes,
-lat_ns). One process runs several phases one after the other (stonewall). It may only read (--readonly) and does not
-invalidate: that would drop the machine's cached metadata of a device.
+lat_ns). One process of fio runs several phases one after the other (stonewall). It may only read (--readonly), and it
+does not invalidate the cache, because that would drop the machine's cached metadata of a device.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iotop_ai.model.preflight.storage import RANDOM, Latency, Measured, Phase
 from iotop_ai.preflight.storage.reader import HANG_S, READ_MOST_BYTES, HangError, Stop
 
 OVERHEAD_S = 0.35
-"""Time that fio takes to start and to end."""
+"""The seconds that fio takes to start and to end."""
 LEAST_S = 0.2
 _TICK_S = 0.05
 _BUSY_PERCENT = 90.0
@@ -32,11 +32,11 @@ _LARGEST = 4 << 20
 
 
 class FioError(Exception):
-    """fio failed; the message is its own."""
+    """fio failed. The message is fio's."""
 
 
 def find_fio() -> tuple[str, str]:
-    """(path, version) of fio, ("", "") where it is missing or does not start."""
+    """Return the path and the version of fio, or ("", "") if it is missing or does not start."""
     program = find_user_program("fio")
     if program:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
@@ -47,7 +47,7 @@ def find_fio() -> tuple[str, str]:
 
 
 def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -> list[str]:
-    """Return the command that reads an open file, descriptor ``handle``, once for each phase."""
+    """Return the command that reads an open file once for each phase. handle: the descriptor of the file."""
     words = [
         *(program, "--output-format=json", "--eta=never", "--disk_util=0", "--thread", "--readonly", "--direct=1"),
         *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--norandommap"),
@@ -68,7 +68,7 @@ def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -
 def parse_fio(raw: bytes, phases: Sequence[Phase]) -> list[Measured]:
     """Return the results of the phases. Raises FioError."""
     try:
-        # Warnings precede the object.
+        # Warnings may come before the JSON object.
         whole = json.loads(raw[raw.index(b"{") :])
         jobs = whole["jobs"]
         if len(jobs) != len(phases):
@@ -102,7 +102,10 @@ def read_by_fio(
     clock: Clock,
     show: Callable[[float], None],
 ) -> list[Measured]:
-    """Measure the phases, in one run. show: gets the seconds since the start. Raises FioError, OSError, HangError."""
+    """Measure the phases in one run of fio. show: called with the seconds since the start.
+
+    Raises FioError, OSError, or HangError.
+    """
     words = fio_command(program, handle, size, phases)
     child = start(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(handle,), start_new_session=True)
     begun_ns = clock.monotonic_ns()

@@ -1,4 +1,4 @@
-"""The forecast of a check: what was measured, against what the training asks for."""
+"""The forecast of a storage check: compares the measured rates with the rate that the training needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.model.preflight.storage import FILES, Measured, files_per_s
 
 
 def read_cores(root: Root) -> float:
-    """CPU cores that this process may use: its affinity, or its cgroups' quota where that is less."""
+    """Return the CPU cores that this process may use: those of its affinity, or its cgroups' quota if that is lower."""
     allowed = float(len(os.sched_getaffinity(0)))
     try:
         quota, _ = cpu_quota(root, parse_cgroups(root.read("proc/self/cgroup")), unified_folder(root))
@@ -23,16 +23,16 @@ def read_cores(root: Root) -> float:
 
 
 def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:
-    """Return the report with demand and forecast; without a forecast where the reads were not measured.
+    """Return the report with demand and forecast. The forecast is missing if the reads were not measured.
 
-    sample_bytes: size of one sample; None: a file is a sample.
+    sample_bytes: the size of one sample; None if each file is a sample.
     """
     dataset = report.dataset
     size = float(sample_bytes or (dataset.mean_bytes if dataset is not None else 0.0))
     demand = Demand(samples_per_s, workers, size, cores)
     report = report._replace(demand=demand)
     found = [one for one in report.results if one.name == (FILES if dataset is None else DATASET)]
-    # The second row has as many readers as there are workers, or one per file where there are fewer files.
+    # The second result has a reader for each worker, or one for each file if there are fewer files.
     rows = found[:1] if workers < 2 else found[:2]
     rates = [rate for one in rows if (rate := _samples_per_s(one, dataset, sample_bytes)) is not None]
     if not rates or found[0].depth != 1 or len(rates) < min(2, workers):
@@ -41,7 +41,7 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     if dataset is not None:
         cached = dataset.resident_ratio or 0.0
         fits = dataset.fits(report.room_bytes)
-    # The decoding of a whole file says nothing about that of a part.
+    # The time to decode a whole file says nothing about the time to decode a part of it.
     decode_s = 0.0 if sample_bytes else report.decoding.file_s or 0.0
     return report._replace(forecast=forecast(demand, Supply(rates[0], rates[-1], decode_s, cached), fits))
 

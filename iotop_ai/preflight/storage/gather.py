@@ -1,4 +1,4 @@
-"""Puts the messages of a running check together into a report, and compares it with earlier checks."""
+"""Puts the messages of a running check together to a report, and compares the report with earlier checks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started
 from iotop_ai.preflight.storage.history import keep_check, read_history
 
 LEAST_KEPT_S = 5.0
-"""A shorter check varies too much to be compared."""
+"""The least duration of a check that is compared. The figures of a shorter check vary too much."""
 
 
 class Gathered(NamedTuple):
-    """The report with all measurements, and the end of the check."""
+    """The report with all measurements, and the message with which the check ended."""
 
     report: Report
     end: End
 
 
 def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[Report, Progress], None]) -> Gathered:
-    """Make a report from all of a check's messages. show: gets each step with the report so far."""
+    """Make a report from all messages of a check. show: called for each Progress, with the report so far."""
     end = End()
     for one in news:
         if isinstance(one, Progress):
@@ -56,9 +56,9 @@ def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[R
 
 
 def compared(report: Report, seconds: float) -> Report:
-    """Return the report with the figures that are slower than before; stores this run's figures for later checks.
+    """Return the report with the figures that are slower than before, and store this run's figures for later checks.
 
-    A file of another program is not compared: it may lie anywhere on the disk or be compressed.
+    A file of another program is not compared, because it may lie anywhere on the disk or be compressed.
     """
     key, target = report.place.key, report.target
     if not key or target is None or target.kind == "file" or not target.direct or seconds < LEAST_KEPT_S:

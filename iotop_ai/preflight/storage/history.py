@@ -1,7 +1,8 @@
-"""Results of earlier checks: ``checks.json`` in the state folder, mode 0600.
+"""The results of earlier checks, in the file ``checks.json`` of the state folder with mode 0600.
 
-``{"format": 2, "storages": {"S7X1": [[1794884000, "fio", 3.1e9, 412000.0, 9100.0, 1.2e9], ...]}}``: by serial number
-(or a loop's file, a server's export) the figures of ``model.preflight.history.Kept``, oldest first.
+The format is ``{"format": 2, "storages": {"S7X1": [[1794884000, "fio", 3.1e9, 412000.0, 9100.0, 1.2e9], ...]}}``. The
+keys are serial numbers (or a loop's file, or a server's export). The lists hold the fields of
+``model.preflight.history.Kept``, the oldest check first.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ _LARGEST = 1 << 20
 
 
 def read_history(folder: str, key: str) -> tuple[Kept, ...]:
-    """The earlier checks of a storage, oldest first; () without any. Raises OSError, ValueError for another file."""
+    """Return the earlier checks of a storage, oldest first; () if there are none.
+
+    Raises OSError, and ValueError for a file that this program did not write.
+    """
     return _entries(folder).get(key, ())
 
 
 def keep_check(folder: str, key: str, kept: Kept) -> None:
-    """Add a check. Raises OSError."""
+    """Add a check to the file. Raises OSError."""
     try:
         known = _entries(folder)
     except ValueError:  # a damaged file is replaced
@@ -51,7 +55,7 @@ def _entries(folder: str) -> dict[str, tuple[Kept, ...]]:
 
 
 def parse_history(raw: bytes) -> dict[str, tuple[Kept, ...]]:
-    """Checks by storage. Raises ValueError."""
+    """Return the checks of each storage, by its key. Raises ValueError."""
     try:
         if len(raw) > _LARGEST:
             raise ValueError

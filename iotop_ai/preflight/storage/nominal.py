@@ -1,4 +1,4 @@
-"""The speed that a disk should reach, by its kind and its link.
+"""The speed that a disk should reach, derived from its kind and its link.
 
 Sources: PCI Express Base Specification (2.5, 5, 8, 16, 32, 64 GT/s a lane; 8b/10b in generations 1 and 2, 128b/130b
 in 3 to 5, 242 of 256 bytes of a flit in 6); the typical figures of disks are those of diagnosis/thresholds.py.
@@ -13,11 +13,11 @@ from iotop_ai.model.preflight.place import Nominal
 
 _LANE_BYTES = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 _DATA_SHARE = 0.8
-"""Share of a link's raw rate that is left for data: a packet has 24 bytes of header for at most 256 bytes of data."""
+"""The share of a link's raw rate that is left for data: a packet has 24 bytes of header for up to 256 bytes of data."""
 
 
 def link_bytes_per_s(link: str) -> float | None:
-    """Data rate of a link such as "4x4" (generation x lanes); None for another text."""
+    """Return the data rate of a link such as "4x4" (generation x lanes); None for a text in another form."""
     generation, x, lanes = link.partition("x")
     if not (x and generation.isdigit() and lanes.isdigit()):
         return None
@@ -26,7 +26,10 @@ def link_bytes_per_s(link: str) -> float | None:
 
 
 def nominal_of(info: BlockInfo) -> Nominal | None:
-    """The speed that a physical disk should reach; None where its kind does not tell (a cloud or network disk)."""
+    """Return the speed that a physical disk should reach; None if its kind does not determine it.
+
+    That is the case for a cloud or network disk.
+    """
     if info.transport == "nvme":
         if info.model.startswith(CLOUD_MODELS):
             return None

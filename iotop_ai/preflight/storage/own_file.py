@@ -1,7 +1,8 @@
-"""The storage that is read: a file of our own in the folder, else the largest file there, or a block device.
+"""Opens what a check reads: a file of our own in the folder, else the largest file there, or a block device.
 
-The file's name is ``.iotop-ai-check-UID``. It is created with O_EXCL, locked while it is open, and removed at the end.
-A later check in the same folder removes one that a killed check left, which is not locked any more.
+The name of our file is ``.iotop-ai-check-UID``. The file is created with O_EXCL, locked while it is open, and removed
+at the end. If a check is killed, its file stays but is not locked any more, and a later check in the same folder
+removes it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.model.preflight.storage import MIB, NAMED_FILE
 
 MOST_BYTES = 512 * MIB
-"""Written at most; and a quarter of the free space at most."""
+"""The most bytes that are written. ROOM_SHARE of the free space is a second limit."""
 ROOM_SHARE = 0.25
 LEAST_BYTES = 8 * MIB
-"""A smaller file shows nothing: a disk's own cache holds it."""
+"""The least size of a file to read. A smaller file shows nothing, because the disk's cache holds it."""
 MOST_ENTRIES, MOST_SCAN_S = 20_000, 2.0
-"""Limits of the search for a file to read: entries, and seconds."""
+"""The limits of the search for a file to read: the number of entries, and the seconds."""
 _NOT_WRITABLE = {
     errno.EROFS: "mounted read-only",
     errno.EACCES: "no right to write there",
@@ -45,10 +46,11 @@ def own_name() -> str:
 
 
 class Opened(NamedTuple):
-    """Something to read. handle: open for reading; direct: past the page cache. own: our own file, to write first.
+    """An open file or device to read. handle: its descriptor for reading. direct: whether reads bypass the page cache.
 
-    size: bytes that may be read, from the start.
-    folder: descriptor of the folder of our own file, else -1. why: why nothing is written; "" when it is.
+    own: the descriptor of our file, which must be written first. size: the bytes that may be read, from the start.
+    folder: the descriptor of the folder of our file, else -1. why: the reason why nothing is written; "" when our file
+    is written.
     """
 
     kind: str
@@ -62,7 +64,7 @@ class Opened(NamedTuple):
 
 
 def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
-    """Open what ``path`` names. Raises OSError."""
+    """Open the folder, file or device that ``path`` names. Raises OSError."""
     found = os.stat(path)
     if stat.S_ISBLK(found.st_mode):
         handle, direct = _for_reading(path)
@@ -90,7 +92,10 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
 
 
 def _opened(path: str) -> tuple[int, str]:
-    """(the folder, why nothing may be written there): root writes nowhere that another user's link leads to."""
+    """Return the descriptor of the folder, and the reason why nothing may be written there ("" if it may).
+
+    Root writes nothing in a folder to which another user's link leads.
+    """
     try:
         way, _ = parent_of(os.path.join(path, own_name()), writing=False)
     except InputError:
@@ -102,16 +107,19 @@ def _opened(path: str) -> tuple[int, str]:
 
 
 def stored_bytes(handle: int) -> int:
-    """Bytes of an open file before its first hole, which is not stored and costs no reading."""
+    """Return the bytes of an open file before its first hole. A hole is not stored, and reading it costs nothing."""
     size = os.fstat(handle).st_size
     try:
         return min(size, os.lseek(handle, 0, os.SEEK_HOLE))
-    except OSError:  # empty, or a filesystem that does not know
+    except OSError:  # an empty file, or a filesystem that does not report holes
         return size
 
 
 def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
-    """(our own new file, bytes that it may take, ""), or (-1, 0, why it is missing). Raises OSError."""
+    """Create our file; return its descriptor, the bytes that it may take, and "".
+
+    If the file cannot be created, return -1, 0 and the reason. Raises OSError for an unexpected error.
+    """
     room = os.fstatvfs(folder)
     free = room.f_bavail * (room.f_frsize or room.f_bsize) if room.f_blocks else most_bytes / ROOM_SHARE
     most = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
@@ -128,7 +136,7 @@ def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
 
 
 def remove(own: int, folder: int) -> None:
-    """Close and remove our own file. Raises OSError."""
+    """Close and remove our file. Raises OSError."""
     try:
         if is_named(own, own_name(), folder):
             os.unlink(own_name(), dir_fd=folder)
@@ -137,7 +145,7 @@ def remove(own: int, folder: int) -> None:
 
 
 def reopen(folder: int) -> tuple[int, bool]:
-    """Our own file, for reading: (descriptor, past the page cache). Raises OSError."""
+    """Open our file for reading; return its descriptor and whether reads bypass the page cache. Raises OSError."""
     return _for_reading(own_name(), folder)
 
 
@@ -151,7 +159,7 @@ def _for_reading(name: str, folder: int | None = None) -> tuple[int, bool]:
 
 
 def works_direct(handle: int) -> bool:
-    """Whether a direct read succeeds: some filesystems accept the flag and refuse the read."""
+    """Whether a direct read succeeds. Some filesystems accept the flag and then refuse the read."""
     with mmap.mmap(-1, ALIGN) as buffer:
         try:
             os.preadv(handle, [buffer], 0)
@@ -163,13 +171,16 @@ def works_direct(handle: int) -> bool:
 
 
 def _largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
-    """The readable file of the folder that stores most: (descriptor, past the page cache); -1 when all are small."""
+    """Open the readable file of the folder that has the most bytes stored.
+
+    Return its descriptor and whether reads bypass the page cache. The descriptor is -1 when all files are too small.
+    """
     best: tuple[int, int, str] = (0, LEAST_BYTES - 1, "")
     end_ns = clock.monotonic_ns() + int(MOST_SCAN_S * 1e9)
     top = Pinned(folder, ".", path)
     for number, entry in enumerate(Tree(top)):
         size = entry.stat.st_size
-        # Some filesystems give no blocks for any file: there the size decides.
+        # Some filesystems report 0 blocks for every file. On these the size decides.
         stored = min(size, 512 * entry.stat.st_blocks)
         larger = entry.regular and size >= LEAST_BYTES and (stored, size) > best[:2]
         if larger and os.access(entry.name, os.R_OK, dir_fd=entry.folder):

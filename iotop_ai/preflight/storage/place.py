@@ -1,4 +1,4 @@
-"""Finds the mount and the disks of a path, and the limits on them."""
+"""Finds the mount and the disks of a path, and the limits that apply to them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WITHOUT_DATA = frozenset(
 
 
 def read_place(path: str, root: Root, clock: Clock) -> Place:
-    """Return the Place of a path. Raises InputError if it is missing, UnknownError if it cannot be read."""
+    """Return the Place of a path. Raises InputError if the path is missing, UnknownError if it cannot be read."""
     whole = os.path.abspath(path)
     mounts = MountsCollector(root, clock)
     block = BlockCollector(root, clock)
@@ -77,9 +77,9 @@ def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], r
 
 
 def _with_disks(place: Place, chain: tuple[str, ...], infos: Mapping[str, BlockInfo], root: Root) -> Place:
-    """Return the Place with kind, nominal speed, limits and key of the disks."""
+    """Return the Place with the kind, nominal speed, limits and key of its disks."""
     disks = [infos[name] for name in place.disks if name in infos]
-    # The disks below a loop's file, too: a limit on them holds the loop back.
+    # The disks below a loop's file count too, because a limit on them slows the loop.
     names = dict.fromkeys([*chain, *place.disks, *(below for disk in disks for below in disk.below)])
     numbers = {f"{infos[name].major}:{infos[name].minor}" for name in names if name in infos}
     nominal = nominal_of(disks[0]) if len(disks) == 1 else None
@@ -96,7 +96,7 @@ def _limits(root: Root, numbers: set[str]) -> tuple[IoLimit, ...]:
 
 
 def _key(place: Place, disks: list[BlockInfo]) -> str:
-    """Return a name that no other storage gets: serial numbers, a loop's file, a server's export; "" without one."""
+    """Return a key that identifies the storage: serial numbers, a loop's file, or a server's export; "" without one."""
     serials = [disk.serial for disk in disks]
     if serials and all(serials):
         return "+".join(sorted(serials))

@@ -1,8 +1,9 @@
-"""Our own reader: processes that each repeat one operation, one at a time, and the time of each operation.
+"""Our reader: several processes each repeat an operation, one at a time, and measure the time of each operation.
 
-They are processes, as a loader's workers are: threads of one interpreter would wait for each other (10 ms with 4 of
-them). They are forked, so the caller may have one thread only. A process that waits in the kernel cannot be ended: when
-no operation ends for HANG_S, HangError is raised, and the processes stay until the storage answers.
+The readers are processes, as the workers of a loader are. The threads of one interpreter would wait for each other (10
+ms with 4 threads). The processes are forked, so the caller may have only one thread. A process that waits in the kernel
+cannot be ended: when no operation ends for HANG_S, HangError is raised, and the processes stay until the storage
+answers.
 """
 
 from __future__ import annotations
@@ -24,26 +25,28 @@ from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
 
 HANG_S = 5.0
 READ_MOST_BYTES = 16 << 30
-"""Bytes that are read at most in one phase."""
+"""The most bytes that are read in one phase."""
 _TICK_MS = 50
 _BUSY = 0.9
-"""Share of one core, or of all cores, from which the readers may be the limit, not the storage."""
+"""The share of a core, or of all cores, from which on the readers, not the storage, may be the limit."""
 _PR_SET_PDEATHSIG = 1
 _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
-"""Each reader's words in the shared memory."""
+"""The position of each of a reader's words in the shared memory, and the number of words of a reader."""
 
 Operation = Callable[[mmap.mmap, int], int]
-"""Does the n-th operation of the phase with a buffer of block_bytes; returns the bytes, NOTHING when it does not count.
+"""Does the n-th operation of the phase with a buffer of block_bytes.
 
-The readers' numbers differ: reader r of d does r, r + d, r + 2 d, ... Raises OSError.
+Returns the number of bytes, or NOTHING for an operation that does not count. Raises OSError.
+
+No two readers get the same n: of d readers, reader r does the operations r, r + d, r + 2 d, ...
 """
 NOTHING = -1
 Show = Callable[[int, int, float], None]
-"""Called several times a second with the operations and bytes so far, and the seconds since the start."""
+"""A function that is called several times a second with the operations, bytes and seconds since the start."""
 
 
 class HangError(Exception):
-    """No operation ended for ``seconds``."""
+    """No operation has ended for ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -51,13 +54,13 @@ class HangError(Exception):
 
 
 class Stop:
-    """Asks a check to end. Unlike an Event it has no lock, on which a signal handler that sets it could hang."""
+    """Asks a check to end. A signal handler sets it; unlike an Event it has no lock on which the handler could hang."""
 
     def __init__(self) -> None:
         self._is_set = False
 
     def set(self) -> None:
-        """End the check soon."""
+        """Ask the check to end."""
         self._is_set = True
 
     def is_set(self) -> bool:
@@ -66,7 +69,10 @@ class Stop:
 
 
 class Bounds(NamedTuple):
-    """When a phase ends early. stop: set from outside. most_bytes, most_ops: by all readers together; 0: unlimited."""
+    """The conditions that end a phase early. stop: set by the caller.
+
+    most_bytes, most_ops: the most that all readers together may do; 0 for no limit.
+    """
 
     stop: Stop
     most_bytes: int = 0
@@ -74,20 +80,20 @@ class Bounds(NamedTuple):
 
 
 class Run:
-    """Measures one phase. operation: what each reader repeats."""
+    """Measures one phase. operation: the operation that each reader repeats."""
 
     def __init__(self, phase: Phase, operation: Operation, bounds: Bounds, clock: Clock) -> None:
         self._phase, self._operation, self._bounds, self._clock = phase, operation, bounds, clock
         self._shared = memoryview(mmap.mmap(-1, 8 * (_WIDTH * phase.depth + 1))).cast("q")
-        """The readers' words, and when they began."""
+        """The words of each reader, followed by the time at which all of them began, in nanoseconds."""
         self._readers: dict[int, int] = {}
-        """Descriptor of each reader's times, and its pid."""
+        """The pid of each reader, by the descriptor from which its times are read."""
         self._killed: list[int] = []
         self._times = array("q")
         self._cpu_s: list[float] = []
 
     def measure(self, show: Show) -> Measured:
-        """Run to the end. Raises HangError, and OSError where an operation failed."""
+        """Run the phase to its end and return the result. Raises HangError, and OSError when an operation failed."""
         go, start = os.pipe2(os.O_CLOEXEC)
         begun_ns = 0
         try:
@@ -128,13 +134,13 @@ class Run:
             for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(name, signal.SIG_DFL)
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() == parent:  # else it was killed before that call, and no signal comes
+            if os.getppid() == parent:  # otherwise the parent ended before prctl, so no signal comes
                 os.close(start)
-                # Private pages, as a program's buffer has: shared ones lie in larger pieces, for fewer requests.
+                # Private pages, as in a program's buffer. Shared pages lie in larger pieces, which take fewer requests.
                 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
                 with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
                     os.write(times, b"\0")
-                    os.read(go, 1)  # ends when all readers are there
+                    os.read(go, 1)  # returns when all readers have started
                     self._work(number, buffer, times)
         finally:
             os._exit(0)
@@ -182,7 +188,7 @@ class Run:
             silent_ns = now - max(begun_ns, *self._column(_ENDED))
             if parts and silent_ns > HANG_S * 1e9:
                 raise HangError(silent_ns / 1e9)
-        if not parts:  # a stopped run has no result: the times of some readers do not fit the bytes of all
+        if not parts:  # without a result when stopped, as the times and bytes then do not match
             self._times.frombytes(bytes(raw))
 
     def _reap(self, back: int) -> None:
@@ -191,7 +197,7 @@ class Run:
         self._cpu_s.append(usage.ru_utime + usage.ru_stime)
 
     def _end(self) -> None:
-        """Kill the readers that are left. Those that wait in the kernel end when the storage answers."""
+        """Kill the readers that still run. Readers that wait in the kernel end when the storage answers."""
         for back, pid in self._readers.items():
             os.close(back)
             with suppress(ProcessLookupError):
@@ -202,7 +208,7 @@ class Run:
         self._readers = {}
 
     def wait(self) -> None:
-        """Wait for readers that were killed, as long as the storage keeps them."""
+        """Wait for the end of killed readers, for as long as the storage keeps them waiting."""
         for pid in self._killed:
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
@@ -210,19 +216,22 @@ class Run:
 
 
 def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
-    """Whether readers, not the storage, may be the limit: one kept a core busy, or all together every core."""
+    """Whether the readers, not the storage, may be the limit: one of them used a whole core, or all used every core."""
     return seconds > 0 and (max(cpu_s, default=0.0) >= _BUSY * seconds or sum(cpu_s) >= _BUSY * cores * seconds)
 
 
 class _EachProcess:
-    """Random numbers that differ between forked readers, and are the same in each check."""
+    """Gives random numbers that differ between forked readers and are the same in each check."""
 
     def __init__(self) -> None:
         self._pid = -1
         self._random = Random()
 
     def below(self, bound: int, number: int) -> int:
-        """Return a number from 0 to below ``bound``. number: counts the operations; a reader's first one seeds it."""
+        """Return a number from 0 to below ``bound``.
+
+        number: the operation's number; the first one of a reader is its seed.
+        """
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._random.seed(number)
@@ -230,9 +239,9 @@ class _EachProcess:
 
 
 class Blocks:
-    """Reads of one block each from an open file. span: bytes that are read, from the start.
+    """Reads single blocks from an open file. span: the bytes of the file that are read, from its start.
 
-    drop: each block is dropped from the page cache after its read.
+    drop: whether each block is dropped from the page cache after its read.
     """
 
     def __init__(self, handle: int, span: int, block: int, *, drop: bool = False) -> None:
@@ -241,11 +250,11 @@ class Blocks:
         self._random = _EachProcess()
 
     def sequential(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the next block; after the last one, the first again."""
+        """Read the next block. After the last block comes the first one again."""
         return self._read(buffer, number % self._blocks * self._block)
 
     def random(self, buffer: mmap.mmap, number: int) -> int:
-        """Read a block at a random place."""
+        """Read a block at a random position."""
         return self._read(buffer, self._random.below(self._blocks, number) * self._block)
 
     def _read(self, buffer: mmap.mmap, offset: int) -> int:
@@ -258,7 +267,7 @@ class Blocks:
 
 
 class Slots:
-    """Imitates small files: each operation opens the one file, reads a part and closes it, as a loader does."""
+    """Imitates small files with parts of one file: each operation opens the file, reads a part and closes it."""
 
     def __init__(self, folder: int, name: str, span: int, size: int, *, direct: bool) -> None:
         self._folder, self._name, self._direct = folder, name, direct
@@ -268,7 +277,7 @@ class Slots:
         self._flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """Read one small file."""
+        """Read one part, as if it were a small file."""
         offset = self._random.below(self._slots, number) * self._size
         handle = os.open(self._name, self._flags, dir_fd=self._folder)
         try:

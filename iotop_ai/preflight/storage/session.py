@@ -1,4 +1,4 @@
-"""Runs one storage check in the child process: opens the target, writes and reads, removes its own file."""
+"""Runs one storage check in the child process: opens the target, writes and reads it, and removes our file."""
 
 from __future__ import annotations
 
@@ -39,11 +39,14 @@ _SYNC_FAST_NS = 100_000_000
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
 _BLOCK = 4096
-"""The block size at which storage may deduplicate."""
+"""The block size at which storage may deduplicate, in bytes."""
 
 
 class Request(NamedTuple):
-    """One check to run. engine: auto, fio, own. python: the user's Python, which decodes a sample of the dataset."""
+    """The request for one check. engine: "auto", "fio" or "own".
+
+    python: the path of the user's Python, which decodes a sample of the dataset.
+    """
 
     path: str
     phases: tuple[Phase, ...]
@@ -54,9 +57,10 @@ class Request(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """Functions that the session calls with its results. target: also gets the engine, and again if that changes.
+    """The functions to which the session passes its results.
 
-    progress: gets phase, operations, bytes and seconds so far.
+    target: called with the target and the engine, and again if the engine changes. progress: called with the phase, and
+    with the operations, bytes and seconds so far.
     """
 
     target: Callable[[Target, str], None]
@@ -67,7 +71,7 @@ class Emit(NamedTuple):
 
 
 class Session:
-    """One check. ``run`` once; then ``close``, which removes our own file and may block while the storage hangs."""
+    """One check. Call ``run`` once, then ``close``, which removes our file and may block while the storage hangs."""
 
     def __init__(self, request: Request, emit: Emit, stop: Stop, clock: Clock) -> None:
         self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
@@ -77,7 +81,7 @@ class Session:
         self._handles: list[int] = []
 
     def run(self) -> None:
-        """Measure every phase that this target allows. Raises OSError, HangError, FioError for --engine fio."""
+        """Measure every phase that the target allows. Raises OSError, HangError, and FioError for --engine fio."""
         phases = {name: [one for one in self._request.phases if one.name == name] for name in _ORDER}
         read = self._dataset(phases[DATASET]) if phases[DATASET] else False
         if self._stop.is_set():
@@ -123,7 +127,7 @@ class Session:
                 self._measure(phase, slots.read)
 
     def _dataset(self, phases: Sequence[Phase]) -> bool:
-        """Read the dataset's own files; returns whether there was anything to read."""
+        """Read the dataset's files; return whether there was anything to read."""
         looking, *readings = phases
 
         def show(files: int, size: int) -> None:
@@ -152,7 +156,7 @@ class Session:
             self._measure(phase._replace(block_bytes=CHUNK, depth=readers), read, most_ops=most)
 
     def close(self) -> None:
-        """Remove our own file and close everything. Raises OSError."""
+        """Remove our file and close everything. Raises OSError."""
         opened, self._opened = self._opened, None
         for handle in self._handles:
             with suppress(OSError):
@@ -183,7 +187,7 @@ class Session:
             self._emit.result(found)
 
     def _metadata(self, phases: dict[str, list[Phase]]) -> None:
-        """Create and delete, open and stat our own file; there is never a second file."""
+        """Measure creating and deleting our file, and opening it with stat. There is never a second file."""
         assert self._opened is not None
         folder, name = self._opened.folder, own_name()
         for phase in phases[STAT]:
@@ -196,7 +200,7 @@ class Session:
             self._own = create_part(name, folder)
 
     def _write(self, phases: Sequence[Phase]) -> int:
-        """Fill our own file through the page cache with fsync, like a checkpoint; returns the bytes written."""
+        """Fill our file through the page cache with fsync, as a checkpoint does; return the bytes written."""
         assert self._opened is not None
         writing = _Writing(self._own, self._opened.most_bytes, self._clock)
         for phase in phases:
@@ -259,7 +263,7 @@ _ORDER = (DATASET, CREATE, STAT, WRITE, CACHED, READAHEAD, SEQUENTIAL, RANDOM, F
 
 
 def _groups(phases: Sequence[Phase]) -> Iterator[list[Phase]]:
-    """Yield the phases by name and block size: one run of fio measures one group."""
+    """Yield groups of phases with the same name and block size. One run of fio measures one group."""
     out: list[Phase] = []
     for phase in phases:
         if out and (out[-1].name != phase.name or (phase.name == RANDOM and out[-1].block_bytes != phase.block_bytes)):
@@ -287,18 +291,21 @@ def _create_delete(folder: int, name: str) -> int:
 
 
 class _Writing:
-    """Each operation writes a few MiB and flushes them, like a checkpoint; fast storage gets more each time."""
+    """Writes a few MiB per operation and flushes them, as a checkpoint does.
+
+    On fast storage the operations get larger.
+    """
 
     def __init__(self, handle: int, most_bytes: int, clock: Clock) -> None:
         self._handle, self._most, self._clock = handle, most_bytes // MIB, clock
-        # Zeros would be compressed or stored as a hole; a number in each block prevents deduplication.
+        # Zeros would be compressed or stored as a hole. A number in each block prevents deduplication.
         self._part = memoryview(bytearray(Random(2).randbytes(MIB))).cast("Q")
         self._number = clock.monotonic_ns()
         self._mebibytes = _FIRST_SYNC
         self.done = 0
 
     def write(self, buffer: mmap.mmap, number: int) -> int:
-        """Run one operation; returns the bytes written."""
+        """Run one operation; return the bytes written."""
         at_ns, start = self._clock.monotonic_ns(), self.done
         for _ in range(min(self._mebibytes, self._most - self.done // MIB)):
             self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))

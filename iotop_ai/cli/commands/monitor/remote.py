@@ -97,7 +97,10 @@ def find_ssh() -> str:
 
 
 class Ssh:
-    """A command that ssh runs on another machine. ssh may ask for a password on the terminal. fd: the command's stdout."""
+    """A command that ssh runs on another machine. ssh may ask for a password on the terminal.
+
+    fd: the standard output of the command.
+    """
 
     def __init__(self, host: str, command: str, program: str) -> None:
         self._host = host
