@@ -1,1 +1,1 @@
-"""The only code that changes the machine; every action goes into the audit log."""
+"""The only code that changes the machine. Every action is written to the audit log."""

@@ -1,6 +1,7 @@
-"""The audit log: one JSON object per line with action, user and result.
+"""The audit log: each line is a JSON object with an action, its user and its result.
 
-``audit.jsonl`` in the state folder, mode 0600, append-only. An action that cannot be logged is refused.
+It is the file ``audit.jsonl`` in the state folder, with mode 0600, and is only ever appended to. An action that cannot
+be logged is refused.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from iotop_ai.model.clean import clean
 FILE = "audit.jsonl"
 LONGEST_TEXT = 300
 LONGEST_TARGET = 1 << 18
-"""Longest target: it holds the pids of 30,000 processes."""
+"""The longest text for a target. It has room for the pids of 30,000 processes."""
 
 
 class Audit:
-    """The log in one state folder."""
+    """The audit log in a state folder."""
 
     def __init__(self, clock: Clock, folder: Path | None = None) -> None:
         self._clock = clock
@@ -33,11 +34,14 @@ class Audit:
 
     @property
     def path(self) -> Path:
-        """The log's path."""
+        """The path of the log."""
         return self._folder / FILE
 
     def write(self, action: str, target: str, result: str) -> None:
-        """Append a line and flush it to the disk. result: "asked", then the outcome. Raises OSError."""
+        """Append a line and flush it to the disk. Raises OSError.
+
+        result: "asked" before the action, and the outcome after it.
+        """
         uid = os.getuid()
         line = {
             "time": datetime.fromtimestamp(self._clock.wall_ns() / 1e9, UTC).isoformat(timespec="milliseconds"),
@@ -68,7 +72,7 @@ class Audit:
 def _append(handle: int, line: bytes) -> None:
     """Append the whole line or nothing. Raises OSError.
 
-    A lock keeps the lines of two monitors apart; a partial line is removed before the next one.
+    A lock keeps the lines of two monitors apart. A line that could be written only in part is removed again.
     """
     fcntl.flock(handle, fcntl.LOCK_EX)
     before = os.fstat(handle).st_size
@@ -76,7 +80,8 @@ def _append(handle: int, line: bytes) -> None:
     try:
         written = os.write(handle, line)
         if written < len(line):
-            # The second write raises the reason: a full filesystem accepts a part of the first one without an error.
+            # The second write raises the reason, because a full filesystem accepts a part of the first write without an
+            # error.
             written += os.write(handle, line[written:])
         if written < len(line):
             raise OSError(errno.ENOSPC, "the line could be written only in part")
@@ -89,7 +94,7 @@ def _append(handle: int, line: bytes) -> None:
 
 
 def user_name(uid: int) -> str:
-    """Return the login name; the number if missing."""
+    """Return the login name of a user, or the uid as text if the user has no name."""
     try:
         return clean(pwd.getpwuid(uid).pw_name)
     except KeyError:

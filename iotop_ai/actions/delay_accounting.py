@@ -1,7 +1,7 @@
-"""Switch the kernel's delay accounting, each task's wait for block I/O (kernel.task_delayacct).
+"""Switches the kernel's delay accounting, which measures how long each task waits for block I/O.
 
-Off by default since Linux 5.14; the kernel counts only tasks that start while it is on. Source:
-https://docs.kernel.org/accounting/delay-accounting.html.
+The switch is kernel.task_delayacct. It is off by default since Linux 5.14, and the kernel counts only tasks that start
+while it is on. Source: https://docs.kernel.org/accounting/delay-accounting.html.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.root import Root
 
 
 def set_delayacct(on: bool, root: Root, audit: Audit) -> Outcome:
-    """Switch delay accounting on or off; returns the outcome. Never raises."""
+    """Switch delay accounting on or off; return the outcome. Never raises."""
 
     def act() -> Outcome:
         why, remedy = set_switch(TASK_DELAYACCT, "1" if on else "0", root)

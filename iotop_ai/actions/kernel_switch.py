@@ -1,4 +1,4 @@
-"""Kernel switches in /proc/sys: written as root, else through ``sudo -n sysctl`` where a rule allows it."""
+"""Kernel switches in /proc/sys. They are written as root, or else through ``sudo -n sysctl`` if a rule allows it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ STDERR_BYTES = 4096
 
 
 class Switch(NamedTuple):
-    """A file in /proc/sys that we may write. name: as sysctl names it. values: all that we write."""
+    """A file in /proc/sys that we may write. name: the name that sysctl uses. values: the only values that we write."""
 
     name: str
     values: tuple[str, ...]
 
     @property
     def file(self) -> str:
-        """The path below the root."""
+        """The path of the file, relative to the root."""
         return "proc/sys/" + self.name.replace(".", "/")
 
 
@@ -36,7 +36,7 @@ TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
 
 
 class Right(NamedTuple):
-    """The way to set a switch: "root", "sudo", or "" for none, with its reason and remedy."""
+    """The way to set a switch. how: "root", "sudo", or "" if there is none; ``reason`` and ``remedy`` then say why."""
 
     how: str
     reason: str = ""
@@ -44,7 +44,10 @@ class Right(NamedTuple):
 
 
 def right_to(switch: Switch, root: Root) -> Right:
-    """How this user may set a switch. Runs sudo without a prompt once for each value, each up to SUDO_TIMEOUT_S."""
+    """Return how this user may set a switch.
+
+    Runs sudo once for each value, without a prompt and for at most SUDO_TIMEOUT_S each.
+    """
     if not root.exists(switch.file):
         return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
     if os.geteuid() == 0:
@@ -58,7 +61,7 @@ def right_to(switch: Switch, root: Root) -> Right:
 
 
 def sudoers(switch: Switch) -> str:
-    """Return the line for /etc/sudoers.d that allows exactly this switch's values."""
+    """Return the line for /etc/sudoers.d that allows exactly the values of this switch."""
     uid = os.getuid()
     sysctl = find_program("sysctl") or "/usr/sbin/sysctl"
     calls = ", ".join(sudoers_command([sysctl, "-w", f"{switch.name}={value}"]) for value in switch.values)
@@ -66,7 +69,10 @@ def sudoers(switch: Switch) -> str:
 
 
 def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
-    """Set a switch; returns ("", "") when done, else (reason, remedy). Blocks as long as the kernel does."""
+    """Set a switch; return ("", "") when it is set, else the reason and the remedy.
+
+    Blocks as long as the kernel does.
+    """
     if value not in switch.values:
         return f"{switch.name} is not set to {clean(value)}", ""
     try:
@@ -89,10 +95,10 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
 
 
 def _run(argv: list[str], timeout_s: float | None = SUDO_TIMEOUT_S) -> tuple[int, str]:
-    """Exit code and stderr in one line; 124 for a command that cannot run or takes too long."""
+    """Run a command; return its exit code and its stderr in one line. 124: it cannot run, or takes too long."""
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     try:
-        # A file instead of a pipe: we read only the beginning of any amount of output.
+        # A file instead of a pipe, so that any amount of output can be written and only its beginning is read.
         with tempfile.TemporaryFile() as stderr:
             null = subprocess.DEVNULL
             code = run(argv, stdin=null, stdout=null, stderr=stderr, timeout=timeout_s, env=env).returncode

@@ -1,4 +1,4 @@
-"""The outcome of an action, and the rule that an action must be in the audit log."""
+"""The outcome of an action, and the rule that every action must be in the audit log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from iotop_ai.actions.audit import Audit
 
 
 class Outcome(NamedTuple):
-    """The outcome of an action. done: the action was taken. text: the outcome. remedy: for a refusal, "" for none."""
+    """The outcome of an action.
+
+    done: whether the action was taken. text: a sentence about the outcome. remedy: what to do after a refusal; "" for
+    none.
+    """
 
     done: bool
     text: str
@@ -17,12 +21,12 @@ class Outcome(NamedTuple):
 
     @property
     def full_text(self) -> str:
-        """The text with the remedy, in one line."""
+        """The text and the remedy, in one line."""
         return self.text + (f" ({self.remedy})" if self.remedy else "")
 
 
 def audited(audit: Audit, action: str, target: str, act: Callable[[], Outcome]) -> Outcome:
-    """Log "asked", act, log the outcome. Does nothing when "asked" cannot be logged."""
+    """Log "asked", run ``act``, and log its outcome. Does nothing when "asked" cannot be logged."""
     try:
         audit.write(action, target, "asked")
     except OSError as error:

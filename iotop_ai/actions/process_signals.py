@@ -1,8 +1,8 @@
-"""Signals, renices or ionices a process, and never another process that has got its pid since.
+"""Signals, renices or ionices a process, and never another process that has received the same pid since.
 
-An open pidfd pins the process (pidfd_open(2)); its start time, read after the open, proves that it is the one on the
-screen. No call for niceness or I/O priority takes a pidfd: there the pidfd is polled before each thread, and a race
-remains only between two system calls.
+An open pidfd pins the process (pidfd_open(2)). Its start time, which is read after the open, proves that it is the
+process on the screen. The calls for niceness and I/O priority take no pidfd. For these the pidfd is polled before each
+thread, so that a race remains only between two system calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 SIGNALS = ("term", "int", "hup", "kill", "stop", "cont", "usr1", "usr2")
 IO_CLASSES = {"rt": 1, "best": 2, "idle": 3}
-"""I/O classes of ioprio_set(2)."""
+"""The numbers of the I/O classes of ioprio_set(2)."""
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
 _WHO_PROCESS = 1
 _CLASS_SHIFT = 13
@@ -32,7 +32,10 @@ INIT = 1
 
 
 class Command(NamedTuple):
-    """An action. kind: "signal" (value: its number), "nice" (-20 to 19) or "io" (value for ioprio_set)."""
+    """An action. kind: "signal", "nice" or "io".
+
+    value: the number of the signal, a niceness from -20 to 19, or the value for ioprio_set.
+    """
 
     kind: str
     value: int
@@ -40,7 +43,10 @@ class Command(NamedTuple):
 
 
 def parse_command(text: str) -> Command | None:
-    """ "term", "kill", "nice 10", "nice -5", "io idle", "io best 7", "io rt 0"; None for anything else."""
+    """Return the action that a text describes; None for another text.
+
+    Examples: "term", "kill", "nice 10", "nice -5", "io idle", "io best 7", "io rt 0".
+    """
     words = text.lower().split()
     if len(words) == 1 and words[0] in SIGNALS:
         return Command("signal", signal.Signals[f"SIG{words[0].upper()}"], words[0])
@@ -67,7 +73,7 @@ def _number(text: str, least: int, most: int) -> int | None:
 
 
 def why_protected(key: ProcessKey, root: Root) -> str:
-    """Why any action on a process is refused: it is init, ourselves, a kernel thread; "" for all other processes."""
+    """Return why any action on a process is refused: it is init, this program or a kernel thread; "" for all others."""
     if key.pid == INIT:
         return "pid 1 keeps the machine alive"
     if key.pid == os.getpid():
@@ -80,9 +86,10 @@ def why_protected(key: ProcessKey, root: Root) -> str:
 
 
 def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:
-    """Act on each process; returns one outcome for all. Never raises.
+    """Act on each process; return one outcome for all. Never raises.
 
-    done: at least one succeeded; the text has the count and the reasons of the others.
+    ``done`` of the outcome is set if at least one action succeeded. Its text holds their number and the reasons for the
+    failures.
     """
 
     def act() -> Outcome:
@@ -104,16 +111,16 @@ def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, 
 
 
 class Each(NamedTuple):
-    """The outcome for several processes. whole: in one line. done: one text per success."""
+    """The outcome for several processes. whole: the outcome of all in one line. done: a text for each success."""
 
     whole: Outcome
     done: tuple[str, ...]
 
 
 def act_on_each(command: Command, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
-    """``act_on`` for each (process, name) by itself, so that the audit log holds each; nothing is raised.
+    """Call ``act_on`` for each pair of process and name, so that the audit log has a line for each. Never raises.
 
-    Where the audit log cannot be written nothing is done to any of them.
+    If the audit log cannot be written, nothing is done to any process.
     """
     outcomes = [act_on(command, (key,), name, root, audit) for key, name in targets]
     done = tuple(outcome.text for outcome in outcomes if outcome.done)
@@ -143,7 +150,7 @@ def _remedy(command: Command, keys: Sequence[ProcessKey], refused: dict[str, int
 
 
 def _act(command: Command, key: ProcessKey, root: Root) -> str:
-    """Act on one process; returns why that was not possible, "" when it was done."""
+    """Act on one process; return the reason for a failure, or "" when it succeeded."""
     try:
         with _pidfd_of(key, root) as handle:
             if command.kind == "signal":
@@ -161,7 +168,7 @@ def _act(command: Command, key: ProcessKey, root: Root) -> str:
 
 @contextmanager
 def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
-    """A pidfd of exactly this process. Raises ProcessLookupError when it has exited, also if its pid is reused."""
+    """Open a pidfd for the block. Raises ProcessLookupError if the process has exited, even if its pid is reused."""
     handle = os.pidfd_open(key.pid)
     try:
         try:
@@ -176,7 +183,7 @@ def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
 
 
 def _each_thread(command: Command, key: ProcessKey, root: Root, handle: int) -> None:
-    """Set each thread's niceness or I/O priority; a thread may exit meanwhile. Raises OSError."""
+    """Set the niceness or I/O priority of each thread. A thread may exit meanwhile. Raises OSError."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     tids = [int(name) for name in root.names(f"proc/{key.pid}/task") if name.isdigit()]

@@ -1,4 +1,4 @@
-"""Start or abort a disk's self-test: in the background, never captive, so that the disk serves I/O meanwhile."""
+"""Starts or aborts a disk's self-test. The test runs in the background, so that the disk serves I/O meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BEGUN = {"short": "short self-test begun", "long": "long self-test begun", "abor
 
 
 class Target(NamedTuple):
-    """A disk: its name, its device node and its type for ``smartctl -d``."""
+    """A disk: its name, its device node, and its type for ``smartctl -d``."""
 
     name: str
     device: str
@@ -32,9 +32,9 @@ class Target(NamedTuple):
 
 
 def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True) -> Outcome:
-    """Send one of TEST_COMMANDS to a disk. Never raises. Blocks for up to TIMEOUT_S, twice where sudo is tried.
+    """Send one of TEST_COMMANDS to a disk. Never raises. Blocks for up to TIMEOUT_S, or twice that if sudo is tried.
 
-    smartctl: the path given by the user, "" for the system's. live: as for ``find_smartctl``.
+    smartctl: the path that the user named; "" for the system's smartctl. live: the argument of ``find_smartctl``.
     """
     action = f"self-test {what}"
     place = f"{target.name} ({target.device}, -d {target.kind})"
@@ -65,7 +65,7 @@ def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outc
 
 
 def live_sudo() -> bool:
-    """Whether the helper may try sudo: only without root."""
+    """Whether the helper process may try sudo. Root does not need it."""
     return os.geteuid() != 0
 
 
@@ -76,9 +76,10 @@ def _denied(response: Mapping[str, Any]) -> bool:
 
 
 def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
-    """Return the Outcome of smartctl's answer. Pure.
+    """Return the outcome that smartctl's response shows. Pure.
 
-    Only exit status 0 is success; else smartctl's messages give the reason (a test already runs, the disk has no such
+    Only exit status 0 is success. Otherwise smartctl's messages give the reason, such as a test that already runs or a
+    disk without such a test.
     test).
     """
     if response.get("timed_out"):
@@ -89,7 +90,7 @@ def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
         return Outcome(False, stderr, "self-tests need smartctl 7.0 or newer")
     if response.get("status") == 0:
         if takes_no_test(answer):
-            # This smartctl exits with 0 and starts no test.
+            # This version of smartctl exits with 0 although it starts no test.
             return Outcome(False, "this smartctl cannot start an NVMe self-test: it needs version 7.4")
         return Outcome(True, BEGUN[what])
     why = refusal(answer, str(response.get("stderr", "")))
@@ -100,7 +101,7 @@ def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
 
 
 def takes_no_test(answer: Mapping[str, Any]) -> bool:
-    """Whether the answer is about an NVMe disk, from a smartctl too old for NVMe self-tests."""
+    """Whether the answer is about an NVMe disk and comes from a smartctl that is too old for NVMe self-tests."""
     return integer(answer, "smartctl", "exit_status") == 0 and (
         text(answer, "device", "protocol") == "NVMe" and too_old_for_nvme_tests(answer)
     )

@@ -1,1 +1,1 @@
-"""What runs inside a training process: standard library only, Python 3.8."""
+"""The code that runs inside a training process. It uses only the standard library and Python 3.8."""

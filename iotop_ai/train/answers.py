@@ -1,4 +1,4 @@
-"""The answers of a recorder to the training process that started it."""
+"""The answers that a recorder gives to the training process that started it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from iotop_ai.model.clean import clean
 
 _SENTENCES = ("state", "class", "text", "because", "do")
 LONGEST = 4096
-"""Longest sentence, in characters."""
+"""The longest sentence, in characters."""
 _OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-"""Raised by an answer of another form, as another version's recorder may send; it counts as no answer."""
+"""The errors that an answer in another form raises, as another version's recorder may send it. It counts as no answer.
+"""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 
 
 class Verdict(NamedTuple):
-    """The reason why the training is slow. ``str()`` gives one line.
+    """The reason why the training is slow. ``str()`` returns one line.
 
-    state: STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY, UNSURE. class_id: as in docs/rules.md.
-    text, because, advice: its sentences. lost_ratio: share of time lost, None where unknown. confidence: 0..1.
-    finding: the whole finding as in ``iotop-ai diagnose --json``.
+    state: STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE.
+
+    class_id: the cause, as named in docs/rules.md. text, because, advice: the sentences of the verdict. lost_ratio: the
+    share of time that is lost; None if it is unknown. confidence: from 0 to 1. finding: the whole finding, in the form
+    of ``iotop-ai diagnose --json``.
     """
 
     state: str
@@ -34,7 +37,7 @@ class Verdict(NamedTuple):
 
     @classmethod
     def of(cls, found: Any) -> Verdict | None:
-        """Return the verdict from the recorder's object; None without one."""
+        """Return the verdict from the recorder's object; None if that holds no verdict."""
         try:
             state, class_id, text, because, advice = (clean(found[name], LONGEST) for name in _SENTENCES)
             lost, confidence = _number(found["lost_ratio"]), float(found["confidence"])
@@ -50,12 +53,12 @@ class Verdict(NamedTuple):
 
 
 class Breakdown(NamedTuple):
-    """The shares of a job's time, seen from outside. ``str()`` gives one line.
+    """The shares of a job's time, as seen from outside of the job. ``str()`` returns one line.
 
-    shares: parts of the time that add up to 1, by name (docs/metrics.md, TimeShares). seconds: how long the job was
-    watched. data_wait: the share without data. measured_data_wait: the share in which the training loop itself measured
-    that it waits; None where nothing measures it. difference: data_wait less measured_data_wait, over the time in which
-    both are known (the job is recognised a little after its start).
+    shares: the parts of the time, which add up to 1, by name (docs/metrics.md, TimeShares). seconds: the time for which
+    the job was watched. data_wait: the share without data. measured_data_wait: the share for which the training loop
+    measured that it waits; None if nothing measures it. difference: data_wait less measured_data_wait, over the time in
+    which both are known (the job is recognised a little after its start).
     """
 
     shares: dict[str, float]
@@ -66,7 +69,7 @@ class Breakdown(NamedTuple):
 
     @classmethod
     def of(cls, status: Mapping[str, Any]) -> Breakdown | None:
-        """Return the breakdown from the recorder's answer; None where the job's time is not counted yet."""
+        """Return the breakdown from the recorder's answer; None if the job's time is not counted yet."""
         if not status.get("time"):
             return None
         try:

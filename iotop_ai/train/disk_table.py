@@ -1,4 +1,4 @@
-"""``monitor_disk(interval=2, duration=20)``: a table of every disk, printed while it is measured."""
+"""``monitor_disk(interval=2, duration=20)`` prints a table of every disk, again and again while it measures them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.train.program import program, program_environment
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util%")
-"""iostat's names and units: 1 kB is 1024 B; times are in ms."""
+"""The names and units of iostat: 1 kB is 1024 B, and times are in ms."""
 _NAME, _FIGURE, _CLOCK = 14, 9, slice(11, 19)
 
 
@@ -26,11 +26,12 @@ def monitor_disk(
     file: TextIO | None = None,
     program_path: str = "",
 ) -> None:
-    """Print a table of every disk each ``interval`` seconds, for ``duration`` seconds; returns afterwards.
+    """Print a table of every disk each ``interval`` seconds for ``duration`` seconds, then return.
 
-    devices: only these (names or patterns). file: where to print, by default standard output. A mean over no requests
-    is "-". The figures come from ``iotop-ai record --csv``, in a process of its own. Raises UnknownError when that
-    cannot be started or fails, UsageError for an interval of 0 or one longer than the duration.
+    devices: the names or patterns of the disks to show; all disks by default. file: the file to print to, by default
+    standard output. program_path: the path of iotop-ai; "" to find it. A mean over no requests is "-". The figures come
+    from ``iotop-ai record --csv`` in a separate process. Raises UnknownError when that process cannot be started or
+    fails, and UsageError for an interval of 0 or one longer than the duration.
     """
     if not 0 < interval <= duration:
         raise UsageError("the interval must be above 0 and at most the duration")
@@ -65,9 +66,9 @@ def monitor_disk(
 
 
 def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
-    """Yield a table for each time: a title, then a line per disk. It is yielded when the next time begins.
+    """Yield a table for each time: a title, then a line per disk. A table is complete when the next time begins.
 
-    The end may cut the last interval, which is left out if less than half of it remains.
+    The end may cut the last interval. It is left out if less than half of it remains.
     """
     block: list[str] = []
     devices: set[str] = set()
@@ -89,7 +90,7 @@ def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[st
 
 
 def _time(timestamp: str) -> datetime:
-    return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%fZ")  # Python 3.8's fromisoformat takes no Z
+    return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%fZ")  # Python 3.8's fromisoformat does not accept the Z
 
 
 def _figure(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The place of this process among the ranks of distributed training, from the variables that launchers set."""
+"""The place of this process among the ranks of distributed training. It comes from variables that launchers set."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _NAMES = {
     "local_rank": ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"),
     "world_size": ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"),
 }
-"""torchrun, accelerate and Lightning; Open MPI; Intel MPI and MPICH; Slurm."""
+"""The variables of torchrun, accelerate and Lightning; of Open MPI; of Intel MPI and MPICH; and of Slurm."""
 
 
 def ranks(environment: Mapping[str, str]) -> dict[str, int | None]:
-    """rank, local_rank and world_size; each None where no launcher has set it."""
+    """Return the rank, the local rank and the world size. A value is None if no launcher has set it."""
     return {name: _first(environment, variables) for name, variables in _NAMES.items()}
 
 

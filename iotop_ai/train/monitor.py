@@ -25,26 +25,27 @@ T = TypeVar("T")
 
 ANSWER_S = 5.0
 END_S = 25.0
-"""Longer than the recorder waits for its own disk."""
+"""The time that the recorder may take to end. It is longer than the recorder waits for its disk."""
 _SUFFIX = ".iotop.jsonl"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class MonitorWarning(RuntimeWarning):
-    """The recorder cannot be started, or ended early. The training goes on."""
+    """The recorder could not be started, or it has ended early. The training goes on."""
 
 
 class Monitor:
-    """Records the whole machine from ``__enter__`` to ``__exit__``, in a process of its own.
+    """Records the whole machine from ``__enter__`` to ``__exit__``, in a separate process.
 
-    path: the file; None: HOST-TIME.iotop.jsonl in the current folder. An existing file stays, and the recording goes to
-    NAME-2, which ``path`` names once the recorder has answered, and at the end. interval: seconds between two
-    Snapshots. program: the path of iotop-ai, where it is installed in another environment (also IOTOP_AI_PROGRAM).
-    options: further flags of ``iotop-ai record``, as a list or as one text of a shell. every_rank: record in each
-    process of distributed training; by default the first of each machine does, and the others send it their steps.
+    path: the file to record into; None for HOST-TIME.iotop.jsonl in the current folder. An existing file is kept, and
+    the recording goes to NAME-2; ``path`` names that file once the recorder has answered. interval: the seconds between
+    two Snapshots. program: the path of iotop-ai, if it is installed in another environment; IOTOP_AI_PROGRAM may hold
+    it instead. options: further flags of ``iotop-ai record``, as a list, or as one text in a shell's syntax.
+    every_rank: whether each process of distributed training records; by default the first one of each machine does, and
+    the others send it their steps.
 
-    IOTOP_AI=0 in the environment switches it off. It never raises because of the recorder: ``error`` and a
-    MonitorWarning say why there is none.
+    IOTOP_AI=0 in the environment switches the recording off. A Monitor never raises an error because of the recorder.
+    If there is no recording, ``error`` and a MonitorWarning give the reason.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Monitor:
     ) -> None:
         self._wanted = self.path = "" if path is None else os.fsdecode(path)
         if self._wanted:
-            with contextlib.suppress(UnknownError):  # the start raises it again
+            with contextlib.suppress(UnknownError):  # ``start`` raises the error again
                 self._wanted = self.path = _absolute(self._wanted)
         self.error = ""
         self._named, self._interval, self._options = program, interval, options
@@ -81,7 +82,7 @@ class Monitor:
         self.stop()
 
     def start(self) -> None:
-        """Start the recorder, unless it runs, is switched off, or records on another rank of this machine."""
+        """Start the recorder. Does nothing if it runs, is switched off, or runs for another rank of this machine."""
         if self._recorder is not None or os.environ.get("IOTOP_AI") == "0":
             return
         if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:
@@ -91,7 +92,7 @@ class Monitor:
             path = _absolute(self._wanted or _default_name())
             command = record_command(program(self._named, os.environ), path, self._interval, _words(self._options))
             self._recorder = Recorder(command)
-        except Exception as error:  # whatever it is, the training goes on
+        except Exception as error:  # whatever the error is, the training goes on
             self._fail(str(error))
             return
         self.path = path
@@ -99,10 +100,10 @@ class Monitor:
         steps.COUNTER.own_sockets.add(f"{self._recorder.pid}.sock")
 
     def stop(self) -> None:
-        """Send the last steps, and let the recorder take a last Snapshot and end."""
+        """Send the last steps, then let the recorder take a last Snapshot and end."""
         steps.COUNTER.send()
         recorder, self._recorder = self._recorder, None
-        if recorder is None or recorder.send not in steps.COUNTER.listeners:  # a forked child of the one that records
+        if recorder is None or recorder.send not in steps.COUNTER.listeners:  # in a forked child, which must not end it
             return
         steps.COUNTER.listeners.remove(recorder.send)
         try:
@@ -127,18 +128,24 @@ class Monitor:
     def watch(self, loader: AsyncIterable[T]) -> steps.WatchedAsync[T]: ...
 
     def watch(self, loader: Any) -> Any:
-        """Same as ``iotop_ai.watch``."""
+        """Return the loader as ``iotop_ai.watch`` does, so that the wait for each batch is measured."""
         return steps.watch(loader)
 
     def verdict(self, wait: float = ANSWER_S) -> Verdict | None:
-        """Why the training is slow, over the last minute; after the end, the last one. None without an answer.
+        """Return the reason why the training is slow, over the last minute; None without an answer.
 
-        wait: seconds to wait for it at most; 0 gives the newest answer at hand and asks for the next one.
+        After the end of the recording, this is the last verdict.
+
+        wait: the longest time to wait for the answer, in seconds. 0 returns the newest known answer and requests the
+        next one.
         """
         return Verdict.of(self._status(wait).get("verdict"))
 
     def breakdown(self, wait: float = ANSWER_S) -> Breakdown | None:
-        """Where the time of this process's job went so far; None before it is known. wait: as in ``verdict``."""
+        """Return how this process's job has spent its time so far; None before that is known.
+
+        wait: as in ``verdict``.
+        """
         return Breakdown.of(self._status(wait))
 
     def _status(self, wait: float) -> dict[str, Any]:
@@ -161,12 +168,12 @@ class Monitor:
 
     def _fail(self, why: str) -> None:
         self.error = clean(why)
-        with contextlib.suppress(ValueError, MonitorWarning):  # standard error is closed; warnings are errors
+        with contextlib.suppress(ValueError, MonitorWarning):  # standard error is closed, or warnings are errors
             warnings.warn(f"iotop-ai does not record: {self.error}", MonitorWarning, stacklevel=_level_of_caller())
 
 
 def _level_of_caller() -> int:
-    """Return the stack level, for the function that calls this, of the first line outside of this package."""
+    """Return the stack level of the first line outside of this package, for the function that calls this one."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -182,7 +189,7 @@ def _default_name() -> str:
 def _words(options: str | Sequence[str]) -> Sequence[str]:
     if not isinstance(options, str):
         return tuple(options)
-    import shlex  # slow import
+    import shlex  # imported here, because it is slow
 
     return shlex.split(options)
 
@@ -203,7 +210,7 @@ def monitored(path: str | os.PathLike[str] | None = None, **options: Any) -> Cal
 def monitored(path: Any = None, **options: Any) -> Any:
     """Record while the decorated function runs: ``@monitored`` or ``@monitored("run.iotop.jsonl", interval=2)``.
 
-    It may be ``async`` or a generator. Arguments: those of ``Monitor``.
+    The function may be ``async`` or a generator. The arguments are those of ``Monitor``.
     """
     if callable(path):
         return monitored()(path)

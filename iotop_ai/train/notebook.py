@@ -1,4 +1,4 @@
-"""The notebook: ``%load_ext iotop_ai``, then ``%monitor_io start | stop | report`` and ``%%monitor_io`` on a cell."""
+"""The notebook commands: after ``%load_ext iotop_ai``, ``%monitor_io start | stop | report`` and ``%%monitor_io``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRESS_S = 1.0
 
 
 class Session:
-    """One recording of a notebook: a Monitor, and a line below the cell that changes while it runs."""
+    """One recording in a notebook: a Monitor, and a line below the cell that changes while the recording runs."""
 
     def __init__(self, path: str | None, show_progress: bool) -> None:
         self.monitor = Monitor(path)
@@ -36,7 +36,7 @@ class Session:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the recording; the last verdict stays."""
+        """End the recording. The last verdict stays available."""
         if self.ended:
             return
         self.ended = True
@@ -48,7 +48,7 @@ class Session:
         self.monitor.stop()
 
     def report(self) -> Any:
-        """Return the picture and the verdict of the recording so far, or of all of it."""
+        """Return the picture and the verdict of the recording so far, or of the whole recording after its end."""
         if not self.ended:
             self.monitor.verdict()
             self._took = time.monotonic() - self._begin
@@ -56,7 +56,7 @@ class Session:
         return _html(picture(m.verdict(wait=0), m.breakdown(wait=0), self._took, m.path, m.error))
 
     def replace_progress(self) -> None:
-        """Replace the progress with the report."""
+        """Replace the progress line with the report."""
         if self._handle is None:
             _display(self.report())
         else:
@@ -119,7 +119,7 @@ class Magics:
         finally:
             session.stop()
             session.replace_progress()
-        # run_cell has shown the cell's own error and result already.
+        # run_cell has already shown the error or the result of the cell.
         if result is not None and not result.success:
             error = result.error_before_exec or result.error_in_exec
             raise CellFailedError(f"the monitored cell ended with {type(error).__name__}")
@@ -127,19 +127,19 @@ class Magics:
 
 
 def _path(words: list[str]) -> str | None:
-    """Return the file of a magic's words; ~ is the home, as in a shell."""
+    """Return the file that a magic's words name; None without one. ~ is the home folder, as in a shell."""
     return os.path.expanduser(words[0]) if words else None
 
 
 def _awaits(shell: Any, cell: str) -> bool:
     """Whether a cell awaits outside of a function while this thread runs an event loop, as in Jupyter's kernel.
 
-    A magic is a plain function: it cannot await the cell, and inside a running loop it cannot start another.
+    A magic is a plain function. It cannot await the cell, and inside a running loop it cannot start another loop.
     """
     is_async = getattr(shell, "should_run_async", None)
     if is_async is None or not is_async(cell, transformed_cell=shell.transform_cell(cell)):
         return False
-    import asyncio  # slow import
+    import asyncio  # imported here, because it is slow
 
     try:
         asyncio.get_running_loop()
@@ -149,14 +149,14 @@ def _awaits(shell: Any, cell: str) -> bool:
 
 
 class CellFailedError(IotopError):
-    """A monitored cell did not run, or ended with an error, which is shown above: "run all" stops here."""
+    """A monitored cell did not run, or ended with an error that is shown above. It makes "run all" stop here."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by ``%load_ext iotop_ai``."""
+    """Register the commands. IPython calls this function for ``%load_ext iotop_ai``."""
     magics = Magics(shell)
     shell.register_magic_function(magics.monitor_io, "line_cell", "monitor_io")
 

@@ -1,4 +1,4 @@
-"""A small picture of a run as HTML: one bar of where the time went, and the verdict below it."""
+"""A small picture of a run as HTML: one bar that shows how the time was spent, and the verdict below the bar."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _NAMES = {
 
 
 def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float, path: str, error: str = "") -> str:
-    """HTML that runs no script and sends no request, for light and dark pages. error: why there is no recorder."""
+    """Return HTML for light and dark pages that runs no script and sends no request.
+
+    error: the reason why nothing is recorded; "" without an error.
+    """
     parts = [f'<div style="font-family:sans-serif;max-width:{WIDTH}px">']
     if breakdown is not None:
         parts += [_bar(breakdown), _legend(breakdown)]
@@ -48,7 +51,7 @@ def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float
 
 
 def _visible(breakdown: Breakdown) -> list[tuple[str, float]]:
-    """Return the shares that can be seen, in the order of the bar."""
+    """Return the shares that are large enough to be seen, in the order of the bar."""
     return [(name, share) for name, share in breakdown.shares.items() if share >= _LEAST]
 
 

@@ -1,4 +1,4 @@
-"""Finds the iotop-ai program for a training process, whose own Python may be too old for it."""
+"""Finds the iotop-ai program for a training process, whose Python may be too old for that program."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ _NAME = "iotop-ai"
 
 
 def program(named: str, environment: Mapping[str, str]) -> list[str]:
-    """Return the command of the program: the one named by an argument or IOTOP_AI_PROGRAM; else this Python's own
-    where it is new enough; else the first iotop-ai in PATH and ~/.local/bin.
+    """Return the command that starts iotop-ai.
 
-    Raises UnknownError if it is not found; as root also if another user may have named it or can change it.
+    It is the program that an argument or IOTOP_AI_PROGRAM names, else this Python with the package if this Python is
+    new enough, else the first iotop-ai in PATH and ~/.local/bin.
+
+    Raises UnknownError if the program is not found, and for root also if another user may have named it or can change
+    it.
     """
     path = named or environment.get(PROGRAM_VARIABLE, "")
-    chosen = bool(path)  # named by this process's own user, unless it became root in another user's environment
+    chosen = bool(path)  # named by this user, unless it is root in another user's environment
     if not path and sys.version_info >= OLDEST_PYTHON:
-        with contextlib.suppress(FileNotFoundError):  # this may be a program that embeds Python
+        with contextlib.suppress(FileNotFoundError):  # fails in a program that embeds Python
             return own_python("iotop_ai")
     if not path:
         folders = [*environment.get("PATH", "").split(":"), os.path.expanduser("~/.local/bin")]
@@ -44,7 +47,7 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def program_environment() -> dict[str, str]:
-    """Return the environment of the program, without IOTOP_AI_SOCKET: that names another monitor's socket."""
+    """Return the environment of the program, without IOTOP_AI_SOCKET, which names another monitor's socket."""
     environment = own_environment(libraries=True)
     environment.pop("IOTOP_AI_SOCKET", None)
     return environment

@@ -1,6 +1,7 @@
-"""The recorder of a training process: ``iotop-ai record`` as a child, which the interpreter's lock cannot starve.
+"""The recorder of a training process: ``iotop-ai record`` as a child process, which does not need this Python's lock.
 
-The training process asks it through pipes. It ends with the training process, however that ends.
+The training process and the recorder talk through pipes. The recorder ends with the training process, however that
+ends.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 1 << 20
 _BLOCK = 1 << 16
 _LOOK_S = 0.2
-"""Another thread may take the answer that this one waits for."""
+"""The longest single wait for an answer, in seconds, because another thread may have taken the answer."""
 _NO_STATUS: dict[str, Any] = {}
 
 
 class Recorder:
-    """A recorder that runs. argv: its command. Raises OSError when it cannot be started.
+    """A recorder that runs. argv: the command that starts it. Raises OSError when it cannot be started.
 
-    status: its newest answer, {} before the first. ready: it has taken its first Snapshot. ended: it has closed its
-    output. All calls but ``ask`` and ``end`` return at once.
+    status: the newest answer; {} before the first one. ready: whether the recorder has taken its first Snapshot. ended:
+    whether it has closed its output. All methods but ``ask`` and ``end`` return at once.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
-        import subprocess  # slow import: only a process that records needs it
+        import subprocess  # imported here: slow, and only needed to record
 
-        # A session of its own: Ctrl-C and a scheduler's signal end the training first, and its end is recorded.
+        # The recorder gets a separate session, so that Ctrl-C and a scheduler's signal end the training first, and the
+        # recording includes that end.
         self._child: subprocess.Popen[bytes] = start(
             argv,
             env=program_environment(),
@@ -66,29 +68,29 @@ class Recorder:
 
     @property
     def pid(self) -> int:
-        """The recorder's pid."""
+        """The pid of the recorder."""
         return self._child.pid
 
     def send(self, message: Mapping[str, object]) -> None:
-        """Send a message without waiting; one that finds the pipe full is lost."""
+        """Send a message without waiting. The message is lost if the pipe is full."""
         self._sent(message)
 
     def _sent(self, message: Mapping[str, object]) -> bool:
-        """Send a message without waiting; returns whether it was written."""
+        """Send a message without waiting; return whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
-        if len(raw) <= select.PIPE_BUF:  # so that it is written whole or not at all
+        if len(raw) <= select.PIPE_BUF:  # a write of this size is all or nothing
             with contextlib.suppress(OSError, ValueError):
                 return os.write(self._in, raw) > 0
         return False
 
     def poll(self) -> None:
-        """Read the answers that have come, and ask for the next status."""
+        """Read the answers that have arrived, and request the next status."""
         self._take(0.0)
         if self.ready and self._asked == self._answered:
             self._ask()
 
     def ask(self, seconds: float) -> None:
-        """Wait for a new status, at most ``seconds``."""
+        """Request a new status and wait for it, for at most ``seconds``."""
         end = time.monotonic() + seconds
         while not (self.ready or self.ended) and time.monotonic() < end:
             self._take(end - time.monotonic())
@@ -99,20 +101,20 @@ class Recorder:
             self._take(end - time.monotonic())
 
     def end(self, seconds: float) -> int:
-        """Let the recorder take a last Snapshot and end in ``seconds``; returns its exit code (-15, -9: killed)."""
+        """Let the recorder take a last Snapshot and end within ``seconds``; return its exit code (-15, -9: killed)."""
         try:
-            # Closing alone is not enough: a forked worker may hold this end of the pipe, too.
+            # Closing the pipe is not enough, because a forked worker may also have this end of it open.
             self.send({"kind": "end"})
             if self._child.stdin is not None:
                 self._child.stdin.close()
             return self._ended_within(seconds)
-        except BaseException:  # Ctrl-C: the caller goes on at once, and the recorder still ends its file and is reaped
-            with contextlib.suppress(RuntimeError):  # the interpreter is ending: its parent's end suffices
+        except BaseException:  # on Ctrl-C the caller goes on at once, and a thread waits for the recorder
+            with contextlib.suppress(RuntimeError):  # the interpreter ends, which ends the recorder
                 threading.Thread(target=self._ended_within, args=(seconds,), daemon=True).start()
             raise
 
     def _ended_within(self, seconds: float) -> int:
-        """Read what the recorder still writes, and reap it; returns its exit code."""
+        """Read what the recorder still writes and wait for its end; return its exit code."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._take(end - time.monotonic())
@@ -135,7 +137,7 @@ class Recorder:
         return self._child.wait()
 
     def last_words(self) -> str:
-        """Return the newest line of its messages; "" without any."""
+        """Return the newest line that the recorder has written to stderr; "" without one."""
         lines = self._last_words.decode("utf-8", "replace").strip().splitlines()
         return clean(lines[-1]) if lines else ""
 
@@ -144,7 +146,7 @@ class Recorder:
             self._asked += 1
 
     def _take(self, seconds: float) -> None:
-        """Read what the recorder has written; wait at most ``seconds`` for something."""
+        """Read what the recorder has written. Wait for output for at most ``seconds``."""
         if self.ended:
             return
         waiting = select.poll()
@@ -172,7 +174,7 @@ class Recorder:
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
-            self._answered = self._asked  # a torn answer
+            self._answered = self._asked  # the answer was incomplete
             return
         if not isinstance(answer, dict):
             return
@@ -187,7 +189,7 @@ class Recorder:
 
 
 def _read(pipe: int) -> bytes | None:
-    """Return the available bytes; b"" at the end, None where another thread or process has taken it."""
+    """Return the available bytes; b"" at the end, None if another thread or process has taken them."""
     try:
         return os.read(pipe, _BLOCK)
     except BlockingIOError:
@@ -195,5 +197,5 @@ def _read(pipe: int) -> bytes | None:
 
 
 def record_command(program: list[str], path: str, interval_s: float, options: Sequence[str]) -> list[str]:
-    """Return the command that records into a file while the starting program lives."""
+    """Return the command that records into a file for as long as the starting program lives."""
     return [*program, "record", "--control", "-o", path, "-d", f"{interval_s:g}", *options]

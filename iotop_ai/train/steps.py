@@ -1,7 +1,8 @@
-"""Counts this process's steps and their waits for data, and sends the totals to the monitors of this user.
+"""Counts this process's steps and its waits for data, and sends the totals to the monitors of this user.
 
-``for batch in watch(loader)`` measures the time in next(); ``step()`` counts a step; ``mark(text)`` marks a moment. All
-monitors of this user get the totals, at most twice a second, through a Unix socket; without a monitor nothing happens.
+``for batch in watch(loader)`` measures the time in next(), ``step()`` counts a step, and ``mark(text)`` marks a moment.
+All monitors of this user get the totals through a Unix socket, at most twice a second. Without a monitor nothing
+happens.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ Message = Dict[str, Any]
 Totals = Tuple[int, Optional[int], Optional[int]]
 
 EVERY_NS = 500_000_000
-"""The shortest time between two messages: a socket's queue holds ten."""
+"""The shortest time between two messages. The queue of a socket has room for only ten messages."""
 
 
 class StepCounter:
-    """The totals of this process; they only grow.
+    """The totals of this process. They never decrease.
 
-    batches: fetched by ``watch`` or a callback. steps: None until ``step`` counts the first. data_ns: time in which the
-    loop waited for data; None until something measures it.
+    batches: the batches that ``watch`` or a callback has counted. steps: the finished steps; None until ``step`` counts
+    the first one. data_ns: the time for which the loop has waited for data; None until something measures it.
     """
 
     __slots__ = ("_sent", "batches", "data_ns", "due_ns", "listeners", "own_sockets", "steps")
@@ -53,19 +54,19 @@ class StepCounter:
         self.data_ns: int | None = None
         self.due_ns = time.monotonic_ns() + EVERY_NS
         self.listeners: list[Callable[[Message], None]] = []
-        """Functions that get each message too, besides the sockets of all monitors."""
+        """Functions that are called with each message, in addition to the sockets of all monitors."""
         self.own_sockets: set[str] = set()
-        """Socket names of monitors that are already among the listeners."""
+        """The socket names of monitors that are already among the listeners."""
         self._sent: Totals = (0, None, None)
 
     def reset(self) -> None:
-        """Start from zero, as in a forked child: its parent's steps are not its own."""
+        """Start from zero. A forked child does this, because the steps of its parent do not count for it."""
         self.batches = 0
         self.steps = None if self.steps is None else 0
         self.data_ns = None if self.data_ns is None else 0
         self._sent = (0, self.steps, self.data_ns)
         self.listeners = []
-        self.own_sockets = set()  # its messages reach its parent's recorder by the socket
+        self.own_sockets = set()  # a child's messages reach the recorder by its socket
 
     def step(self) -> None:
         """Count a finished step."""
@@ -78,12 +79,12 @@ class StepCounter:
         self.batches += 1
 
     def send_if_due(self, now_ns: int) -> None:
-        """Send the totals if the last message is old enough."""
+        """Send the totals if the last message was sent long enough ago."""
         if now_ns >= self.due_ns:
             self.send(now_ns)
 
     def send(self, now_ns: int | None = None) -> None:
-        """Send the totals to the monitors, unless they have them already."""
+        """Send the totals to the monitors, unless the monitors have them already."""
         at_ns = time.monotonic_ns() if now_ns is None else now_ns
         self.due_ns = at_ns + EVERY_NS
         totals = (self.batches, self.steps, self.data_ns)
@@ -96,11 +97,11 @@ class StepCounter:
         )
 
     def broadcast(self, message: Message, more: Message | None = None) -> None:
-        """Give a message to all monitors and listeners. more: fields to add where they are not None."""
+        """Send a message to all monitors and listeners. more: fields to add, except those that are None."""
         message.update((name, value) for name, value in (more or {}).items() if value is not None)
         for listener in self.listeners:
             listener(message)
-        # Whatever happens to a monitor, the training goes on.
+        # An error of a monitor must not end the training.
         with contextlib.suppress(Exception):
             send(message, os.environ, self.own_sockets)
 
@@ -117,16 +118,16 @@ def step() -> None:
 
 
 def mark(text: str) -> None:
-    """Mark this moment on the time line of every monitor and recording of this user. An empty text is left out."""
+    """Mark this moment on the time line of every monitor and recording of this user. An empty text marks nothing."""
     cleaned = clean(str(text).strip(), LONGEST_TEXT)
     if cleaned:
         COUNTER.broadcast({"kind": "mark", "text": cleaned})
 
 
 class _Fetching(threading.local):
-    """Per-thread state of a measured fetch.
+    """The state of a measured fetch, for each thread.
 
-    active: this thread is within a measured fetch, so a watched loader within it does not count again.
+    active: whether this thread is within a measured fetch. A watched loader within it does not count again.
     """
 
     active = False
@@ -134,11 +135,11 @@ class _Fetching(threading.local):
 
 _FETCHING = _Fetching()
 _AWAITING: ContextVar[bool] = ContextVar("awaiting", default=False)
-"""The same state for a task that awaits a measured fetch, while the other tasks of its thread go on."""
+"""Whether the current task awaits a measured fetch. Other tasks of the same thread go on meanwhile."""
 
 
 class Watched(Generic[T]):
-    """A loader whose iteration is measured; all else (``len``, ``sampler``, ``dataset``) is the loader's own."""
+    """A loader whose iteration is measured. All other uses (``len``, ``sampler``, ``dataset``) go to the loader."""
 
     def __init__(self, loader: Iterable[T]) -> None:
         self._loader = loader
@@ -156,7 +157,7 @@ class Watched(Generic[T]):
         return self._loader[index]  # type: ignore[index]  # raises the loader's own TypeError
 
     def __getattr__(self, name: str) -> Any:
-        # A copy has no loader yet when its special methods are looked up.
+        # A copy has no loader yet when Python looks up its special methods.
         if name == "_loader" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         return getattr(self._loader, name)
@@ -182,7 +183,7 @@ class WatchedIterator(Watched[T]):
 
 
 class WatchedAsync(Watched[T]):
-    """A watched loader for ``async for``."""
+    """A watched loader for use with ``async for``."""
 
     def __aiter__(self) -> AsyncIterator[T]:
         return WatchedAsyncIterator(self._loader.__aiter__())  # type: ignore[attr-defined]
@@ -217,9 +218,9 @@ def watch(loader: AsyncIterable[T]) -> WatchedAsync[T]: ...
 
 
 def watch(loader: Any) -> Any:
-    """Return the loader; while it is iterated, the wait for each batch is measured and each batch counted.
+    """Return an object that stands for the loader, and that measures the wait for each batch and counts the batches.
 
-    An asynchronous loader is iterated with ``async for``; the wait is the time that its task awaits.
+    Iterate over an asynchronous loader with ``async for``. Its wait is the time for which the task awaits a batch.
     """
     if hasattr(loader, "__aiter__"):
         return (WatchedAsyncIterator if hasattr(loader, "__anext__") else WatchedAsync)(loader)
@@ -227,7 +228,7 @@ def watch(loader: Any) -> Any:
 
 
 def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
-    """The loader's items. The time of its start and its end counts as waiting: the loop has no batch meanwhile."""
+    """Yield the loader's items. Its start and its end count as waiting, because the loop has no batch meanwhile."""
     fetching = _FETCHING
     if fetching.active or _AWAITING.get():  # the watched loader around this one counts
         yield from loader

@@ -1,1 +1,1 @@
-"""Empty the page cache, all of it or of some files."""
+"""The actions that empty the page cache, either all of it or the part of some files."""

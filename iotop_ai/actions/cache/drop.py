@@ -1,8 +1,8 @@
-"""Drop the kernel's caches: for timing a cold start, never to make anything faster.
+"""Drops the kernel's caches. This is for timing a cold start; it never makes anything faster.
 
-vm.drop_caches: 1 the page cache, 2 dentries and inodes, 3 both. It drops only clean pages, so we sync first. Source:
-https://docs.kernel.org/admin-guide/sysctl/vm.html. Cached and MemFree show the effect; MemAvailable hardly changes, as
-it counts cached memory as available.
+The values of vm.drop_caches are 1 for the page cache, 2 for dentries and inodes, and 3 for both. The kernel drops only
+clean pages, so we sync first. Source: https://docs.kernel.org/admin-guide/sysctl/vm.html. Cached and MemFree show the
+effect. MemAvailable hardly changes, because it counts cached memory as available.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from iotop_ai.collectors.state.folder import keep_file, read_file, state_folder
 from iotop_ai.model.machine.page_cache import CACHES, Effect, Levels
 
 LEAST_S = 60.0
-"""Least time between two drops of one user: repeated drops would slow every job."""
+"""The least time between two drops by one user, in seconds. Repeated drops would slow every job."""
 STAMP = "drop-caches.json"
 STAMP_BYTES = 512
-"""Several times our longest stamp; a longer file is not ours."""
+"""Several times the size of our longest stamp. A longer file is not ours."""
 
 
 class Dropped(NamedTuple):
-    """The outcome of dropping caches. effect: None when nothing was dropped."""
+    """The outcome of a drop. effect: the levels before and after; None when nothing was dropped."""
 
     outcome: Outcome
     effect: Effect | None = None
@@ -46,9 +46,10 @@ def drop_caches(
     folder: Path | None = None,
     sync: Callable[[], None] = os.sync,
 ) -> Dropped:
-    """Sync, then drop; blocks as long as the disks need. Never raises.
+    """Sync, then drop the caches. Blocks as long as the disks need. Never raises.
 
-    on_step: called with "sync", then "drop". folder: holds the time of the last drop.
+    level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder in which the
+    time of the last drop is kept.
     """
     effects: list[Effect] = []
     folder = folder or state_folder()
@@ -60,7 +61,7 @@ def drop_caches(
         if wait > 0:
             text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"
             return Outcome(False, text, f"wait {wait:.0f} s")
-        unkept = _stamp(root, clock, folder)  # before the sync, which may take long: a second drop waits as well
+        unkept = _stamp(root, clock, folder)  # before the sync, which may take long, so that a second drop waits
         on_step("sync")
         start_ns = clock.monotonic_ns()
         sync()
@@ -93,7 +94,7 @@ def _bytes(levels: Levels) -> str:
 
 
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
-    """Seconds until this user may drop caches again; 0.0 if that is allowed at once."""
+    """Return the seconds until this user may drop caches again; 0.0 if it may do so at once."""
     try:
         kept = json.loads(read_file(folder or state_folder(), STAMP, STAMP_BYTES))
         boot, at_ns = str(kept["boot_id"]), int(kept["at_ns"])
@@ -104,7 +105,7 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
 
 
 def _stamp(root: Root, clock: Clock, folder: Path) -> str:
-    """Keep the time of a drop; "", or a clause that says why that is not possible."""
+    """Keep the time of a drop; return "", or a clause for the outcome that says why the time cannot be kept."""
     text = json.dumps({"boot_id": _boot(root), "at_ns": clock.monotonic_ns()}) + "\n"
     try:
         keep_file(folder, STAMP, text.encode())
@@ -114,7 +115,7 @@ def _stamp(root: Root, clock: Clock, folder: Path) -> str:
 
 
 def _remove_stamp(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # then the next drop waits for a minute
+    with contextlib.suppress(OSError):  # if the stamp stays, the next drop waits for a minute
         os.unlink(folder / STAMP)
 
 

@@ -1,8 +1,8 @@
-"""Evict one dataset from the page cache, without root and without effect on other data.
+"""Evicts one dataset from the page cache, without root and without an effect on other data.
 
-posix_fadvise(2) with POSIX_FADV_DONTNEED drops a file's clean pages, except mapped, locked and written ones. Dirty
-pages are written out first: the whole filesystem at the first dirty file, because one call per small file would wait
-for the disk each time.
+posix_fadvise(2) with POSIX_FADV_DONTNEED drops the clean pages of a file, except pages that are mapped or locked. Dirty
+pages are written out first. At the first dirty file the whole filesystem is synced, because a call for each small file
+would wait for the disk each time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ FILES_PER_PROGRESS = 200
 def evict(
     top: str, audit: Audit, cache: PageCache, on_progress: Callable[[Evicted], None] = lambda _: None
 ) -> tuple[Outcome, Evicted | None]:
-    """Evict every file below ``top``. on_progress: called every FILES_PER_PROGRESS files."""
+    """Evict every file below ``top``; return the outcome, and the figures (None if nothing was done).
+
+    on_progress: called with the figures so far, every FILES_PER_PROGRESS files.
+    """
     results: list[Evicted] = []
 
     def act() -> Outcome:
@@ -70,7 +73,7 @@ def _evict_file(handle: int, cache: PageCache, synced: bool) -> tuple[int | None
     """(bytes in memory before, bytes after, whether the filesystem has been synced)."""
     try:
         before = cache.resident(handle)
-        # mincore does not report dirty pages: then the file is written out in any case.
+        # mincore does not report dirty pages. If only mincore is available, the file is written out in any case.
         if before is None or before.dirty_bytes is None or before.dirty_bytes:
             if not synced:
                 sync_filesystem_of(handle)

@@ -1,4 +1,4 @@
-"""Sync one filesystem instead of all: syncfs(2)."""
+"""Syncs one filesystem instead of all of them, with syncfs(2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def sync_filesystem_of(handle: int) -> None:
-    """Write out the dirty data of an open file's filesystem; blocks as long as its disk needs. Raises OSError."""
+    """Write out the dirty data of an open file's filesystem. Blocks as long as its disk needs. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syncfs(handle):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

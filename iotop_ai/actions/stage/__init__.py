@@ -1,1 +1,1 @@
-"""Copy a dataset to faster storage."""
+"""Copies a dataset to faster storage."""

@@ -1,7 +1,7 @@
-"""Copy a tree with rsync if installed, else with our own code. Neither deletes files at the source or the target.
+"""Copies a tree with rsync, or with our own code. Neither deletes files at the source or the target.
 
-A file appears under its name only when complete; a file with the same size and time is not copied again, so the same
-command resumes an interrupted copy.
+A file appears under its name only when it is complete. A file with the same size and time is not copied again, so the
+same command resumes an interrupted copy.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def find_rsync() -> str:
 
 
 def copy_by_rsync(rsync: str, ends: Ends, on_bytes: OnBytes) -> None:
-    """rsync -rlptgo into the target's folder. on_bytes: bytes so far. Raises UnknownError with rsync's message.
+    """Copy with ``rsync -rlptgo`` into the target's folder. Raises UnknownError with rsync's message.
 
-    Never as root: rsync resolves paths repeatedly, so a user who may change one can redirect it.
+    Root may not use rsync, because rsync resolves paths repeatedly, and a user who may change a path could redirect it.
+    on_bytes: called with the bytes copied so far.
     """
     if os.geteuid() == 0:
         raise UsageError(f"rsync is not run as root: {WHY_NOT_ROOT}")
@@ -58,7 +59,7 @@ def copy_by_rsync(rsync: str, ends: Ends, on_bytes: OnBytes) -> None:
             _follow(child, on_bytes)
             code = child.wait()
         except BaseException:
-            # rsync keeps the partial file, so that the next run resumes it.
+            # rsync keeps the partial file, so that the next run continues it.
             child.terminate()
             child.wait()
             raise
@@ -110,7 +111,7 @@ def _add_bytes(on_bytes: OnBytes, before: int, copied: int) -> None:
 
 
 def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
-    """Copy one entry; returns the bytes written."""
+    """Copy one entry of the tree; return the bytes written."""
     if entry.is_folder:
         target.enter(entry.path, entry.stat)
         return 0
@@ -136,16 +137,19 @@ def _copy_link(entry: Entry, folder: int, name: str) -> None:
 
 
 def part_of(name: str) -> str:
-    """Return the name of the partial file, in the same folder and short enough for any filesystem."""
+    """Return the name of the partial file for a file, in the same folder and short enough for any filesystem."""
     return f"{PARTIAL}-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}"
 
 
 def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> int:
-    """Copy one file; returns the bytes written. Continues a partial file, whose content the verification covers."""
+    """Copy one file; return the bytes written.
+
+    A partial file is continued. Its content is not checked here, but by the verification.
+    """
     part = part_of(name)
     source = entry.open()
     try:
-        # We copy the open file, whatever has its name by now.
+        # The open file is copied, even if another file has its name by now.
         found = os.fstat(source)
         out, at = _open_part(folder, part, found)
         try:
@@ -155,7 +159,7 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
             return written
         except BaseException:
             if not folder.is_private:
-                # ``_open_part`` continues no part in this folder.
+                # ``_open_part`` would not continue the partial file in this folder.
                 with contextlib.suppress(OSError):
                     os.unlink(part, dir_fd=folder.handle)
             raise
@@ -166,10 +170,10 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
 
 
 def _open_part(folder: Folder, part: str, found: os.stat_result) -> tuple[int, int]:
-    """(a descriptor, the bytes it already holds). Continues a part only in a folder that no other user can change.
+    """Open the partial file; return its descriptor, and the number of bytes that it already holds.
 
-    In any other folder it could be another file of ours, moved there to get a new owner and mode: there it is always
-    created.
+    A partial file is continued only in a folder that no other user can change. In any other folder it could be another
+    file of ours that was moved there to get a new owner and mode, so a new file is created.
     """
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(_TRIES):
@@ -202,7 +206,7 @@ def _fill(out: int, source: int, at: int, size: int, on_bytes: OnBytes) -> int:
 
 
 def _set_attributes(out: int, found: os.stat_result) -> None:
-    """Set the original's mode, times and (as root) owner."""
+    """Set the original's mode and times, and its owner when run as root."""
     if os.geteuid() == 0:
         os.fchown(out, found.st_uid, found.st_gid)
     os.fchmod(out, mode_of(found))

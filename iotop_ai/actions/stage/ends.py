@@ -1,4 +1,4 @@
-"""The two ends of a copy, each resolved once and kept open, so that later changes to their paths have no effect."""
+"""The two ends of a copy. Each is resolved once and kept open, so that later changes to its path have no effect."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
 MOST_LINKS = 40
-"""The kernel's limit of symbolic links in one path."""
+"""The most symbolic links that the kernel follows in one path."""
 _PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Ends(NamedTuple):
-    """Source and target of a copy. folder: descriptor of the folder that gets the copy as ``name``.
+    """The source and the target of a copy. source, target: their resolved paths, for messages and for rsync.
 
-    source, target: their resolved paths, for messages (and for rsync, which needs paths).
+    pinned: the source, kept open. folder: the descriptor of the folder that gets the copy. name: the name of the copy
+    in it.
     """
 
     source: str
@@ -44,7 +45,7 @@ class Ends(NamedTuple):
 
 
 def places(source: str, folder: str) -> Ends:
-    """Resolve both ends. Raises InputError or UsageError for invalid ones."""
+    """Resolve both ends and return them. Raises InputError or UsageError for invalid ends."""
     try:
         pinned = _pin(source)
     except FileNotFoundError:
@@ -91,12 +92,12 @@ def _check(ends: Ends, source: str, folder: str, dst: str) -> None:
 
 
 def _pin(path: str) -> Pinned:
-    """Open a path component by component. Raises OSError.
+    """Open a path component by component, and return what it leads to. Raises OSError.
 
-    As root, a link owned by another user is followed only to a target of the same owner: it could lead root to read or
-    write elsewhere.
+    Root follows a link of another user only to a target of the same owner, because the link could lead root to read or
+    write any other file.
     """
-    if not path:  # an empty path (an unset variable) is never the current folder
+    if not path:  # an empty path comes from an unset variable and must not mean the current folder
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
     left = _parts(whole)
@@ -136,13 +137,13 @@ def _pin(path: str) -> Pinned:
 
 
 def _parts(path: str) -> list[str]:
-    """Return the names of a path, last first. ".." stays, because its meaning depends on the links before it."""
+    """Return the names in a path, the last one first. ".." stays, as its meaning depends on the links before it."""
     return [part for part in path.split("/") if part not in ("", ".")][::-1]
 
 
 def _open_path(folder: int, name: str) -> int:
     try:
-        # O_DIRECTORY triggers automounts.
+        # O_DIRECTORY triggers an automount.
         return os.open(name, _PATH_ONLY | os.O_DIRECTORY, dir_fd=folder)
     except NotADirectoryError:
         return os.open(name, _PATH_ONLY, dir_fd=folder)
@@ -152,7 +153,7 @@ def _readable(handle: int) -> int:
     try:
         return os.open(".", FOLDER, dir_fd=handle)
     except PermissionError:
-        # A folder that may be entered but not listed still leads to its files.
+        # A folder that may be entered but not listed still gives access to its files.
         return os.open(".", _PATH_ONLY | os.O_DIRECTORY, dir_fd=handle)
 
 

@@ -1,4 +1,4 @@
-"""Plan a copy: the source's files, those already at the target, and the free space."""
+"""Plans a copy: scans the source's files, finds those already at the target, and checks the free space."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from iotop_ai.model.machine.filesystem import IN_MEMORY
 from iotop_ai.model.machine.staging import Plan
 
 FLOOR_SHARE, MOST_FLOOR_BYTES = 0.05, 10 << 30
-"""Share of the filesystem that stays free, at most 10 GiB: a full one is slow and breaks other writers."""
+"""The share of the filesystem that stays free, and its limit of 10 GiB. A full one is slow and breaks other writers."""
 MEMORY_FLOOR_SHARE = 0.1
-"""Share of memory that stays available: a training job needs more than its data."""
+"""The share of memory that stays available, because a training job needs memory for more than its data."""
 FILES_PER_PROGRESS = 500
 
 
 def plan(
     ends: Ends, root: Root, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> tuple[Plan, list[tuple[str, int]]]:
-    """Scan every entry; returns the plan and a sample of (path, bytes). on_progress: files and bytes so far.
+    """Scan every entry; return the plan, and a sample of the files as pairs of path and bytes.
 
-    Raises OSError, and InputError for a folder of the target that is not trusted.
+    on_progress: called with the files and bytes so far. Raises OSError, and InputError for a folder of the target that
+    is not trusted.
     """
     tree = Tree(ends.pinned)
     sample = Sample()
@@ -68,9 +69,9 @@ def plan(
 
 
 def same_file(entry: Entry, folder: int, name: str) -> bool | None:
-    """Whether the target's file of this name has the same size and time; None without such a file.
+    """Whether the target's file of this name has the same size and time; None if the target has no such file.
 
-    folder: the descriptor of its folder, -1 when that is missing.
+    folder: the descriptor of the file's folder in the target; -1 when that folder is missing.
     """
     if folder < 0:
         return None
@@ -86,7 +87,10 @@ def same_file(entry: Entry, folder: int, name: str) -> bool | None:
 
 
 def _granularity_ns(mtime_ns: int) -> int:
-    """The step to which this time may be rounded: FAT 2 s, NFSv2 and tar 1 s, exFAT 10 ms, others 1 µs, NTFS 100 ns."""
+    """Return the step to which a filesystem may have rounded this time.
+
+    The steps are 2 s for FAT, 1 s for NFSv2 and tar, 10 ms for exFAT, 1 µs for others, and 100 ns for NTFS.
+    """
     return next((step for step in (2_000_000_000, 1_000_000_000, 10_000_000, 1000, 100) if mtime_ns % step == 0), 1)
 
 
@@ -101,7 +105,7 @@ def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
     found = os.fstatvfs(ends.folder)
     block = found.f_frsize or found.f_bsize
     floor = int(min(found.f_blocks * block * FLOOR_SHARE, MOST_FLOOR_BYTES))
-    # ramfs and some FUSE servers give no size at all.
+    # ramfs and some FUSE servers report no size at all.
     room = found.f_bavail * block if found.f_blocks else None
     fstype = filesystem_of(os.path.dirname(ends.target), root)
     memory = fstype in IN_MEMORY
@@ -120,7 +124,7 @@ def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
 
 
 def filesystem_of(folder: str, root: Root) -> str:
-    """Return the type of the folder's filesystem ("ext4", "tmpfs"); "" when unknown."""
+    """Return the type of the folder's filesystem, such as "ext4" or "tmpfs"; "" when it is unknown."""
     device = os.stat(folder).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     raw = root.read("proc/self/mountinfo")
@@ -129,6 +133,6 @@ def filesystem_of(folder: str, root: Root) -> str:
         fields = left.split(b" ")
         if len(fields) > 2 and fields[2] == number.encode():
             return clean_bytes(right.split(b" ")[0])
-    # btrfs gives each subvolume a number that no mount has.
+    # btrfs gives each subvolume a device number that no mount has.
     mount = mount_of(folder, parse_mountinfo(raw))
     return "" if mount is None else mount.fstype

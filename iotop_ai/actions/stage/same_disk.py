@@ -1,4 +1,4 @@
-"""Detect a copy to the same disk, which does not make reading faster, even if a probe measures that."""
+"""Detects a copy to the same disk. Such a copy does not make reading faster, even if a probe seems to show that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.model.block.counters import BlockInfo
 
 
 def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
-    """Return the common storage: "the same filesystem", "vda", "the ZFS pool tank"; "" for none or unknown."""
+    """Return the storage that both ends share, such as "vda" or "the same filesystem"; "" for none or unknown."""
     source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
     if source == target:
         return "the same filesystem"
@@ -27,7 +27,7 @@ def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
         mounts.close()
     left = _disks(ends.source, source, mounts, infos, root)
     right = _disks(os.path.dirname(ends.target), target, mounts, infos, root)
-    # A target that adds a disk (a cache, a wider array) may be faster.
+    # A target that has a further disk (a cache, a wider array) may be faster.
     return ", ".join(sorted(right)) if right and right <= left else ""
 
 

@@ -1,6 +1,7 @@
-"""Measure a source's read speed and a target's write and read speed, past the page cache, within seconds.
+"""Measures a source's read speed and a target's write and read speed, past the page cache, within seconds.
 
-The probes in the target folder match the sample in number and size. They have no name (O_TMPFILE), so none is left.
+The probes in the target folder match the sample in number and size. They are files without a name (O_TMPFILE), so none
+can be left behind.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ MOST_OF_A_FILE = 32 << 20
 PROBE_BYTES = 64 << 20
 BLOCK = 1 << 20
 LEAST_READS = 8
-"""Fewer reads prove nothing: one that waits for something else doubles the time."""
+"""The least number of reads. With fewer reads, a single read that waits for something else could double the time."""
 
 
 def measure(
     source: Pinned, sample: Sequence[tuple[str, int]], folder: int, room_bytes: int | None, clock: Clock
 ) -> Speed:
-    """Read a part of the source, then write and read probes in ``folder``, a descriptor.
+    """Read a part of the source, then write and read probes; return the speeds.
 
-    A rate is None when it cannot be measured.
+    folder: the descriptor of the target folder. room_bytes: its free space; None if unknown. A rate is None when it
+    cannot be measured.
     """
     buffer = mmap.mmap(-1, BLOCK)
     try:
@@ -49,7 +51,10 @@ def _rate(amount: int, seconds: float) -> float | None:
 def _read_sample(
     source: Pinned, sample: Sequence[tuple[str, int]], clock: Clock, buffer: mmap.mmap
 ) -> tuple[float, list[int], bool]:
-    """(seconds, bytes of each file, whether all bypassed the page cache). Times only the reads, not the eviction."""
+    """Read the sample; return the seconds, the bytes of each file, and whether all reads bypassed the page cache.
+
+    The seconds are those of the reads, without the eviction.
+    """
     spent_ns = 0
     sizes: list[int] = []
     all_direct = True
@@ -93,7 +98,7 @@ def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, begun: int) -
 def _probe(
     folder: int, room: int, sizes: Sequence[int], clock: Clock, buffer: mmap.mmap
 ) -> tuple[float | None, float | None]:
-    """(bytes per second written, read back); None when the folder cannot hold a probe."""
+    """Return the rates of writing the probes and of reading them back, in bytes per second; None if none fits."""
     buffer[:] = Random(2).randbytes(BLOCK)  # zeros would be compressed or stored as a hole
     probes: list[tuple[int, int, bool]] = []
     begun, written = clock.monotonic_ns(), 0

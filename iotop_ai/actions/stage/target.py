@@ -1,12 +1,14 @@
-"""The folders of a copy, opened one inside the other in step with the walk of its source, never through a link.
+"""The folders of a copy. They are opened one inside the other as the source is walked, and never through a link.
 
-Other users may change the copy meanwhile: its owner is that of the source, who may own an earlier copy too. So every
-operation uses descriptors, and looks names up only in open folders:
+Other users may change the copy meanwhile: its owner is that of the source, who may also own an earlier copy. So every
+operation uses descriptors, and looks up names only in open folders:
 
-- A folder is *held* when the caller owns it and only the caller may write there (root trusts root alone, other users
-  also trust the group they let write). New folders in it stay 0700 and the caller's until their content is complete.
-- In any other folder, a new folder gets its owner and mode at once, while it is empty. An existing folder keeps both:
-it may have been moved there. For root it must belong to the source's owner, who could write there anyway.
+- A folder is *private* when this user owns it and no other user may write there. (Root trusts only root; other users
+  also trust the group to which they give write access.) New folders in a private folder keep mode 0700 and this user
+  as the owner until their content is complete.
+- In any other folder, a new folder gets its owner and mode at once, while it is empty. An existing folder keeps
+  both, because it may have been moved there. For root it must belong to the source's owner, who could write there
+  anyway.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ _OWNER_WRITES = 0o300
 
 
 class Folder(NamedTuple):
-    """An open folder. path: below the top, "" for the top, None for the folder that gets the copy.
+    """An open folder of the copy.
 
-    handle: -1 when it is missing. is_private: only its owner, this user, may write it. found: the source folder's stat.
-    gives_owner, mode: on leaving, set the source's owner and this mode (None: leave the mode).
+    path: relative to the top; "" for the top, and None for the folder that gets the copy. handle: its descriptor; -1
+    when the folder is missing. is_private: whether only its owner, this user, may write in it. found: the stat of the
+    source folder. gives_owner: whether the folder gets the source's owner when it is left. mode: the mode that it gets
+    then; None if its mode stays.
     """
 
     path: str | None
@@ -43,7 +47,7 @@ class Folder(NamedTuple):
 
 
 class Target:
-    """The target of a copy. change: create folders and set their owners, instead of only reading."""
+    """The target of a copy. change: whether to create folders and set their owners; if not, the target is only read."""
 
     def __init__(self, ends: Ends, *, change: bool) -> None:
         self._name = ends.name
@@ -66,14 +70,14 @@ class Target:
         self._open = []
 
     def place(self, path: str) -> tuple[Folder, str]:
-        """Return the folder and name for an entry of the source; closes folders that are complete."""
+        """Return the open folder and the name for an entry of the source. Closes the folders that are complete."""
         above = path.rpartition("/")[0] if path else None
         while self._open[-1].path != above:
             self._leave()
         return self._open[-1], path.rpartition("/")[2] or self._name
 
     def enter(self, path: str, found: os.stat_result) -> None:
-        """Open the folder of this path, creating it if needed. Raises OSError, or InputError for an untrusted one."""
+        """Open the folder of this path; create it if needed. Raises OSError, or InputError for an untrusted folder."""
         parent, name = self.place(path)
         if parent.handle < 0:
             self._open.append(Folder(path, -1, False))
@@ -97,12 +101,12 @@ class Target:
             raise
 
     def finish(self) -> None:
-        """Leave every open folder: set its owner, mode and time. Raises OSError or UnknownError."""
+        """Leave every open folder and set its owner, mode and time. Raises OSError or UnknownError."""
         while len(self._open) > 1:
             self._leave()
 
     def shown(self, path: str) -> str:
-        """Return an entry's path in the target, clean."""
+        """Return the path of an entry in the target, cleaned for messages."""
         return clean(os.path.join(self._shown, path) if path else self._shown)
 
     def _is_private(self, here: os.stat_result) -> bool:
@@ -129,7 +133,8 @@ class Target:
         if here.st_dev != self._device:
             return "is on another filesystem than the copy; unmount it, or stage that part on its own"
         if made:
-            # Another folder may have the new name by now; an empty folder of ours may be given to another owner.
+            # Another folder may have the new name by now. But a folder of ours that is empty may get another owner
+            # safely.
             if here.st_uid == os.geteuid() and not os.listdir(handle):
                 return ""
             return (
@@ -168,7 +173,10 @@ class Target:
 
 
 def mode_of(found: os.stat_result) -> int:
-    """The mode of the copy: without setuid, setgid and sticky, and without the write access that sticky made safe."""
+    """Return the mode of the copy: the original's without setuid, setgid and sticky.
+
+    A folder that was sticky also loses the write access of others, which only the sticky bit made safe.
+    """
     mode = found.st_mode & 0o777
     return mode & ~_OTHERS_WRITE if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX else mode
 

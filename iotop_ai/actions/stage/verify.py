@@ -1,4 +1,7 @@
-"""Compare a copy with its original: every file's size, and the content of all files or a sample, from the disk."""
+"""Compares a copy with its original: the size of every file, and the content of all files or of a sample.
+
+The content is read from the disk.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _NOT_REGULAR = "not a regular file"
 def verify(
     ends: Ends, sample: Sequence[tuple[str, int]] | None, on_bytes: Callable[[int], None] = lambda _: None
 ) -> Verified:
-    """Compare the copy with its original. sample: the files whose content is compared, None for all.
+    """Compare the copy with its original. sample: the files whose content is compared; None for all files.
 
     on_bytes: called with the bytes compared so far.
 
@@ -62,7 +65,7 @@ def verify(
 
 
 def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
-    """Return the difference, "" for none. Checks the size of the open file, which is the one compared."""
+    """Return the difference between a file and its copy; "" for none. The size checked is that of the open copy."""
     if folder < 0:
         return os.strerror(errno.ENOENT)
     try:
@@ -79,7 +82,7 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
             return f"{found.st_size} bytes instead of {entry.stat.st_size}"
         if not content:
             return ""
-        # Cached pages prove nothing about the disk.
+        # The copy is evicted, because cached pages prove nothing about the disk.
         os.posix_fadvise(copy_fd, 0, 0, os.POSIX_FADV_DONTNEED)
         source = entry.open()
         try:
@@ -91,7 +94,7 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
 
 
 def _digest(handle: int, size: int) -> bytes:
-    """Digest of up to size + 1 bytes, so that a growing file differs and the read ends."""
+    """Return a digest of up to size + 1 bytes, so that a file that grows differs and the read ends."""
     digest = hashlib.blake2b(digest_size=20)
     left = size + 1
     while left and (block := os.read(handle, min(CHUNK, left))):

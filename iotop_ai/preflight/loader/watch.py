@@ -71,7 +71,10 @@ class TreeWatch:
             return b""
 
     def look(self) -> None:
-        """Sample each process's CPU time and each worker's state; without workers, the loader's threads' states."""
+        """Sample each process's CPU time and each worker's state.
+
+        Without workers, the states are those of its threads.
+        """
         for pid in self.pids:
             with suppress(ValueError):
                 stat = parse_stat(self._read(pid, "stat")).record

@@ -1,1 +1,1 @@
-"""Callbacks of training frameworks; each module needs its own framework, and is imported with it."""
+"""The callbacks of training frameworks. Each module needs its framework and is imported only if it is used."""

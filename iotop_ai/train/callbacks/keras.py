@@ -1,8 +1,9 @@
 """The callbacks of Keras 3 and of TensorFlow's own: ``model.fit(..., callbacks=[KerasCallback("run.iotop.jsonl")])``.
 
-Only the back end torch fetches a batch between two steps. TensorFlow and JAX fetch within the step, so the wait cannot
-be separated from it ("not separable"): watch a generator or a PyDataset with ``iotop_ai.watch``, or see the wait from
-outside. Source: keras/src/backend/*/trainer.py (fit), keras/src/trainers/epoch_iterator.py, 3.x.
+Only the back end torch fetches a batch between two steps. TensorFlow and JAX fetch it within the step, so the wait
+cannot be separated from the step ("not separable"). To measure it, watch a generator or a PyDataset with
+``iotop_ai.watch``, or use the wait as seen from outside. Source: keras/src/backend/*/trainer.py (fit),
+keras/src/trainers/epoch_iterator.py, 3.x.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ _SEPARABLE = ("torch",)
 
 
 def _events(base: Any) -> Any:
-    """Return the callback class for this base: tf.keras, keras and tf_keras each accept only their own Callback."""
+    """Return the callback class for this base. tf.keras, keras and tf_keras each accept only their own Callback."""
 
     class KerasEvents(base):  # type: ignore[misc]
         """Records a fit, writes its verdict into the log when it changes, and gives metrics to loggers.
 
-        At the end of an epoch it adds them to the epoch's logs: the History and each later callback have them too, such
-        as TensorBoard. session: arguments of ``TrainingSession``.
+        At the end of an epoch it adds the metrics to the epoch's logs, so that the History and each later callback,
+        such as TensorBoard, have them too. session: the arguments of ``TrainingSession``.
         """
 
         def __init__(self, path: Any = None, **session: Any) -> None:
@@ -39,22 +40,22 @@ def _events(base: Any) -> Any:
             self.session.begin()
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            """Mark the epoch; its first batch is fetched from here on."""
+            """Mark the epoch. Its first batch is fetched from here on."""
             steps.mark(f"epoch {epoch}")
             self.session.waiting()
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-            """The batch has arrived."""
+            """End the wait, because the batch has arrived."""
             self.session.batch()
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            """The step has ended."""
+            """Count the step, which has ended."""
             self._steps += 1
             self._newest = self.session.step(self._steps) or self._newest
             self.session.waiting()
 
         def on_test_begin(self, logs: Any = None) -> None:
-            """Validation begins: the time from now on is not a wait."""
+            """End the wait, because validation begins and its time is not a wait."""
             self.session.not_waiting()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -70,14 +71,14 @@ def _events(base: Any) -> Any:
 
 
 def _backend(base: Any) -> str:
-    """Return the back end of the Keras that has this base class: tensorflow, torch, jax, numpy, openvino."""
+    """Return the back end of the Keras that has this base class, such as "tensorflow", "torch" or "jax"."""
     if base.__module__.partition(".")[0] != "keras":
         return "tensorflow"  # tf_keras, and Keras 2 within TensorFlow
     return str(import_module("keras").backend.backend())
 
 
 def _base() -> Any:
-    """Return the Callback of Keras, or of TensorFlow where only TensorFlow has Keras."""
+    """Return the Callback of Keras, or that of TensorFlow if only TensorFlow has Keras."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None and "keras" not in sys.modules:
         return tensorflow.keras.callbacks.Callback
@@ -92,6 +93,6 @@ KerasCallback = _events(_base())
 
 
 def tf_keras_callback(*arguments: Any, **options: Any) -> Any:
-    """Return the callback for ``tf.keras``, which is Keras 3, or tf_keras as Keras 2."""
+    """Return the callback for ``tf.keras``, which is either Keras 3 or tf_keras (Keras 2)."""
     base = import_module("tensorflow").keras.callbacks.Callback
     return _events(base)(*arguments, **options)

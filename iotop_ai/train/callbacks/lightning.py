@@ -1,7 +1,7 @@
 """The callback of PyTorch Lightning: ``Trainer(callbacks=[LightningCallback("run.iotop.jsonl")])``.
 
-Lightning has no hook around the fetch of a batch: the wait is the time from the end of a step to the start of the next.
-It excludes validation and steps after which a checkpoint is written. Source:
+Lightning has no hook around the fetch of a batch, so the wait is the time from the end of a step to the start of the
+next one. Validation, and steps after which a checkpoint is written, are excluded. Source:
 lightning/pytorch/loops/training_epoch_loop.py (advance), lightning/pytorch/callbacks/callback.py, 2.x.
 """
 
@@ -42,12 +42,12 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its class is known on
         self.session.begin()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Mark the epoch; its first batch is fetched from here on."""
+        """Mark the epoch. Its first batch is fetched from here on."""
         steps.mark(f"epoch {trainer.current_epoch}")
         self.session.waiting()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """End the wait: the batch has arrived."""
+        """End the wait, because the batch has arrived."""
         self.session.batch()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -56,19 +56,19 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its class is known on
         self.session.waiting()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """End the wait: validation time does not count."""
+        """End the wait, because the time of a validation does not count."""
         self.session.not_waiting()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Begin the wait: the next batch is fetched from here on."""
+        """Begin the wait, because the next batch is fetched from here on."""
         self.session.waiting()
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
-        """End the wait: the time up to the next step includes the checkpoint."""
+        """End the wait, because the time up to the next step includes the checkpoint."""
         self.session.not_waiting()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """The training is ended by an error or by Ctrl-C; ``teardown`` may not be called then."""
+        """End the recording when an error or Ctrl-C ends the training. ``teardown`` may not be called in this case."""
         steps.mark(f"ended by {type(exception).__name__}")
         self.session.end()
 

@@ -1,4 +1,4 @@
-"""Shared by all callbacks: the recorder, the waits between two steps, the verdict in the log, metrics for loggers."""
+"""What all callbacks share: the recorder, the waits between steps, the verdict in the log, and metrics for loggers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ Metrics = Dict[str, float]
 Sink = Callable[[Metrics, int], None]
 
 LOOK_NS = 5_000_000_000
-"""Time between two looks at the verdict."""
+"""The time between two requests for the verdict."""
 METRICS_NS = 10_000_000_000
-"""Time between two sets of metrics."""
+"""The time between two sets of metrics."""
 PREFIX = "iotop_ai/"
 NOT_SEPARABLE = "not separable"
 
 
 class TrainingSession:
-    """One training, by the events that a framework's callback gets.
+    """One training, described by the events that a framework's callback receives.
 
-    path and options: as in ``Monitor``; record=False starts no recorder, and only sends the steps to other monitors.
-    writer: a SummaryWriter of TensorBoard for the metrics; open runs of MLflow and Weights & Biases get them as well.
-    log: gets each new verdict as a line, on the first rank; by default standard error. separable: whether the framework
-    fetches a batch outside of its step; where it does not, only ``watch`` on the loader can measure the wait.
+    path, options: the arguments of ``Monitor``. record: False starts no recorder and only sends the steps to other
+    monitors. writer: a SummaryWriter of TensorBoard, which gets the metrics; open runs of MLflow and Weights & Biases
+    get them as well. log: called with each new verdict as a line, on the first rank; standard error by default.
+    separable: whether the framework fetches a batch outside of its step; if it does not, only ``watch`` on the loader
+    can measure the wait.
     """
 
     def __init__(
@@ -48,20 +49,20 @@ class TrainingSession:
         self._log = log or write_line
         self._since: int | None = None
         self._data_ns: int | None = None
-        """The counter's value when the wait began."""
+        """The counter's time of waiting when the wait began, in nanoseconds; None if nothing has measured it."""
         self._batches = 0
-        """The counter's value when the training began."""
+        """The counter's number of batches when the training began."""
         self._look_ns = self._metrics_ns = 0
         self._before = (0, 0, 0)
         self._written_verdict: tuple[str, str] | None = None
 
     @property
     def data_wait(self) -> str:
-        """How the wait for data is known: "measured" or "not separable"."""
+        """How well the wait for data is known: "measured" or "not separable"."""
         return "measured" if self.separable or steps.COUNTER.batches != self._batches else NOT_SEPARABLE
 
     def begin(self) -> None:
-        """Start the recorder and the counts: the training begins."""
+        """Start the recorder and the counts, because the training begins."""
         if self.monitor is not None:
             self.monitor.start()
         now = time.monotonic_ns()
@@ -71,24 +72,24 @@ class TrainingSession:
         self._written_verdict = None
 
     def waiting(self) -> None:
-        """Note that the loop waits for its next batch: a step, or other work between two steps, has ended."""
+        """Note that the loop waits for its next batch. A step, or other work between two steps, has ended."""
         self._since, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
 
     def not_waiting(self) -> None:
-        """Note that the time up to the next step is not a wait: a checkpoint is written, or a validation runs."""
+        """Note that the time up to the next step is not a wait, because a checkpoint or a validation takes it."""
         self._since = None
 
     def batch(self) -> None:
-        """Note that the loop has its batch: the wait has ended."""
+        """Note that the loop has its batch, so the wait has ended."""
         counter, since, self._since = steps.COUNTER, self._since, None
-        # Where this loop's loader is watched, the wait is measured already; another loader may be watched as well.
+        # If this loop's loader is watched, the counter has changed and the wait is measured already.
         if self.separable and since is not None and counter.data_ns == self._data_ns:
             counter.waited(time.monotonic_ns() - since)
 
     def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
-        """Count a step of training. number: the step's. emit: gets the metrics in place of writer and open runs.
+        """Count a step of training; return the metrics if they were due, else None.
 
-        Returns the metrics when they were due, else None.
+        number: the number of the step. emit: gets the metrics instead of the writer and the open runs.
         """
         steps.COUNTER.step()
         now = time.monotonic_ns()
@@ -110,7 +111,7 @@ class TrainingSession:
             sink(metrics, number)
 
     def end(self) -> None:
-        """Write the last verdict and end the recording: the training has ended."""
+        """Write the last verdict and end the recording, because the training has ended."""
         steps.COUNTER.send()
         if self.monitor is not None:
             try:
@@ -119,7 +120,10 @@ class TrainingSession:
                 self.monitor.stop()
 
     def metrics(self, now_ns: int) -> Metrics:
-        """Return the steps since the last metrics, and where the job's time went so far: PREFIX + name."""
+        """Return the figures of the steps since the last metrics, and how the job has spent its time so far.
+
+        The key of a figure is PREFIX and its name.
+        """
         totals = _totals(now_ns)
         seconds, done, data_ns = ((b - a) for a, b in zip(self._before, totals))
         self._before = totals
@@ -141,7 +145,7 @@ class TrainingSession:
         if current != self._written_verdict:
             self._written_verdict = current
             line = f"iotop-ai: {verdict}"
-            with contextlib.suppress(Exception):  # standard error may be closed, and must not end a training
+            with contextlib.suppress(Exception):  # standard error may be closed, which must not end a training
                 self._log(line if self.data_wait != NOT_SEPARABLE else f"{line}; data wait of a step: {NOT_SEPARABLE}")
 
 
@@ -151,7 +155,7 @@ def _totals(now_ns: int) -> tuple[int, int, int]:
 
 
 def write_line(line: str) -> None:
-    """Write to standard error; where a progress bar of tqdm is drawn, above it."""
+    """Write a line to standard error. If tqdm draws a progress bar, the line goes above the bar."""
     tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
     if tqdm is not None:
         tqdm.write(line, file=sys.stderr)
@@ -160,10 +164,10 @@ def write_line(line: str) -> None:
 
 
 def active_loggers() -> list[Sink]:
-    """Return the runs of MLflow and Weights & Biases that this process has open."""
+    """Return a function for each run of MLflow or Weights & Biases that this process has open. It logs metrics."""
     found: list[Sink] = []
     mlflow, wandb = sys.modules.get("mlflow"), sys.modules.get("wandb")
-    with contextlib.suppress(Exception):  # half imported, or another module of that name
+    with contextlib.suppress(Exception):  # MLflow may be imported only in part, or another module may have its name
         if mlflow is not None and mlflow.active_run() is not None:
             found.append(lambda metrics, number: mlflow.log_metrics(metrics, step=number))
     run = getattr(wandb, "run", None)

@@ -1,8 +1,8 @@
 """The callback of Hugging Face's Trainer: ``Trainer(..., callbacks=[TransformersCallback("run.iotop.jsonl")])``.
 
-The Trainer fetches all batches of an optimizer step before on_step_begin: the wait is the time from the event
-before it (the end of a step, logging, evaluation, saving) to on_step_begin.
-Source: transformers/trainer.py (get_batch_samples), 5.x.
+The Trainer fetches all batches of an optimizer step before it calls on_step_begin. The wait is the time to
+on_step_begin from the previous event: the end of a step, logging, an evaluation or a save. Source:
+transformers/trainer.py (get_batch_samples), 5.x.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from iotop_ai.train.callbacks.session import TrainingSession
 class TransformersCallback(import_module("transformers").TrainerCallback):  # type: ignore[misc]
     """Records a training, writes its verdict into the log when it changes, and gives metrics to loggers.
 
-    With "tensorboard" in report_to they go into the run ``iotop_ai`` beside the Trainer's own. session: arguments of
-    ``TrainingSession``.
+    With "tensorboard" in report_to, the metrics go into the run ``iotop_ai`` beside the Trainer's run. session: the
+    arguments of ``TrainingSession``.
     """
 
     def __init__(self, path: Any = None, **session: Any) -> None:
@@ -37,21 +37,21 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
         self.session.waiting()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Mark the epoch; its first batches are fetched from here on."""
+        """Mark the epoch. Its first batches are fetched from here on."""
         steps.mark(f"epoch {int(state.epoch or 0)}")
         self.session.waiting()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """The batches of the step are there."""
+        """End the wait, because the batches of the step have arrived."""
         self.session.batch()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """The optimizer step has ended."""
+        """Count the optimizer step, which has ended."""
         self.session.step(state.global_step)
         self.session.waiting()
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Logging, an evaluation or a save has ended."""
+        """Begin the wait again, because logging, an evaluation or a save has ended."""
         self.session.waiting()
 
     on_evaluate = on_save = on_log
@@ -65,7 +65,7 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
 
 
 def _tensorboard(args: Any) -> Any:
-    """Return a SummaryWriter beside the Trainer's; None where none can be made."""
+    """Return a SummaryWriter for a run beside the Trainer's; None if none can be made."""
     folder = os.environ.get("TENSORBOARD_LOGGING_DIR") or os.path.join(args.output_dir, "runs")
     with contextlib.suppress(Exception):
         return import_module("torch.utils.tensorboard").SummaryWriter(log_dir=os.path.join(folder, "iotop_ai"))
