@@ -1,8 +1,8 @@
 """Record iotop-ai.cast of this folder: ``python screenshots/cast.py`` (needs tmux and asciinema 2 in the PATH).
 
 A recording of a real job is replayed in a real terminal while keys are pressed: the verdict appears, its reasons are
-opened, the disk is picked from the list and looked at, and back. What is written holds nothing of the machine that it
-was made on: a cast in which its name or a path of it turns up is not kept.
+opened, the disk is picked from the list, and the view returns. The cast must hold nothing of the machine on which it
+was made. A cast in which the machine's name or one of its paths occurs is not kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WAIT_S = 60.0
 
 
 class Step(NamedTuple):
-    """Keys by tmux's names, what is then waited for, and for how long it is looked at."""
+    """Keys by tmux's names, the text to wait for after them, and the seconds for which the result is shown."""
 
     keys: tuple[str, ...]
     seen: str
@@ -76,9 +76,9 @@ def record(asciinema: str, recording: Path, out: Path, folder: Path) -> None:
 
 
 def cleaned(text: str) -> str:
-    """Return the cast without what was written about the machine beside the output: when, by which command and shell.
+    """Return the cast without what it says about the machine besides the output: the time, the command and the shell.
 
-    Milliseconds and characters as they are make it a third smaller.
+    Times in milliseconds and characters without escapes make the cast a third smaller.
     """
     header, *events = (json.loads(line) for line in text.splitlines())
     kept = {"version": 2, "width": header["width"], "height": header["height"], "title": TITLE}
@@ -87,7 +87,7 @@ def cleaned(text: str) -> str:
 
 
 def main() -> int:
-    """Record and keep it; 1 when it holds something of this machine."""
+    """Record the cast and keep it; return 1 when it holds something of this machine."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--asciinema", default="asciinema", help="the program that records")
     parser.add_argument("--recording", type=Path, default=RECORDING, help="what is replayed")

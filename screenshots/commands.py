@@ -1,7 +1,7 @@
 """Draw the pictures of commands that print: ``python screenshots/commands.py`` (as root, for the slow disk).
 
-check and loader read from a real disk that answers in 10 ms; doctor looks at a fresh environment with planted faults;
-report is made of the recording of a starved training here, and shown by a headless chromium.
+check and loader read from a real disk that answers in 10 ms. doctor examines a new environment with planted faults.
+report is made here from the recording of a starved training, and shown by a headless chromium.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.rigs.slowdisk.files import slow_files  # noqa: E402
 
 PROGRAM = str(Path(sys.executable).with_name("iotop-ai"))
 TRAINING = Path("/opt/train")
-"""Where the pictures' environment is; made and removed."""
+"""The path of the environment in the pictures. It is created and removed again."""
 FAULTS = {"CUDA_LAUNCH_BLOCKING": "1", "OMP_NUM_THREADS": "64", "NCCL_SOCKET_IFNAME": "ib9"}
 DATASET = """
 import os
@@ -54,7 +54,7 @@ def make():
 
 @contextmanager
 def mounted() -> Iterator[None]:
-    """1500 files on the slow disk, as /mnt/data/set."""
+    """Mount the slow disk with 1500 files as /mnt/data/set."""
     with tempfile.TemporaryDirectory() as folder, slow_files(Path(folder), 1500) as files:
         place = Path("/mnt/data/set")
         place.mkdir(parents=True)
@@ -68,7 +68,7 @@ def mounted() -> Iterator[None]:
 
 
 def printed(width: int, *words: str, cwd: str = "/tmp", **variables: str) -> str:
-    """What a command prints on a terminal of this width."""
+    """Return what a command prints on a terminal of this width."""
     environment = {**os.environ, "COLUMNS": str(width), "LC_ALL": "C.UTF-8", **variables}
     done = subprocess.run([PROGRAM, *words], cwd=cwd, env=environment, capture_output=True, text=True)
     if done.returncode not in (0, 1):
@@ -77,7 +77,7 @@ def printed(width: int, *words: str, cwd: str = "/tmp", **variables: str) -> str
 
 
 def draw_text(name: str, width: int, text: str, folder: Path) -> None:
-    """A terminal with a text; long lines are continued on the next row, as a terminal does."""
+    """Draw a terminal with a text. Long lines continue on the next row, as in a terminal."""
     text = "\n".join(line[at : at + width] for line in text.split("\n") for at in range(0, max(1, len(line)), width))
     console = Console(record=True, width=width, file=io.StringIO(), color_system="truecolor", force_terminal=True)
     console.print(Text.from_ansi(text), no_wrap=True, crop=True, highlight=False)
@@ -86,7 +86,7 @@ def draw_text(name: str, width: int, text: str, folder: Path) -> None:
 
 
 def draw_check(folder: Path) -> None:
-    """check of the slow disk, with a forecast."""
+    """Draw the picture of check, for the slow disk and with a forecast."""
     with mounted():
         run(PROGRAM, "cache", "evict", "/mnt/data/set")
         words = (
@@ -104,7 +104,7 @@ def draw_check(folder: Path) -> None:
 
 
 def draw_doctor(folder: Path) -> None:
-    """doctor of a new environment, in a shell with faults."""
+    """Draw the picture of doctor, for a new environment and in a shell with faults."""
     run(sys.executable, "-m", "venv", str(TRAINING))
     try:
         draw_text("doctor-110", 110, printed(110, "doctor", "--python", f"{TRAINING}/bin/python", **FAULTS), folder)
@@ -113,7 +113,7 @@ def draw_doctor(folder: Path) -> None:
 
 
 def draw_loader(folder: Path) -> None:
-    """loader of a torch dataset on the slow disk."""
+    """Draw the picture of loader, for a torch dataset on the slow disk."""
     python = os.environ.get("IOTOP_AI_TORCH_PYTHON", "")
     if not python:
         sys.stderr.write("no picture of loader: IOTOP_AI_TORCH_PYTHON names no Python with torch\n")
@@ -130,7 +130,7 @@ def draw_loader(folder: Path) -> None:
 
 
 def draw_report(folder: Path) -> None:
-    """The page of report."""
+    """Draw the picture of the page that report writes."""
     with tempfile.TemporaryDirectory() as place:
         page = f"{place}/report.html"
         words = ("report", str(HERE / "starved.iotop.jsonl.gz"), "--allow-root", "--html", page)
@@ -142,7 +142,7 @@ DRAWN = {"check": draw_check, "doctor": draw_doctor, "loader": draw_loader, "rep
 
 
 def main() -> None:
-    """Draw everything or what was asked for."""
+    """Draw all pictures, or the requested ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, default=HERE, help="folder of the pictures")
     parser.add_argument("names", nargs="*", help=f"of {', '.join(DRAWN)}; all by default")

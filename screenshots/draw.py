@@ -1,6 +1,6 @@
 """Draw the pictures of this folder from the real app: ``python screenshots/draw.py`` (as root for the slow disk).
 
-Real Snapshots of this machine are taken while fio reads from a slow loop device; the app then shows them in this
+Real Snapshots of this machine are taken while fio reads from a slow loop device. Then the app shows them in this
 process, its screen is exported as SVG, and a headless chromium with Fira Code makes the PNG (on Debian: apt install
 chromium fonts-firacode fio).
 """
@@ -48,21 +48,24 @@ from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk  # noqa: E402
 from tests.scenarios.slim import Slim  # noqa: E402
 
 CELL_WIDTH, CELL_HEIGHT = 12.2, 24.4
-"""Of Rich's SVG, in its units; its frame and title bar stand left of and above the cells."""
+"""The size of a cell in Rich's SVG, in its units.
+
+The frame and the title bar are to the left of and above the cells.
+"""
 DECODED_S = 2.0
-"""Enough for a recording of minutes to be read through."""
+"""The seconds in which a recording of minutes is read completely."""
 ASKED_S = 0.5
-"""Enough for a question to learn what is permitted."""
+"""The seconds in which a question finds out what is permitted."""
 LEFT, TOP = 9, 41
 MOUNT = Path("/mnt/data")
 VERDICTS = HERE.parent / "tests" / "data" / "verdicts"
 
 
 class Picture(NamedTuple):
-    """One picture: its file name without suffix, size, theme and keys pressed before it is taken.
+    """One picture: the name of its file without suffix, its size, its theme, and the keys that are pressed before it.
 
-    scene: "" is this machine; else a made one of SCENES. replay: from a recording of it, on its time line. kept: live,
-    with what came kept in memory to look back at.
+    scene: "" for this machine, else the name of one of SCENES. replay: whether it shows a recording with a time line.
+    kept: whether it shows a live screen that has kept the last Frames in memory, to look back at them.
     """
 
     name: str
@@ -76,11 +79,14 @@ class Picture(NamedTuple):
 
 
 def recorded(file: Path) -> Callable[[int], list[Snapshot]]:
-    """Return the last seconds of a recording of real training. The GPU is the C NVML library's."""
+    """Return a function that returns the last seconds of a recording of real training.
+
+    The GPU in the recording was simulated by the C NVML library.
+    """
 
     def last(seconds: int) -> list[Snapshot]:
         items = list(ReplaySource(str(file), allow_root=True))
-        # The last one comes when the command ends, not after a whole interval.
+        # The last Snapshot is taken when the command ends, not after a whole interval, so it is left out.
         return [item.snapshot if isinstance(item, Keyframe) else item for item in items][-seconds - 1 : -1]
 
     return last
@@ -94,7 +100,7 @@ SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
     "healthy": recorded(VERDICTS / "healthy_gpu.iotop.jsonl.gz"),
     "starved": recorded(HERE / "starved.iotop.jsonl.gz"),
 }
-"""Machines of other hardware or load than this one's, a Snapshot a second."""
+"""Machines with other hardware or other load than this one. Each function returns one Snapshot per second."""
 
 _TO_DISKS = ("tab",) * 4
 
@@ -129,7 +135,7 @@ PICTURES = (
     Picture("main-gpu-8-80x24", 80, 24, "dark", (), "gpu-8"),
     Picture("main-gpu-8-160x48", 160, 48, "dark", (), "gpu-8"),
 )
-"""What stands in this folder."""
+"""The pictures in this folder."""
 
 MORE = (
     Picture("main-80x24-cvd", 80, 24, "cvd"),
@@ -137,12 +143,12 @@ MORE = (
     Picture("main-60x15", 60, 15, "dark"),
     Picture("focus-80x24", 80, 24, "dark", ("tab", "tab", "tab", "tab", "down", "down")),
 )
-"""To look at while working on the looks; drawn when named."""
+"""Further pictures for work on the appearance. They are drawn only if they are requested."""
 
 
 @contextlib.contextmanager
 def load(seconds: float) -> Iterator[None]:
-    """fio on a slow disk with a file system, where the machine can have one; else none, and a line that says why."""
+    """Run fio on a slow disk with a filesystem. If this machine cannot have one, print a line that says why."""
     if why := why_no_fuse_disk() or ("" if shutil.which("fio") else "needs fio"):
         sys.stderr.write(f"no load: {why}\n")
         yield
@@ -156,7 +162,7 @@ def load(seconds: float) -> Iterator[None]:
             file = f"--filename={MOUNT}/set.bin"
             run("fio", "--name=lay", file, "--size=200M", "--rw=write", "--bs=1M", "--end_fsync=1")
             job = ("--rw=randread", "--bs=128k", "--direct=1", "--size=200M", "--time_based", f"--runtime={seconds}")
-            # A calm third first, so that the turn for the worse is on the picture.
+            # The first third is calm, so that the change for the worse is on the picture.
             disk.set(delay_us=3_000)
             fio = subprocess.Popen(
                 ["fio", "--name=train", file, *job, "--numjobs=8", "--thread=0"], stdout=subprocess.DEVNULL
@@ -174,12 +180,12 @@ def load(seconds: float) -> Iterator[None]:
 
 
 def run(*argv: str) -> None:
-    """Run a program; its failure ends the script."""
+    """Run a program. If it fails, the script ends."""
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def record(seconds: float) -> MemoryRecording:
-    """Snapshots of this machine, one a second."""
+    """Return Snapshots of this machine, one per second."""
     source = LiveSource(Settings())
     recording = MemoryRecording()
     end: int | None = None
@@ -195,17 +201,17 @@ def record(seconds: float) -> MemoryRecording:
 
 
 class Own(MemoryRecording):
-    """Stands for the machine itself, whose keys act; none of these pictures lets one."""
+    """A source that stands for the machine itself, so that keys may act on it. No picture presses such a key."""
 
     live = True
     smartctl = ""
 
     def refresh_smart(self) -> None:
-        """No disk to query."""
+        """Do nothing, because no disk can be queried."""
 
 
 async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
-    """One picture of the last of the Frames, as SVG and PNG."""
+    """Draw a picture of the last of the Frames, as SVG and PNG."""
     view = View(interval_s=1.0, utc_offset_s=0)
     if picture.replay:
         await draw_replay(picture, shown, view, folder)
@@ -213,7 +219,7 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
     keeper = SessionRecorder(Clock(), Ring) if picture.kept else None
     app = MonitorApp(shown[0], (), Own(), view, picture.theme, keeper=keeper)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
-        for frame in shown[1:]:  # one by one: graphs reach further back than one Frame does
+        for frame in shown[1:]:  # one by one, because graphs reach further back than one Frame
             if keeper is not None:
                 keeper.put(frame)
             app.main.live.receive(frame)
@@ -229,7 +235,7 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
 
 
 async def draw_replay(picture: Picture, shown: list[Frame], view: View, folder: Path) -> None:
-    """One picture of a recording of the Frames, at its start and then where the keys lead."""
+    """Draw a picture of a recording of the Frames: at its start, then where the keys lead."""
     with tempfile.TemporaryDirectory() as place:
         recorder = Recorder(FileSink(f"{place}/a.iotop.jsonl"), Clock(), min_free_bytes=0)
         for frame in shown:
@@ -255,9 +261,9 @@ async def draw_replay(picture: Picture, shown: list[Frame], view: View, folder: 
 
 
 def tidy(svg: str, picture: Picture) -> str:
-    """Return the cells alone: no window frame, and no font fetched from a web server."""
+    """Return only the cells, without a window frame and without a font that is fetched from a web server."""
     svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
-    # The cells leave a hair of the frame free at the right and the top; it gets the screen's own colour.
+    # The cells leave a narrow strip of the frame free at the right and the top. It gets the screen's background colour.
     ground = looks(picture.theme)["bg"].bg
     frame = r'<rect fill="([^"]*)" stroke="[^"]*"( stroke-width="[^"]*")?([^>]*) rx="8"/>'
     svg = re.sub(frame, lambda m: f'<rect fill="{ground or m[1]}"{m[3]}/>', svg, count=1)
@@ -266,7 +272,7 @@ def tidy(svg: str, picture: Picture) -> str:
 
 
 def rasterise(svg: str, png: Path, picture: Picture) -> None:
-    """PNG by chromium, the only one of the usual renderers that keeps braille and rules in their columns."""
+    """Make the PNG with chromium, the only usual renderer that keeps braille and rules in their columns."""
     width, height = round(picture.width * CELL_WIDTH), round(picture.height * CELL_HEIGHT)
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "screen.svg").write_text(svg)
@@ -276,7 +282,7 @@ def rasterise(svg: str, png: Path, picture: Picture) -> None:
 
 
 def load_page(page: str, png: Path, width: int, height: int) -> None:
-    """A picture of a page."""
+    """Make a picture of a page."""
     with tempfile.TemporaryDirectory() as folder:
         run(
             *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
@@ -286,7 +292,7 @@ def load_page(page: str, png: Path, width: int, height: int) -> None:
 
 
 def main() -> None:
-    """Record, then draw everything or what was asked for."""
+    """Record, then draw all pictures or the requested ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=100.0, help="how long to watch this machine (100)")
     parser.add_argument("--into", type=Path, default=HERE, help="folder of the pictures")
@@ -297,7 +303,7 @@ def main() -> None:
     if any(not picture.scene for picture in wanted):
         with load(args.seconds + 10):
             taken = record(args.seconds)
-        # The names and paths of the machine's other programs are private: they are replaced.
+        # The names and paths of the machine's other programs are private, so they are replaced.
         shown[""] = list(frames(Slim(list(taken)).all()))
     for picture in wanted:
         asyncio.run(draw(picture, shown[picture.scene], args.into.resolve()))

@@ -1,6 +1,7 @@
 """Draw the pictures of ``iotop-ai fleet``: ``python screenshots/fleet.py``. On Debian: apt install prometheus chromium.
 
-A real Prometheus scrapes the 200 replayed machines of ``python -m tests.bench.fleet``; the app asks it in this process.
+A real Prometheus scrapes the 200 replayed machines of ``python -m tests.bench.fleet``. The app queries it in this
+process.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PICTURES = (
 
 
 async def draw(picture: Picture, url: str, folder: Path) -> None:
-    """One picture, once the graphs have come."""
+    """Draw one picture, once the graphs have been loaded."""
     shown = FleetView(View(utc_offset_s=0), server=SHOWN_AS, window_s=WINDOW_S, interval_s=3600.0)
     app = FleetApp(Prometheus(Address(url)), shown, picture.theme)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
@@ -51,7 +52,7 @@ async def draw(picture: Picture, url: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Run the machines, then draw."""
+    """Run the machines, then draw the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, default=HERE, help="folder of the pictures")
     folder = parser.parse_args().into.resolve()

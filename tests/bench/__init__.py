@@ -1,1 +1,1 @@
-"""Measurements against other programs; each module runs by ``python -m``."""
+"""Measurements of this program beside other programs. Each module runs by ``python -m``."""

@@ -1,6 +1,6 @@
-"""The monitor without screen and file: the cost of reading and judging each second.
+"""The monitor without a screen and a file, to measure the cost of reading and judging each second.
 
-``python tests/bench/bare.py [--ring]`` until it is killed; --ring keeps the last hour as the live screen does.
+``python tests/bench/bare.py [--ring]`` runs until it is killed. --ring keeps the last hour, as the live screen does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iotop_ai.sources.live.source import LiveSource
 
 
 def main() -> None:
-    """Read and judge."""
+    """Read and judge the machine until the process is killed."""
     parser = argparse.ArgumentParser(prog="python tests/bench/bare.py", description=__doc__)
     parser.add_argument("--ring", action="store_true")
     ring = None

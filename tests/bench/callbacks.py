@@ -1,14 +1,15 @@
 """Whether each callback measures a training's wait for data: ``python -m tests.bench.callbacks [--only NAME ...]``.
 
-A real loop of each framework on a CPU, in its own environment (``python -m tests.scenarios.stacks.install``), one after
-the other, 24 s each; all take less than 8 minutes. The truth is the time that the framework's own loader takes for its
-batches; beside it the wait as the callback measures it and as the monitor sees it from outside. Of the truth,
-"computes" is what the loader computes in the trainer's own thread, and "no core" its wait for a core: from outside both
-are computation of the trainer, and only "asleep", the rest, is a wait. Met: the callback is within 3 points of the
-truth and the outside view within 10 of "asleep", or the wait is "not separable". Other programs make "no core" larger,
-and with it the difference to the truth.
+A real loop of each framework runs on a CPU in the framework's environment (``python -m
+tests.scenarios.stacks.install``), one after the other for 24 s each; all take less than 8 minutes. The truth is the
+time that the framework's loader takes for its batches. It is compared with the wait that the callback measures and with
+the wait that the monitor sees from outside. The truth has three parts: "computes" is what the loader computes in the
+trainer's thread, "no core" is its wait for a core, and "asleep" is the rest. From outside, the first two are
+computation of the trainer, and only "asleep" is a wait. A case is met if the callback is within 3 points of the truth
+and the outside view is within 10 points of "asleep", or if the wait is "not separable". Other programs make "no core"
+larger, and so also the difference between the outside view and the truth.
 
-Exit code 0: all met, 1: one is not, 2: one cannot run, or its outside view is unknown.
+Exit code 0: all are met. 1: one is not met. 2: one cannot run, or its outside view is unknown.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ HEADS = (
 
 
 class Case(NamedTuple):
-    """stack: whose environment. loop: of tests/train/callbacks/loops.py. backend: of Keras."""
+    """One loop. stack: the framework whose environment it needs. loop: its name in tests/train/callbacks/loops.py.
+
+    backend: the back end of Keras; "" without Keras.
+    """
 
     stack: str
     loop: str
@@ -53,7 +57,10 @@ CASES: Mapping[str, Case] = {
 
 
 class Waits(NamedTuple):
-    """Shares of the run. computes, no_core: parts of the truth, None unknown. callback: None where not separable."""
+    """The waits of a run, as shares of its time. computes, no_core: parts of the truth; None if unknown.
+
+    callback, outside: the wait as the callback and the monitor see it. Both are None if the wait is not separable.
+    """
 
     truth: float
     computes: float | None
@@ -63,12 +70,12 @@ class Waits(NamedTuple):
 
     @property
     def asleep(self) -> float:
-        """The part of the truth that an outside view can take for a wait; all of it where its parts are unknown."""
+        """The part of the truth that can be seen as a wait from outside; the whole truth if its parts are unknown."""
         return self.truth - (self.computes or 0.0) - (self.no_core or 0.0)
 
     @property
     def answer(self) -> str:
-        """Whether the callback agrees with the truth, and the outside view with what can be seen of it."""
+        """Return whether the callback agrees with the truth, and the outside view with the part that it can see."""
         if self.callback is None:
             return MET
         if abs(self.callback - self.truth) > WITHIN:
@@ -79,9 +86,9 @@ class Waits(NamedTuple):
 
 
 def waits_of(found: Mapping[str, Any]) -> Waits:
-    """What a loop printed."""
+    """Return the waits from the figures that a loop printed."""
     separable = found["data_wait"] == "measured"
-    has_parts = found["truth_cpu"] > 0  # the generators of Keras only sleep and are not looked at
+    has_parts = found["truth_cpu"] > 0  # the generators of Keras only sleep, so they have no parts
     return Waits(
         found["truth"],
         found["truth_cpu"] if has_parts else None,
@@ -92,7 +99,7 @@ def waits_of(found: Mapping[str, Any]) -> Waits:
 
 
 def row(name: str, waits: Waits) -> list[str]:
-    """Return a line of the table."""
+    """Return a line of the table of results."""
     truth, computes, no_core, callback, outside = waits
 
     def share(value: float | None) -> str:
@@ -110,7 +117,7 @@ def row(name: str, waits: Waits) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the loops, print the table."""
+    """Run the loops and print the table; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
     rows, worst = [], 0

@@ -1,6 +1,6 @@
-"""How many instructions parts of a refresh take, counted by valgrind: a figure that no other load changes.
+"""Counts with valgrind the instructions that parts of a refresh take. Other load does not change this figure.
 
-``python -m tests.bench.callgrind [--parts NAME ...] [--record]`` prints them; ``--record`` keeps them in
+``python -m tests.bench.callgrind [--parts NAME ...] [--record]`` prints the counts; ``--record`` also keeps them in
 tests/data/cost_gates.json for tests/test_cost_gates.py.
 """
 
@@ -21,30 +21,30 @@ from tests.bench.parts import PARTS, per_item
 
 RECORDED = Path(__file__).parents[1] / "data" / "cost_gates.json"
 LIMIT_S = 1200
-"""Instructions are counted, not time: beside other work it takes several times its 50 s."""
+"""The time limit in seconds. The count needs 50 s, or several times as much if other programs use the machine."""
 NAMES = tuple(part.name for part in PARTS)
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
 def python_version() -> str:
-    """Return the minor version: another one runs other bytecode."""
+    """Return the minor version of Python. Another version runs other bytecode, so its counts cannot be compared."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def why_not() -> str:
-    """Why instructions cannot be counted here; "" when they can."""
+    """Return why instructions cannot be counted here; "" when they can."""
     return "" if shutil.which("valgrind") else "valgrind is not installed"
 
 
 def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
-    """Instructions in user space of one item of each part of ``only``. Raises RuntimeError when valgrind fails."""
+    """Return the instructions in user space for an item of each part in ``only``. Raises RuntimeError on a failure."""
     with tempfile.TemporaryDirectory(prefix="callgrind-") as name:
         out = Path(name) / "out"
         words = [
             "valgrind",
             "--tool=callgrind",
             f"--callgrind-out-file={out}",
-            # The program calls it where a counted step begins and ends; nothing else does.
+            # The program calls getpriority before and after a counted step, and nowhere else.
             "--dump-before=getpriority",
             sys.executable,
             "-m",
@@ -66,7 +66,7 @@ def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
         order = json.loads(done.stdout.strip().splitlines()[-1])
         parts = sorted(out.parent.glob("out.*"), key=lambda path: int(path.suffix[1:]))
         costs = [int(found[1]) for path in parts if (found := _TOTALS.search(path.read_text()))]
-    # Each mark ends a part of the count: what lies before a step, then the step itself.
+    # Each mark ends a part of the count: first the part before a step, then the step.
     steps = iter(costs[1::2])
     totals: dict[str, dict[int, float]] = {}
     for part, size, count in order:
@@ -75,7 +75,7 @@ def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
 
 
 def main() -> int:
-    """Count and print."""
+    """Count the instructions and print them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.callgrind", description=__doc__)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--parts", nargs="+", choices=NAMES, default=NAMES, help="count only these")
@@ -87,7 +87,7 @@ def main() -> int:
     for name, cost in found.items():
         print(f"{name:<14} {cost:>12,} instructions")
     if args.record:
-        if len(found) < len(NAMES):  # the others stay as they are
+        if len(found) < len(NAMES):  # the counts of the other parts are kept
             found = {**json.loads(RECORDED.read_text())["instructions"], **found}
         RECORDED.write_text(json.dumps({"python": python_version(), "instructions": found}, indent=2) + "\n")
     return 0

@@ -1,8 +1,8 @@
-"""The figures of ``iotop-ai check``, read by fio and by its own reader, against fio run by hand on the same disk.
+"""Compares the figures of ``iotop-ai check``, read by fio and by our reader, with fio run by hand on the same disk.
 
-``python -m tests.bench.check_fio [--rounds 3] [--only NAME] [--write]`` as root, on an otherwise idle machine; some
-eight minutes. Check and fio by hand take turns, and the medians of the rounds are compared. Exit 1 when a figure of a
-slow disk is outside the limits, 2 when this machine cannot tell.
+Run ``python -m tests.bench.check_fio [--rounds 3] [--only NAME] [--write]`` as root on an otherwise idle machine. It
+takes some eight minutes. The check and fio by hand alternate, and the medians of the rounds are compared. Exit code 1:
+a figure of a slow disk is outside its limit. 2: this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -32,11 +32,15 @@ HUNG_US = 12_000_000
 HAND_WAITS_S = 10.0
 
 Figures = dict[tuple[Phase, str], float]
-"""By what is read and the name of the figure."""
+"""The value of each figure, by what is read and the name of the figure."""
 
 
 class Rig(NamedTuple):
-    """A disk. seconds: of one check; slower disks need more for the same number of reads. serial: one at a time."""
+    """A disk with a limited speed.
+
+    seconds: the duration of one check; a slower disk needs more for the same number of reads. serial: whether the disk
+    does one request at a time.
+    """
 
     name: str
     seconds: int
@@ -54,7 +58,10 @@ RIGS = (
 
 
 class Row(NamedTuple):
-    """One figure of one disk. hand, check: medians of the rounds. spread: of the runs by hand, in percent."""
+    """One figure of one disk. hand, check: the medians of the rounds, by hand and by the check.
+
+    spread: the difference between the runs by hand, in percent.
+    """
 
     rig: Rig
     phase: Phase
@@ -66,12 +73,12 @@ class Row(NamedTuple):
 
     @property
     def off(self) -> float:
-        """Percent."""
+        """The difference between the check and the run by hand, in percent."""
         return 100 * (self.check / self.hand - 1)
 
     @property
     def met(self) -> bool:
-        """Whether it is within its limit."""
+        """Whether the difference is within the limit."""
         return abs(self.off) <= LIMITS[self.figure]
 
     @property
@@ -83,12 +90,13 @@ class Row(NamedTuple):
 
 @contextlib.contextmanager
 def disk_of(rig: Rig, folder: Path) -> Iterator[str]:
-    """The disk's node."""
+    """Provide the disk of a rig for the block, and yield the path of its device node."""
     if rig.delay_us or rig.bytes_per_s:
         with FuseDisk(folder, 256, serial=rig.serial, at_once=2 * DEEPEST) as slow:
-            # Else it hangs on whether a program's pages are contiguous, into how many requests a read is split.
+            # Without this, the number of requests for a read depends on whether the pages of the program are
+            # contiguous.
             Path(f"/sys/block/{slow.name}/queue/max_sectors_kb").write_text("512")
-            Path(slow.node).read_bytes()  # so that no first read of the image differs from the later ones
+            Path(slow.node).read_bytes()  # so that the first read of the image does not differ from later reads
             slow.set(delay_us=rig.delay_us, bytes_per_s=rig.bytes_per_s)
             yield slow.node
     else:
@@ -98,14 +106,14 @@ def disk_of(rig: Rig, folder: Path) -> Iterator[str]:
 
 
 def hand_words(node: str, phase: Phase, engine: str) -> list[str]:
-    """The command line for the same job: so many reads in flight of one process, or so many readers with one each."""
+    """Return the command line of fio for a phase: one process with many reads in flight, or many with one each."""
     block = phase.block_bytes
     kind = "randread" if phase.name == RANDOM else "read"
     if engine == "fio":
         how = [f"--rw={kind}", "--ioengine=libaio", f"--iodepth={phase.depth}"]
     else:
         how = [f"--rw={kind}", "--ioengine=psync", f"--numjobs={phase.depth}", "--group_reporting"]
-        if kind == "read" and phase.depth > 1:  # each reads every so many-th block
+        if kind == "read" and phase.depth > 1:  # each reader skips the blocks of the other readers
             how += [f"--rw=read:{(phase.depth - 1) * block}", f"--offset_increment={block}"]
     return [
         *("fio", "--name=hand", f"--filename={node}", "--readonly", "--direct=1", *how, f"--bs={block}"),
@@ -115,7 +123,7 @@ def hand_words(node: str, phase: Phase, engine: str) -> list[str]:
 
 
 def output(words: list[str], state: Path, *, codes: tuple[int, ...] = (0,)) -> Any:
-    """Return the JSON that a program prints."""
+    """Run a program and return the JSON that it prints."""
     child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_STATE_HOME": str(state)})
     out, _ = child.communicate(timeout=300)
     if child.returncode not in codes:
@@ -124,7 +132,7 @@ def output(words: list[str], state: Path, *, codes: tuple[int, ...] = (0,)) -> A
 
 
 def by_hand(node: str, phases: tuple[Phase, ...], state: Path, engine: str) -> Figures:
-    """fio once for each measurement."""
+    """Run fio once for each measurement; return the figures."""
     found: Figures = {}
     for phase in phases:
         read = output(hand_words(node, phase, engine), state)["jobs"][0]["read"]
@@ -135,7 +143,7 @@ def by_hand(node: str, phases: tuple[Phase, ...], state: Path, engine: str) -> F
 
 
 def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine: str) -> Figures:
-    """Return all measurements of one check."""
+    """Run one check; return the figures of all its measurements."""
     program = str(installed("iotop-ai"))
     words = [program, "check", node, "--json", "--seconds", str(rig.seconds), "--engine", engine]
     found: Figures = {}
@@ -149,7 +157,7 @@ def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine
 
 
 def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
-    """Return every figure of one disk; each round is by hand, then by check, with fio and then with our reader."""
+    """Return every figure of one disk. A round runs by hand and then by the check, with fio, then with our reader."""
     phases = tuple(phase for phase in plan(rig.seconds, 4) if phase.name in (SEQUENTIAL, RANDOM))
     hands: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
     checks: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
@@ -168,7 +176,7 @@ def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
 
 
 def hung(folder: Path) -> dict[str, str]:
-    """What each answers about a disk that answers nothing."""
+    """Return what fio by hand and the check say about a disk that does not answer."""
     answers = {}
     with FuseDisk(folder, 64) as disk:
         disk.set(delay_us=HUNG_US)
@@ -188,7 +196,7 @@ def hung(folder: Path) -> dict[str, str]:
 
 
 def shown(row: Row) -> str:
-    """Return a line of the output."""
+    """Return a line of the output for one figure."""
     return (
         f"{row.rig.name:12} {row.read:28} {row.engine:3} {row.figure:6} check {row.check:8.4g} by hand {row.hand:8.4g}"
         f" {row.off:+6.1f} % limit {LIMITS[row.figure]:.0f} % {'met' if row.met else 'NOT met'}"
@@ -197,7 +205,7 @@ def shown(row: Row) -> str:
 
 
 def cells(rows: list[Row]) -> list[str]:
-    """Return one line of the page's table, from the six figures of one measurement."""
+    """Return a row of the page's table, from the six figures of one measurement."""
     found = {(row.engine, row.figure): row for row in rows}
     hand = [f"{row.hand:.4g} ±{row.spread / 2:.0f} %" for row in (found[ENGINES[0], figure] for figure in LIMITS)]
     parts = [found[engine, figure] for engine in ENGINES for figure in LIMITS]
@@ -205,7 +213,7 @@ def cells(rows: list[Row]) -> list[str]:
 
 
 def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
-    """docs/check-fio.md."""
+    """Return the text of docs/check-fio.md."""
     per = len(LIMITS) * len(ENGINES)
     head = ["disk", "read", *LIMITS, *(f"{engine}: {figure.split()[0]}" for engine in ENGINES for figure in LIMITS)]
     lines = [cells(rows[at : at + per]) for at in range(0, len(rows), per)]
@@ -247,7 +255,7 @@ Why figures differ:
 
 
 def main() -> int:
-    """Measure, print; 1 when a figure of a slow disk is outside its limit."""
+    """Measure and print; return 1 when a figure of a slow disk is outside its limit."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.check_fio", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=[rig.name for rig in RIGS], help="only this disk")

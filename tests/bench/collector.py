@@ -1,8 +1,9 @@
-"""The sweep over processes beside a C program that does the same reads: ``python -m tests.bench.collector``.
+"""Compares the sweep over processes with a C program that does the same reads: ``python -m tests.bench.collector``.
 
-[--procs 10000] [--rounds 3] [--ticks 8]: sleeping processes; each side sweeps once a second in a process of
-its own, in turn. CPU ms a sweep: minimum and median of all sweeps but the first COHORTS of each round.
-Exit 1 above the goal, 2 without a C compiler.
+The flags are [--procs 10000] [--rounds 3] [--ticks 8], for a number of sleeping processes. The two sides alternate, and
+each sweeps once a second in a separate process. The figures are the CPU time per sweep in ms: the minimum and the
+median of all sweeps but the first COHORTS of each round. Exit code 1: our figure is above the goal. 2: there is no C
+compiler.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SOURCE = Path(__file__).with_name("sweep.c")
 
 
 def sweep(ticks: int) -> None:
-    """Our side: print the CPU time of each sweep in microseconds."""
+    """Sweep with our collector, and print the CPU time of each sweep in microseconds."""
     collector = ProcessCollector(Root(), Clock())
     collector.read()
     gc.collect()
@@ -40,13 +41,13 @@ def sweep(ticks: int) -> None:
 
 
 def measured(words: list[str]) -> list[float]:
-    """CPU ms of the sweeps of one side, without those that fill tables."""
+    """Return the CPU time of each sweep of one side in ms, without the sweeps that fill tables."""
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return [int(line) / 1000 for line in done.stdout.split()][COHORTS:]
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.collector", description=__doc__)
     parser.add_argument("--procs", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,10 +1,10 @@
-"""What we cost beside other monitors: CPU of a refresh, memory, first paint, bytes to the terminal.
+"""The cost of this program beside other monitors: CPU of a refresh, memory, first paint, and bytes to the terminal.
 
 ``python -m tests.bench.cost [--peers] [--procs 100 1000] [--load threads forks] [--rounds 3]`` as root runs whole
-programs one after the other: ours, with ``--peers`` every other monitor that is installed here as well, those of
-``--programs``, or with ``--goals`` those of the goals. Each run is kept in ``--keep FILE``, over
-several sittings; ``--write`` puts all that is kept into docs/cost.md. Exit 1 when a goal of tests/bench/goals.py is
-missed, 2 when this machine cannot tell.
+programs one after the other: ours, with ``--peers`` also every other monitor that is installed here, with
+``--programs`` those that it names, or with ``--goals`` those of the goals. ``--keep FILE`` keeps each run, over several
+sittings, and ``--write`` puts all kept runs into docs/cost.md. Exit code 1: a goal of tests/bench/goals.py is missed.
+2: this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ CPUACCT = Path("/sys/fs/cgroup/cpuacct")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
 WIDTH, HEIGHT = 120, 40
 OTHERS = r"^## (?:Where the time goes|What a start loads|How it grows)$"
-"""Sections of the document that others write."""
+"""The sections of the document that other benches write."""
 SETTLE_S = 4.0
-"""From the start until counting begins: the refreshes do not include the start-up."""
+"""The seconds between the start and the count, so that the counted refreshes do not include the start-up."""
 UNUSUAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-"""Set by developers and containers, not by users."""
+"""Variables that developers and containers set, but users do not."""
 QUIET_S = 0.25
-"""A pause in the output that ends a refresh."""
+"""A pause in the output of this many seconds ends a refresh."""
 ESCAPE = re.compile(rb"\x1b(?:\[[0-9;:?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])|[\x0e\x0f]")
 
 
 class Run(NamedTuple):
-    """One program, one round. helpers_mb: processes beside the main one; 0 without any. first_paint_ms: None without
-    a screen.
+    """The figures of one program in one round.
+
+    helpers_mb: the peak memory of the processes beside the main one; 0 if there are none. first_paint_ms: None for a
+    program without a screen.
     """
 
     cpu_ms: float
@@ -58,12 +60,12 @@ class Run(NamedTuple):
     bytes_per_refresh: float
     refreshes_per_s: float
     sitting: str = ""
-    """When the rounds were begun of which this is one."""
+    """The time at which the sitting began to which this round belongs."""
 
 
 @contextlib.contextmanager
 def accounted() -> Iterator[Path]:
-    """A control group that counts the CPU of what is in it, exactly."""
+    """Provide a control group that counts the CPU time of the processes in it exactly."""
     group = CPUACCT / f"cost-{uuid.uuid4().hex[:8]}"
     group.mkdir()
     try:
@@ -93,14 +95,14 @@ def _peak_mb(pid: int) -> float:
 
 
 class Output:
-    """The bytes that a program writes to its terminal, with the time at which they came."""
+    """The bytes that a program writes to its terminal, and the times at which they arrive."""
 
     def __init__(self, fifo: Path) -> None:
         self._fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         self.raw = b""
 
     def wait(self, until: float) -> bool:
-        """Whether something came before that time."""
+        """Wait for output until a time; return whether some arrived."""
         if not select.select([self._fd], [], [], max(0.0, until - time.monotonic()))[0]:
             return False
         chunk = os.read(self._fd, 1 << 16)
@@ -111,7 +113,10 @@ class Output:
         return True
 
     def first(self, pattern: bytes, limit_s: float) -> float:
-        """Seconds from now until the text holds the pattern. Raises RuntimeError with the text's end otherwise."""
+        """Return the seconds from now until the text contains the pattern.
+
+        Raises RuntimeError if it does not in time.
+        """
         start, compiled = time.monotonic(), re.compile(pattern)
         while time.monotonic() < start + limit_s:
             if self.wait(start + limit_s) and compiled.search(ESCAPE.sub(b"", self.raw)):
@@ -119,7 +124,7 @@ class Output:
         raise RuntimeError(f"{pattern!r} not shown within {limit_s} s: {ESCAPE.sub(b'', self.raw)[-300:]!r}")
 
     def count(self, seconds: float) -> tuple[int, int]:
-        """(bytes, refreshes) of the next seconds; a pause of QUIET_S ends a refresh."""
+        """Return the bytes and the refreshes of the next seconds. A pause of QUIET_S ends a refresh."""
         end, size, refreshes, last = time.monotonic() + seconds, len(self.raw), 0, 0.0
         while time.monotonic() < end:
             if self.wait(end):
@@ -129,12 +134,12 @@ class Output:
         return len(self.raw) - size, refreshes
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         os.close(self._fd)
 
 
 def program_environment() -> dict[str, str]:
-    """Return the environment of a measured program: a user's, without variables that make a start slower."""
+    """Return the environment of a measured program: that of a user, without variables that make a start slower."""
     return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
 
 
@@ -146,7 +151,7 @@ def measure(
     size: tuple[int, int] = (WIDTH, HEIGHT),
     given: Given = Given(),  # noqa: B008 - a tuple
 ) -> Run:
-    """Run one program in its own terminal and measure it. given: how the load starts it."""
+    """Run one program in a terminal and measure it. given: how the load wants the program to be started."""
     go, fifo = folder / "go", folder / "bytes"
     for node in (go, fifo):
         node.unlink(missing_ok=True)
@@ -190,7 +195,7 @@ HEADER = ("program", "CPU ms/s", "peak MB", "first paint ms", "bytes a refresh")
 
 
 def rows_of(runs: dict[str, list[Run]]) -> list[tuple[str, ...]]:
-    """Return the cells of each program."""
+    """Return a row of cells for each program."""
     rows = []
     for name, found in runs.items():
         helpers = _cell(found, lambda run: run.helpers_mb)
@@ -205,7 +210,7 @@ def rows_of(runs: dict[str, list[Run]]) -> list[tuple[str, ...]]:
 
 
 def _cell(found: Sequence[Run], value: Callable[[Run], float], form: str = ".0f") -> str:
-    """Return the median of the sittings with their range; of a single sitting that of its rounds."""
+    """Return the median of the sittings with their range. For a single sitting, the range is that of its rounds."""
     sittings = by_sitting(found, value)
     return with_range(sittings.values() if len(sittings) > 1 else map(value, found), form)
 
@@ -226,7 +231,7 @@ Measured {date} on {machine}, in {sittings}. {versions}.
 
 
 class Kept:
-    """Runs in a file, one per line, so that a long measurement can be made in parts."""
+    """Runs that are kept in a file, one per line, so that a long measurement can be made in parts."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -240,14 +245,14 @@ class Kept:
         self._runs.setdefault(load, {}).setdefault(name, []).append(run)
 
     def add(self, load: str, name: str, run: Run) -> None:
-        """One run more."""
+        """Add a run to the file."""
         self._add(load, name, run)
         if self._path is not None:
             with self._path.open("a") as file:
                 file.write(json.dumps((load, name, *run)) + "\n")
 
     def runs(self) -> dict[str, dict[str, list[Run]]]:
-        """By load and program, in the order in which these are listed."""
+        """Return the runs by load and program, in the order in which loads and programs are listed."""
         order = list(BY_NAME)
         loads = sorted(self._runs, key=lambda load: (not load.isdecimal(), int(load) if load.isdecimal() else 0))
         return {load: {name: self._runs[load][name] for name in order if name in self._runs[load]} for load in loads}
@@ -276,19 +281,19 @@ def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
 
 
 def _sittings(known: Iterable[str]) -> str:
-    """ "3 sittings (02:10, 02:50, 03:30)", "1 sitting"."""
+    """Return the number of sittings and their times, such as "3 sittings (02:10, 02:50, 03:30)"."""
     times = sorted({one[11:16] for one in known if one})
     return f"{len(times)} sittings ({', '.join(times)})" if len(times) > 1 else "1 sitting"
 
 
 def _number(version: str) -> str:
-    """Return the first number with a dot in what a program prints about its version."""
+    """Return the first number with a dot in the text that a program prints about its version."""
     found = re.search(r"\d+(?:\.\d+)+", version)
     return found[0] if found else version
 
 
 def write(text: str) -> None:
-    """Put this bench's part in front of those that the other benches write."""
+    """Put this bench's part in front of the parts that other benches write."""
     others = DOCUMENT.read_text()
     at = re.search(OTHERS, others, re.MULTILINE)
     DOCUMENT.write_text(text + ("\n" + others[at.start() :] if at else ""))
@@ -335,7 +340,7 @@ def main() -> int:
                         except RuntimeError as error:
                             if not args.peers or program.name == OURS:
                                 raise
-                            # It shows nothing here, as nvitop without a GPU.
+                            # The program shows nothing here, as nvitop does without a GPU.
                             print(f"{load:>8} {program.name}: {error}"[:120], file=sys.stderr)
                             continue
                         figures = (x for x in run[:-1] if isinstance(x, float))

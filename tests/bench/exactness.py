@@ -1,7 +1,7 @@
-"""Our figures beside iostat's and pidstat's, over the same seconds, on disks that are really slow.
+"""Compares our figures with those of iostat and pidstat over the same seconds, on disks that are really slow.
 
-``python -m tests.bench.exactness [--seconds 20] [--write]`` as root. Exit 1 when a figure is out, 2 when this machine
-cannot tell.
+Run ``python -m tests.bench.exactness [--seconds 20] [--write]`` as root. Exit code 1: a figure differs too much. 2:
+this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WARM_S = 2.0
 
 
 class Load(NamedTuple):
-    """A load: fio's work, the rig, and its limit."""
+    """A load: its title, its rig, the limit of the disk, and the work that fio does."""
 
     title: str
     rig: str
@@ -124,23 +124,29 @@ IOSTAT: Mapping[str, tuple[str, float, str]] = {
     "aqu-sz": ("queue_size", 1, MEAN),
     "util": ("busy_ratio", 100, POINT),
 }
-"""iostat's JSON key: our field, the factor to iostat's unit, the difference that is allowed."""
+"""For each key of iostat's JSON: our field, the factor to iostat's unit, and the difference that is allowed."""
 PIDSTAT: Mapping[str, tuple[str, float, str]] = {
     "kB_rd/s": ("read_bytes_per_s", 1 / KIB, RATE),
     "kB_wr/s": ("write_bytes_per_s", 1 / KIB, RATE),
     "kB_ccwr/s": ("cancelled_bytes_per_s", 1 / KIB, RATE),
 }
 ROUNDING = 0.005
-"""Both print two decimals: half of the last one is not a difference."""
+"""Both sides print two decimals, so half of the last decimal is not a difference."""
 REQUESTS_OF = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s", "d_await": "d/s"} | {
     "dareq-sz": "d/s",
     "f_await": "f/s",
 }
-"""Means, and the rate of their requests: undefined without requests, null with us; iostat prints 0.00."""
+"""The names of means, each with the rate of its requests.
+
+Without requests a mean is undefined: we write null, and iostat writes 0.00.
+"""
 
 
 class Figure(NamedTuple):
-    """One number three times: the other program's, ours, and the collectors' called directly. None is unknown."""
+    """One figure three times: the other program's, ours, and the one from our collectors called directly.
+
+    None stands for an unknown figure.
+    """
 
     name: str
     theirs: float
@@ -149,7 +155,10 @@ class Figure(NamedTuple):
     allowed: str
 
     def off(self, ours: float | None) -> str:
-        """Return the difference in percent; in the figure's own unit for a share and where theirs is 0."""
+        """Return the difference in percent.
+
+        It is in the figure's unit for a share, and if the other program's figure is 0.
+        """
         if ours is None:
             return "-"
         if self.allowed == POINT:
@@ -157,7 +166,7 @@ class Figure(NamedTuple):
         return f"{(ours / self.theirs - 1) * 100:+.2f}" if self.theirs else f"{ours - self.theirs:+.2f}"
 
     def right(self, ours: float | None, undefined: bool) -> bool:
-        """Whether our figure is within the allowed difference."""
+        """Whether our figure is within the allowed difference. undefined: whether the figure may have no value."""
         if ours is None:
             return undefined
         share = {RATE: 0.01, MEAN: 0.03, POINT: 0.0}[self.allowed]
@@ -166,14 +175,14 @@ class Figure(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All figures of one load. undefined: names without a value, because nothing was done."""
+    """All figures of one load. undefined: the names of figures without a value, because nothing was done."""
 
     load: Load
     figures: list[Figure]
     undefined: frozenset[str]
 
     def wrong(self) -> list[Figure]:
-        """Figures outside the allowed difference, in the program or in the collectors called directly."""
+        """Return the figures that differ too much, in the program or in the collectors called directly."""
         return [
             f
             for f in self.figures
@@ -187,7 +196,7 @@ def _scaled(rates: BlockRates | ProcessRates | None, field: str, factor: float) 
 
 
 def _workers(fio: subprocess.Popen[bytes], wanted: int) -> list[int]:
-    """fio's worker processes, once it has started them all."""
+    """Return fio's worker processes once fio has started them all."""
     path = Path(f"/proc/{fio.pid}/task/{fio.pid}/children")
     for _ in range(1000):
         if fio.poll() is not None:
@@ -199,7 +208,7 @@ def _workers(fio: subprocess.Popen[bytes], wanted: int) -> list[int]:
 
 
 def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
-    """Run one load and measure it in three ways at once."""
+    """Run one load, and measure it in three ways at the same time."""
     load.limit(disk)
     job = (
         f"fio --filename={disk.node} --ioengine=libaio --direct=1 --time_based --runtime={seconds + 30:.0f} {load.fio}"
@@ -212,7 +221,7 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
         for pid in workers:
             disk.enter(pid)
         time.sleep(WARM_S)
-        source.snapshot()  # descriptors are open and modules loaded before the seconds that count
+        source.snapshot()  # opens descriptors and loads modules before the seconds that count
         count = f"{seconds:.0f}"
         ours = start([program, "snapshot", "--json", "--no-smart", "-d", count])
         pidstat = start(["pidstat", "-d", "-h", "-H", "-p", ",".join(map(str, workers)), count, "1"])
@@ -228,7 +237,7 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
         fio.terminate()
         fio.wait(20)
         source.close()
-        next(ticks, None)  # the iterator gives the descriptors back when it ends
+        next(ticks, None)  # the iterator closes its descriptors when it ends
     device = next(d for d in document["devices"] if d["name"] == disk.name)
     block = next((rates for key, rates in (sample.block.value or {}).items() if key.name == disk.name), None)
     figures = [
@@ -250,7 +259,7 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
 
 
 def table(measured: Measured) -> str:
-    """Return the figures that are not 0 everywhere, and one line about the others."""
+    """Return a table of the figures that are not 0 in all columns, and one line about the other figures."""
     shown, idle = [], []
     for f in measured.figures:
         (idle if not f.theirs and not f.program and not f.direct else shown).append(f)
@@ -295,7 +304,7 @@ Measured {date} on {machine}; {iostat}, {fio}.
 
 
 def main() -> int:
-    """Measure all loads; the exit code says whether every figure holds."""
+    """Measure all loads; the exit code says whether every figure is within its limit."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.exactness", description=__doc__)
     parser.add_argument("--seconds", type=float, default=20, help="whole seconds each load is watched (20)")
     parser.add_argument("--write", action="store_true", help="write docs/exactness.md")

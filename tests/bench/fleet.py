@@ -1,7 +1,7 @@
-"""The fleet's screen on many machines in a real Prometheus: ``python -m tests.bench.fleet [--machines 200]``.
+"""The screen of ``fleet`` with many machines in a real Prometheus: ``python -m tests.bench.fleet [--machines 200]``.
 
-Recordings of real training are replayed by one exporter; which machines are slow is known, and for which one the others
-of a job wait. The peers' waits are made: their recording is of before jobs' time was counted.
+One exporter replays recordings of real training. It is known which machines are slow, and for which one the others of a
+job wait. The waits of these others are made up, because their recording is older than the count of jobs' time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLANTED: Mapping[Scene, tuple[str, tuple[float, ...]]] = {
     FAILING_DISK: ("failing_disk", (0.72,)),
     LATE: ("storage_read", (0.48,)),
 }
-"""By scene: the class to be named, and the places of its machines as parts of the whole."""
+"""By scene: the class that must be named, and the positions of its machines as parts of the whole fleet."""
 _PEERS = (0.40, 0.42, 0.44, 0.46, 0.50, 0.52, 0.54)
 PEER_RANKS = 4
 _IDLE = (0.90, 0.92, 0.94, 0.96, 0.98)
@@ -42,7 +42,7 @@ _TICKS_A_SECOND = 100
 
 
 class Plan(NamedTuple):
-    """expected: the class to be named by machine."""
+    """The machines of the fleet. expected: the class that must be named, by the name of the machine."""
 
     machines: dict[str, Scene]
     expected: dict[str, str]
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 
 def plan(count: int) -> Plan:
-    """So many machines."""
+    """Return a plan for this many machines."""
     machines = {f"gpu{n:03}": HEALTHY for n in range(count)}
     expected: dict[str, str] = {}
 
@@ -74,7 +74,7 @@ def plan(count: int) -> Plan:
 
 
 def faults(found: Mapping[str, Any], planned: Plan) -> list[str]:
-    """What is named wrongly, or not."""
+    """Return a line about each thing that is named wrongly or not named."""
     out = []
     by_name = {one["machine"]: one for one in found["machines"]}
     for name, class_id in planned.expected.items():
@@ -92,13 +92,17 @@ def faults(found: Mapping[str, Any], planned: Plan) -> list[str]:
 
 
 def cpu_s(pid: int) -> float:
-    """User and system time of a process and its threads."""
+    """Return the user and system time of a process and its threads, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 
 
 def open_and_watch(url: str, size: tuple[int, int], folder: Path, watched_s: float) -> tuple[float, float, float, int]:
-    """(seconds until the machines are on the screen, CPU seconds until then, CPU seconds while watched, resident)."""
+    """Open the screen and watch it; return four figures.
+
+    They are the seconds until the machines are on the screen, the CPU seconds until then, the CPU seconds while the
+    screen is watched, and the resident memory.
+    """
     pid_file = folder / "pid"
     pid_file.unlink(missing_ok=True)
     flags = ["--prometheus", url, "--window", f"{WINDOW_S}s", "-d", str(REFRESH_S)]
@@ -121,7 +125,7 @@ def open_and_watch(url: str, size: tuple[int, int], folder: Path, watched_s: flo
 
 
 def main() -> None:
-    """Print the figures; exits 1 where a goal is missed."""
+    """Print the figures; exit with code 1 if a goal is missed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--machines", type=int, default=200)
     arguments = parser.parse_args()

@@ -1,6 +1,6 @@
 """What a real Prometheus needs for many machines: ``python -m tests.bench.fleet_scrape [MACHINES] [SECONDS]``.
 
-Each machine is the one of ``tests.bench.scrape`` under an address of its own; they are scraped every 15 s.
+Each machine is the one of ``tests.bench.scrape`` under a separate address. All are scraped every 15 s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _SAMPLES = "prometheus_tsdb_head_samples_appended_total"
 
 
 class Need(NamedTuple):
-    """series: in memory. bytes_a_series: resident memory beyond that of an empty server. cpu_us: per sample."""
+    """What Prometheus needs. series: the number of series in memory. cpu_us: the CPU time per sample.
+
+    bytes_a_series: the resident memory per series, beyond that of an empty server.
+    """
 
     series: int
     bytes_a_series: float
@@ -35,12 +38,12 @@ class Need(NamedTuple):
 
 
 def texts(count: int) -> list[bytes]:
-    """Scrapes of one machine, one after another."""
+    """Return the texts of consecutive scrapes of one machine."""
     return [render(metrics(frame), openmetrics=False) for frame in itertools.islice(session(count * 2), 1, None, 2)]
 
 
 class _Machines(http.server.ThreadingHTTPServer):
-    """Answers under every loopback address."""
+    """An HTTP server that answers under every loopback address."""
 
     daemon_threads = True
     request_queue_size = 512
@@ -67,14 +70,17 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
 
 def figures(url: str) -> dict[str, float]:
-    """Prometheus's own metrics by name; of one with a label ``type``, the value for floats."""
+    """Return Prometheus's metrics about itself, by name.
+
+    For a metric with a label ``type``, it is the value for floats.
+    """
     text = fetch(f"{url}/metrics")[2].decode()
     found = re.findall(r'^(\w+)(?:{type="float"})? ([-+.\deE]+)$', text, re.MULTILINE)
     return {name: float(value) for name, value in found}
 
 
 def need(machines: int, seconds: float) -> Need:
-    """Run a Prometheus that scrapes so many machines for so many seconds."""
+    """Run a Prometheus that scrapes this many machines for this many seconds; return what it needs."""
     server = _Machines(texts(8))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     targets = [f"127.0.{n // 250}.{n % 250 + 1}:{server.server_port}" for n in range(machines)]
@@ -108,7 +114,7 @@ def need(machines: int, seconds: float) -> Need:
 
 
 def main(words: list[str]) -> None:
-    """Print a line."""
+    """Measure and print one line."""
     need_prometheus()
     machines, seconds = (int(word) for word in (*words, *(str(n) for n in (MACHINES, SECONDS)[len(words) :])))
     found = need(machines, seconds)

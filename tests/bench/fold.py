@@ -1,7 +1,7 @@
-"""What the verdict costs: CPU ms of the fold a tick, on a synthetic server with a job on 8 GPUs and 1,000 processes.
+"""The cost of the verdict: CPU ms of the fold per tick, on a synthetic server with a job on 8 GPUs and 1,000 processes.
 
-``python -m tests.bench.fold [--ticks 120] [--rounds 3] [--parts]``. Exit 1 when the fold takes more than its limit
-where every process is active. --parts: what each part of it takes.
+Run ``python -m tests.bench.fold [--ticks 120] [--rounds 3] [--parts]``. Exit code 1: the fold takes more than its limit
+on the machine where every process is active. --parts: print what each part of the fold takes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ TICKS = 120
 
 
 class Training(Server):
-    """The server with a recognised job: a rank a GPU and three workers each, fetching. active: every process works."""
+    """The server with a recognised job: a rank per GPU with three workers each, which fetch data.
+
+    active: whether every process works.
+    """
 
     def __init__(self, *, processes: int = 1000, gpus: int = 8, active: bool = True) -> None:
         super().__init__("all", processes=processes, gpus=gpus)
@@ -44,7 +47,10 @@ class Training(Server):
         self.tasks = {key: TaskCounts(run_ns=0, wait_ns=0, rss_bytes=1 << 30) for key in keys}
 
     def snapshot(self) -> Snapshot:
-        """Return the next second: the workers are mostly blocked, the trainers mostly wait for them."""
+        """Return the Snapshot of the next second.
+
+        The workers are mostly blocked, so the trainers mostly wait for them.
+        """
         snapshot = super().snapshot()
         old, waits = self.sweeps, self.random.randrange(13, 19)
         self.sweeps = old._replace(
@@ -71,7 +77,7 @@ class Training(Server):
 
 
 class Crowd(Server):
-    """No job and no GPU: the rules about single processes run."""
+    """A server without a job and a GPU, so that the rules about single processes run."""
 
     def __init__(self, processes: int = 1000) -> None:
         super().__init__("all", processes=processes, gpus=0)
@@ -80,7 +86,7 @@ class Crowd(Server):
 
 
 def histories(server: Server, ticks: int) -> list[tuple[Snapshot, tuple[Sample, ...]]]:
-    """Return the inputs of the fold, tick by tick."""
+    """Return the inputs of the fold, one per tick."""
     out: list[tuple[Snapshot, tuple[Sample, ...]]] = []
     history: tuple[Sample, ...] = ()
     before: Snapshot | None = None
@@ -95,7 +101,7 @@ def histories(server: Server, ticks: int) -> list[tuple[Snapshot, tuple[Sample, 
 
 
 def measured(ticks: Sequence[tuple[Snapshot, tuple[Sample, ...]]]) -> tuple[float, float]:
-    """(mean, worst) CPU ms of a tick, of those behind the first minute."""
+    """Return the mean and the greatest CPU time of a tick in ms, of the ticks after the first minute."""
     carry, cache, spent = FoldState(), FoldCache(), []
     for snapshot, history in ticks:
         start = time.thread_time_ns()

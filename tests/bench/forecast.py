@@ -1,8 +1,8 @@
-"""The forecast of ``iotop-ai check --dataset`` against a trainer that logs how long each step waited.
+"""Compares the forecast of ``iotop-ai check --dataset`` with a trainer that logs how long each step waited.
 
-``python -m tests.bench.forecast [--count 10] [--seed 1] [--write]`` as root, on an otherwise idle machine: random slow
-disks, file sizes, batches, workers and step times. Exit 1 when the median error is above 8 points, 2 when this machine
-cannot tell.
+Run ``python -m tests.bench.forecast [--count 10] [--seed 1] [--write]`` as root on an otherwise idle machine. It draws
+slow disks, file sizes, batches, workers and step times at random. Exit code 1: the median error is above 8 points. 2:
+this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ TRAINER_S = 25.0
 
 
 class Case(NamedTuple):
-    """kind: bytes (MB/s), reads (a second) or delay (ms a read), with its amount. size: bytes of a file."""
+    """One drawn combination. size: the bytes of a file.
+
+    kind, amount: the limit of the disk: "bytes" in MB/s, "reads" per second, or "delay" in ms per read.
+    """
 
     kind: str
     amount: float
@@ -51,7 +54,7 @@ class Case(NamedTuple):
 
 
 def draw(chance: random.Random) -> Case:
-    """Return a combination whose training takes roughly 0.7 to 4 times what the disk can give."""
+    """Return a combination whose training needs roughly 0.7 to 4 times the rate that the disk can give."""
     kind = chance.choice(("bytes", "reads", "delay"))
     size = chance.choice((16, 48, 100, 128, 256, 600)) * KIB
     workers, batch = chance.choice((1, 2, 3, 4, 6, 8)), chance.choice((4, 8, 16, 32))
@@ -93,7 +96,7 @@ def set_speed(disk: ThrottledDisk | FuseDisk, case: Case) -> None:
 
 
 def predicted(disk: ThrottledDisk | FuseDisk, program: str, place: Path, case: Case) -> float:
-    """Return the forecast's share of the GPU, in percent."""
+    """Return the share of the GPU that the forecast gives, in percent."""
     asked = ("--workers", str(case.workers), "--batch", str(case.batch), "--step-time", f"{case.step_s * 1000:.0f}ms")
     argv = [program, "check", str(place), "--dataset", "--no-write", "--engine", "own", "--seconds", "20", "--json"]
     process = disk.popen(*argv, *asked, stdout=subprocess.PIPE, text=True)
@@ -102,7 +105,7 @@ def predicted(disk: ThrottledDisk | FuseDisk, program: str, place: Path, case: C
 
 
 def trained(disk: ThrottledDisk | FuseDisk, place: Path, folder: Path, case: Case) -> float:
-    """The share of its steps' time that the trainer computed, in percent, without the time to fill its queues."""
+    """Return the share of the steps' time in which the trainer computed, in percent, once its queues are full."""
     log = folder / "log"
     options = {"workers": case.workers, "batch": case.batch, "step": case.step_s, "size": case.size, "log": log}
     argv = [sys.executable, "-m", "tests.scenarios.trainer", str(place), "--sweep"]
@@ -114,7 +117,7 @@ def trained(disk: ThrottledDisk | FuseDisk, place: Path, folder: Path, case: Cas
         process.kill()
         process.wait()
     steps = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
-    # The first batches were loaded while the trainer started, and ahead of the steps.
+    # The first batches were loaded while the trainer started, before the steps needed them.
     steady = steps[1 + 2 * case.workers :]
     if len(steady) < 3:
         raise ValueError(f"only {len(steps)} steps")
@@ -122,7 +125,7 @@ def trained(disk: ThrottledDisk | FuseDisk, place: Path, folder: Path, case: Cas
 
 
 def measure(case: Case, program: str, folder: Path) -> tuple[float, float]:
-    """(forecast, measured), in percent of the GPU."""
+    """Return the forecast and the measured value, both in percent of the GPU."""
     place = folder / "data"
     with FuseDisk(folder, DISK_MIB) if case.kind == "delay" else ThrottledDisk(folder, DISK_MIB) as disk:
         try:
@@ -139,7 +142,7 @@ def measure(case: Case, program: str, folder: Path) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Measure all; the exit code says whether the median holds."""
+    """Measure all combinations; the exit code says whether the median error is within the limit."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.forecast", description=__doc__)
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)

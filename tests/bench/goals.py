@@ -1,7 +1,7 @@
-"""The goals of the cost, line by line, and whether they are met.
+"""The goals of the cost as lines of a table, and whether they are met.
 
-A figure is the median over the sittings, with their range: one machine is up to a third faster or slower an hour later.
-A sitting's figure is the median of its rounds, and a ratio is one within a sitting.
+A figure is the median over the sittings, with their range, because the same machine is up to a third faster or slower
+an hour later. The figure of a sitting is the median of its rounds, and a ratio is always one within a sitting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OURS, EXACT, RECORD, BARE, RING = (
 
 
 class Measured(Protocol):
-    """One run of one program: tests.bench.cost.Run."""
+    """One run of one program, such as tests.bench.cost.Run."""
 
     @property
     def cpu_ms(self) -> float: ...
@@ -34,7 +34,7 @@ AnyRun = TypeVar("AnyRun", bound=Measured)
 
 
 class Goal(NamedTuple):
-    """One line of the table."""
+    """One line of the table of goals."""
 
     work: str
     must: str
@@ -53,16 +53,16 @@ _SHARES = (
     ("10000", OURS, "top", 0.1),
     ("threads", OURS, "iotop-c", 0.25),
 )
-"""(load, program, peer, the share of its CPU that ours may take)."""
+"""The load, our program, the other program, and the share of the other program's CPU time that ours may take."""
 _PEAKS = (("100", 45.0), ("10000", 60.0))
 _MORE = (("100", "paused", RING, 1.0), ("100", "help open", RING, 1.0), ("100", RECORD, BARE, 2.0))
-"""(load, program, the one it may exceed, by how many ms)."""
+"""The load, the program, the program whose CPU time it may exceed, and by how many ms."""
 ABOUT_200_MS = 6.0
 JOB_MS = 12.0
 
 
 def by_sitting(runs: Iterable[AnyRun], value: Callable[[AnyRun], float]) -> dict[str, float]:
-    """Return the median of each sitting's rounds, oldest first."""
+    """Return the median of each sitting's rounds, the oldest sitting first."""
     found: dict[str, list[float]] = {}
     for run in runs:
         found.setdefault(run.sitting, []).append(value(run))
@@ -70,14 +70,14 @@ def by_sitting(runs: Iterable[AnyRun], value: Callable[[AnyRun], float]) -> dict
 
 
 def with_range(values: Iterable[float], form: str = ".1f") -> str:
-    """Return the median and the range, e.g. "6.2 (5.9-7.2)"; one figure where all are the same."""
+    """Return the median and the range, such as "6.2 (5.9-7.2)"; only one figure if all are the same."""
     known = sorted(values)
     middle, least, most = (f"{value:{form}}" for value in (statistics.median(known), known[0], known[-1]))
     return middle if least == most else f"{middle} ({least}-{most})"
 
 
 class _Cpu:
-    """The CPU of each load and program, by sitting."""
+    """The CPU time of each load and program, by sitting."""
 
     def __init__(self, runs: Mapping[str, Mapping[str, Sequence[Measured]]]) -> None:
         self._found = {
@@ -87,11 +87,11 @@ class _Cpu:
         }
 
     def one(self, load: str, name: str) -> list[float]:
-        """[] where it was not measured."""
+        """Return the CPU time of a program in each sitting; [] if it was not measured."""
         return [*self._found.get((load, name), {}).values()]
 
     def pairs(self, one: tuple[str, str], other: tuple[str, str]) -> list[tuple[float, float]]:
-        """Both in each sitting that has both."""
+        """Return the CPU times of two programs, for each sitting that has both."""
         ours, theirs = self._found.get(one, {}), self._found.get(other, {})
         return [(ours[sitting], theirs[sitting]) for sitting in ours if sitting in theirs]
 
@@ -109,7 +109,7 @@ def needed() -> dict[str, list[str]]:
 
 
 def goals(runs: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Goal]:
-    """Return the lines that have runs, in order. runs: by load and program."""
+    """Return the goals that have runs, in order. runs: the runs by load and program."""
     cpu, out = _Cpu(runs), []
     for load, name, peer, share in _SHARES:
         if pairs := cpu.pairs((load, name), (load, peer)):
@@ -140,7 +140,7 @@ def goals(runs: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Goal]:
 
 
 def _both(pairs: Sequence[tuple[float, float]], word: str) -> str:
-    """ "6.2 of 8.9 ms/s": the medians."""
+    """Return the medians of both sides as text, such as "6.2 of 8.9 ms/s"."""
     ours, theirs = (statistics.median(values) for values in zip(*pairs, strict=True))
     return f"{ours:.1f} {word} {theirs:.1f} ms/s"
 

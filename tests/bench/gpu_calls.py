@@ -1,7 +1,7 @@
-"""Which NVML calls this driver answers, what each costs, and how steady the rates are; one JSON object on stdout.
+"""Which NVML calls this driver answers, what each costs, and how steady the rates are, as one JSON object on stdout.
 
-``python -m tests.bench.gpu_real [--seconds 20]`` on a machine with an NVIDIA GPU. It needs pynvml and nothing else of
-the environment; ``tests/rigs/nvml``'s library stands in for a missing driver.
+Run ``python -m tests.bench.gpu_real [--seconds 20]`` on a machine with an NVIDIA GPU. Of the environment it needs only
+pynvml; the library of ``tests/rigs/nvml`` stands in for a missing driver.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OTHER_FIELDS = {
 
 
 def calls(api: Any, handle: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Name and call of each of the monitor's queries, the newer ones first."""
+    """Yield the name and the function of each of the monitor's queries, the newer queries first."""
     for word in ("Decoder", "Encoder", "Jpg", "Ofa"):
         name = f"nvmlDeviceGet{word}Utilization"
         yield name, lambda name=name: getattr(api, name)(handle)
@@ -65,7 +65,7 @@ def calls(api: Any, handle: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def field(api: Any, handle: Any, number: int, scope: int) -> Any:
-    """Return a field value with its type, its return code and the driver's own time for it."""
+    """Return the value of a field with its type, and with the driver's own time for it in microseconds."""
     (value,) = api.nvmlDeviceGetFieldValues(handle, [(number, scope)])
     if value.nvmlReturn:
         raise api.NVMLError(value.nvmlReturn)
@@ -92,14 +92,17 @@ def asked(api: Any, call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def plain(answer: Any) -> Any:
-    """Return the answer as JSON has it."""
+    """Return the answer in a form that JSON can hold."""
     if isinstance(answer, (int, float, str, list, dict)):
         return answer
     return {name: getattr(answer, name) for name, *_ in getattr(answer, "_fields_", ())} or repr(answer)
 
 
 def steadiness(seconds: int) -> dict[str, Any]:
-    """The rates of the collector's own sweeps: median and spread, and those of the old way (one time per reading)."""
+    """Return the rates of the collector's sweeps with median and spread, and the costs of its calls.
+
+    "by one time" are the rates of the old way, in which a reading has only one time for all its values.
+    """
     clock = Clock()
     collector = GpuCollector(clock, every_s=EVERY_S)
     found: dict[str, list[float]] = {name: [] for name in (*RATES, *(f"{name} by one time" for name in COUNTERS))}
@@ -131,7 +134,7 @@ def steadiness(seconds: int) -> dict[str, Any]:
 
 
 def spread(values: list[float]) -> dict[str, float | int | None]:
-    """Median, and how far the values lie from it as a share of it: the largest, and the standard deviation."""
+    """Return the median, and the largest and the standard deviation from it, both as a share of the median."""
     middle = statistics.median(values)
     far = [abs(value / middle - 1) for value in values] if middle else []
     return {
@@ -143,7 +146,7 @@ def spread(values: list[float]) -> dict[str, float | int | None]:
 
 
 def copying(seconds: int) -> dict[str, Any]:
-    """Return the same under a steady copy to the GPU, beside the true amount."""
+    """Return the same report as ``steadiness`` under a steady copy to the GPU, with the true rate of the copy."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.gpu_copy", str(seconds + 10)], cwd=REPO, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -160,7 +163,7 @@ def copying(seconds: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """0; 2 without a driver."""
+    """Print the report; return 0, or 2 without a driver."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=20)
     seconds = parser.parse_args().seconds

@@ -1,6 +1,6 @@
-"""A load that needs only the driver: copies from pinned host memory to the GPU and prints the amount.
+"""A load that needs only the driver: it copies from pinned host memory to the GPU and prints the amount.
 
-``python -m tests.bench.gpu_copy SECONDS`` prints one line a second: monotonic ns and the bytes copied so far.
+``python -m tests.bench.gpu_copy SECONDS`` prints one line per second: the monotonic time in ns and the bytes so far.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ BYTES = 64 << 20
 
 
 def copy(seconds: float) -> None:
-    """Copy for so long on the first GPU. Ends with exit code 2 where CUDA does not answer."""
+    """Copy on the first GPU for this many seconds. Ends the process with exit code 2 if CUDA does not answer."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:

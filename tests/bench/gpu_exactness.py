@@ -1,12 +1,12 @@
-"""Our GPU figures beside nvitop's, gpustat's and nvidia-smi's, and what reading them costs.
+"""Compares our GPU figures with those of nvitop, gpustat and nvidia-smi, and measures the cost of reading them.
 
 ``python -m tests.bench.gpu_exactness [--venv DIR] [--seconds 15] [--write]`` builds the rig's library, on which all
-three run, compares, and measures 1 and 16 GPUs. nvitop and gpustat are taken from ``--venv``, else installed into a
-temporary folder. Exit 1 when a figure differs, 2 when this machine cannot tell.
+three run, compares the figures, and measures 1 and 16 GPUs. nvitop and gpustat are taken from ``--venv``, or else
+installed into a temporary folder. Exit code 1: a figure differs. 2: this machine cannot tell.
 
-``python -m tests.bench.gpu_exactness --real [--write]`` on a machine with an NVIDIA GPU: our log beside nvidia-smi's,
-idle and (with torch) under load, GPM included, the cost of each call; ``--write`` keeps them in docs/nvml-costs.md
-and the raw replies as tests/data/gpu/NAME.json.
+``python -m tests.bench.gpu_exactness --real [--write]`` runs on a machine with an NVIDIA GPU. It compares our log with
+nvidia-smi's, idle and (with torch) under load, including GPM, and measures the cost of each call. ``--write`` keeps the
+costs in docs/nvml-costs.md and the raw replies as tests/data/gpu/NAME.json.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Written by `python -m tests.bench.gpu_exactness --write`.
 
 
 class Row(NamedTuple):
-    """One figure of one GPU as each program gives it."""
+    """One figure of one GPU, as each program shows it."""
 
     gpu: str
     figure: str
@@ -63,13 +63,13 @@ class Row(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """Whether all programs that show it agree."""
+        """Whether all programs that show the figure agree."""
         reported = [value for value in (self.nvitop, self.gpustat) if value != NOT_SHOWN]
         return all(value == self.ours for value in reported)
 
 
 def run(argv: list[str], env: Mapping[str, str]) -> str:
-    """Return the output of a program. Ends with exit code 2 and its last line when it fails."""
+    """Return the output of a program. If the program fails, end with exit code 2 and the last line of its stderr."""
     done = subprocess.run(argv, env={**os.environ, **env}, cwd=REPO, capture_output=True, text=True, timeout=120)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
@@ -79,7 +79,7 @@ def run(argv: list[str], env: Mapping[str, str]) -> str:
 
 
 def peers_python(folder: Path, given: Path | None) -> Path:
-    """Return an interpreter that has both programs."""
+    """Return the path of an interpreter that has nvitop and gpustat."""
     if given is not None:
         return given / "bin" / "python"
     venv.create(folder / "venv", with_pip=True)
@@ -89,7 +89,7 @@ def peers_python(folder: Path, given: Path | None) -> Path:
 
 
 def ours(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """By UUID, from the installed program's JSON."""
+    """Return our figures by UUID, from the installed program's JSON."""
     text = run([sys.executable, "-m", "iotop_ai", "snapshot", "--json", "--no-smart", "-d", "2"], env)
     out = {}
     for gpu in json.loads(text)["gpus"]:
@@ -141,7 +141,7 @@ def rows_of(mine: Mapping[str, Any], nvitop: Mapping[str, Any], gpustat: Mapping
 
 
 def table(rows: list[Row]) -> str:
-    """Markdown: a row a figure, a column a GPU; one value where all programs that show it agree."""
+    """Return a Markdown table with a row per figure and a column per GPU; one value if all programs agree."""
     gpus = list(dict.fromkeys(row.gpu for row in rows))
     by_figure: dict[str, list[Row]] = {}
     for row in rows:
@@ -166,11 +166,12 @@ def _text(value: object) -> str:
 
 
 def costs(folder: Path, env: Mapping[str, str], seconds: int, size: str) -> list[dict[str, float]]:
-    """CPU of the monitor with 1 and with 16 GPUs: the cheaper of two rounds each, beside the calls."""
+    """Return the CPU time of the monitor with 1 and with 16 GPUs (the lower of two rounds), and that of the calls."""
     found: dict[int, list[dict[str, float]]] = {1: [], 16: []}
     for _ in range(2):
         for count, kept in found.items():
-            # A real driver sleeps while it waits for events; the rig's library polls its file, so that is not our cost.
+            # A real driver sleeps while it waits for events. The rig's library polls its file, which is not a cost of
+            # ours.
             machine(folder / "gpu.conf", [{**HOPPER, "procs": "", "events": 0}] * count)
             argv = [sys.executable, "-m", "tests.rigs.nvml.cost", str(seconds), *size.split("x")]
             kept.append(json.loads(run(argv, env)))
@@ -178,7 +179,7 @@ def costs(folder: Path, env: Mapping[str, str], seconds: int, size: str) -> list
 
 
 def cost_text(size: str, one: Mapping[str, float], many: Mapping[str, float]) -> tuple[str, bool]:
-    """Return the figures and whether 16 GPUs stay within 1.5 times 1 GPU plus the calls themselves."""
+    """Return a text of the figures, and whether 16 GPUs cost at most 1.5 times 1 GPU plus the calls."""
     allowed = ALLOWED_FACTOR * one["cpu_ms_per_s"] + many["calls_ms_per_s"]
     within = many["cpu_ms_per_s"] <= allowed
     lines = [f"Screen of {size}, one sweep a second:", ""]
@@ -197,7 +198,7 @@ def cost_text(size: str, one: Mapping[str, float], many: Mapping[str, float]) ->
 
 
 def main() -> int:
-    """Compare, measure, print."""
+    """Compare, measure and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--real", action="store_true")
     parser.add_argument("--write", action="store_true")
@@ -214,7 +215,7 @@ def main() -> int:
         build(folder)
         env = {"LD_LIBRARY_PATH": name, "FAKE_NVML": str(folder / "gpu.conf"), "PYTHONPATH": str(REPO)}
         python = peers_python(folder, args.venv)
-        # Both leave out processes that are not in /proc, so these are ours.
+        # Both programs leave out processes that are not in /proc, so this process's pid is used.
         busy = {**HOPPER, "energy_mw": 612_000, "power_mw": 612_000, "procs": f"{os.getpid()}:{60 << 30}:88:30"}
         idle = {**HOPPER, "util": 0, "memutil": 0, "energy_mw": 71_000, "power_mw": 71_000, "procs": ""}
         machine(folder / "gpu.conf", [busy, idle, {**CONSUMER, "gprocs": ""}])

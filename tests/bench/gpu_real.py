@@ -1,7 +1,7 @@
-"""The same comparison on a real NVIDIA GPU: nvidia-smi beside our log, and what every call costs.
+"""The comparison with nvidia-smi on a real NVIDIA GPU, and the cost of every call.
 
-``python -m tests.bench.gpu_real [--seconds 20]`` prints what gpu_calls.py finds, as JSON: which calls the driver
-answers, what each costs, and how steady the rates are, idle and under a steady copy.
+``python -m tests.bench.gpu_real [--seconds 20]`` prints as JSON what gpu_calls.py finds: which calls the driver
+answers, what each call costs, and how steady the rates are, idle and under a steady copy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECONDS = 8
 
 
 def real(*, write: bool) -> int:
-    """Run it; 0 when the steady fields are byte-equal, 1 when not, 2 without a GPU."""
+    """Run the comparison; return 0 if the steady fields are byte-equal, 1 if they are not, 2 without a GPU."""
     if shutil.which("nvidia-smi") is None:
         print("unknown: nvidia-smi is not here: no NVIDIA GPU to compare on", file=sys.stderr)
         return 2
@@ -52,7 +52,7 @@ def real(*, write: bool) -> int:
 
 
 def both(query: str) -> tuple[str, str]:
-    """nvidia-smi's answer and ours, with their headers."""
+    """Return nvidia-smi's answer and ours to a query, with their headers."""
     smi = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv"], capture_output=True, text=True)
     mine = subprocess.run(
         [sys.executable, "-m", "iotop_ai", "gpu-log", "-n", "1", "--query", query],
@@ -64,13 +64,13 @@ def both(query: str) -> tuple[str, str]:
 
 
 def has_torch() -> bool:
-    """Whether loads can be made."""
+    """Whether this Python has torch, which makes the loads."""
     probe = "import torch, sys; sys.exit(not torch.cuda.is_available())"
     return subprocess.run([sys.executable, "-c", probe], capture_output=True).returncode == 0
 
 
 def under(load: str) -> str:
-    """nvidia-smi's and our figures in the same seconds of one load, and the calls' costs."""
+    """Return nvidia-smi's figures and ours in the same seconds of one load, and the costs of the calls."""
     child = None
     if load != "idle":
         code = (
@@ -105,7 +105,7 @@ def under(load: str) -> str:
 
 
 def as_text(rates: GpuRates) -> str:
-    """Return every known figure."""
+    """Return every known figure as text."""
     return ", ".join(f"{name} {value:.4g}" for name, value in rates._asdict().items() if value is not None)
 
 

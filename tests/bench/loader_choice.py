@@ -1,9 +1,10 @@
-"""Whether ``iotop-ai loader`` recommends well: each setting of its grid again, by plain code of a trainer.
+"""Whether ``iotop-ai loader`` recommends well: measures each setting of its grid again, with a trainer's plain code.
 
-``python -m tests.bench.loader_choice [--seconds 4] [--rounds 3] [--case NAME]``: a torch dataset on a slow disk, one
-bound by the CPU, and a tf.data pipeline of files on a slow disk. The second measurement shares no code with the tool: a
-loop over the DataLoader or Dataset that counts samples, cold, the settings in turns, the median of the rounds. Exit 1
-where the recommended setting gives less than 95 % of the best. Needs root and the stacks of tests/scenarios/stacks.
+``python -m tests.bench.loader_choice [--seconds 4] [--rounds 3] [--case NAME]`` measures a torch dataset on a slow
+disk, one that is bound by the CPU, and a tf.data pipeline of files on a slow disk. The second measurement shares no
+code with the tool: it is a loop over the DataLoader or Dataset that counts samples. It reads cold, takes the settings
+in turn, and uses the median of the rounds. Exit code 1: the recommended setting gives less than 95 % of the best one.
+It needs root and the stacks of tests/scenarios/stacks.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ print(count / (time.monotonic() - begin))
 
 
 class Case(NamedTuple):
-    """module, factory: of the user. stack: its Python. workers, interleaves: the grid. disk: a slow one."""
+    """One loader to measure. module, factory: the parts of the user's MODULE:FACTORY. workers, interleaves: the grid.
+
+    stack: the stack whose Python runs the loader. disk: whether its files are on a slow disk.
+    """
 
     name: str
     module: str
@@ -71,7 +75,7 @@ CASES = (
 
 
 def again(case: Case, folder: Path, images: str, workers: int, interleave: int, seconds: float) -> float:
-    """Samples a second of one setting, by plain code."""
+    """Return the samples per second of one setting, measured with plain code."""
     where = {"IMAGES": images} if images else {}
     done = subprocess.run(
         [str(python_of(case.stack)), "-c", MEASURE, case.factory, str(workers), str(seconds), str(interleave)],
@@ -82,7 +86,7 @@ def again(case: Case, folder: Path, images: str, workers: int, interleave: int, 
 
 
 def measured(case: Case, folder: Path, images: str, seconds: float, rounds: int) -> list[str]:
-    """Return the row of a case; its last cell is the part of the best that the recommended setting gives."""
+    """Return the row of a case. Its last cell is the rate of the recommended setting as a part of the best rate."""
     grid = [(workers, files) for files in case.interleaves for workers in case.workers]
     several = ["--interleave", ",".join(map(str, case.interleaves))] if len(case.interleaves) > 1 else []
     found = swept(
@@ -111,7 +115,7 @@ def measured(case: Case, folder: Path, images: str, seconds: float, rounds: int)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Sweep, measure again, print."""
+    """Sweep, measure again and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)

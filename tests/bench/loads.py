@@ -1,4 +1,4 @@
-"""The work of the machine while monitors are measured, by the names that ``--load`` takes."""
+"""The work that the machine does while monitors are measured, by the names that ``--load`` takes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _OVER = 'mount --bind "$0/diskstats" /proc/diskstats && mount --bind "$0/block" 
 
 
 class Given(NamedTuple):
-    """How a load starts the programs. before: words in front of their command line."""
+    """How a load wants the programs to be started. before: words that precede their command line."""
 
     environment: Mapping[str, str] = {}
     before: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Given(NamedTuple):
 
 @contextlib.contextmanager
 def _running(*calls: list[str]) -> Iterator[None]:
-    """Programs that each print "ready" once, until the end; their children end with them."""
+    """Run programs until the end of the block. Each prints "ready" once. Their children end with them."""
     made = [subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) for words in calls]
     try:
         for process in made:
@@ -104,7 +104,7 @@ def _running(*calls: list[str]) -> Iterator[None]:
 
 
 def _until_gone(group: int) -> None:
-    """Wait until a group has no process left: thousands of exits would disturb the next measurement."""
+    """Wait until a process group is empty, because thousands of exits would disturb the next measurement."""
     with contextlib.suppress(ProcessLookupError):
         while True:
             os.killpg(group, 0)
@@ -113,7 +113,7 @@ def _until_gone(group: int) -> None:
 
 @contextlib.contextmanager
 def sleepers(count: int) -> Iterator[None]:
-    """This many more processes, asleep."""
+    """Add this many sleeping processes to the machine."""
     script = f"i=0; while [ $i -lt {count} ]; do sleep 100000 & i=$((i+1)); done; echo ready; wait"
     with _running(["sh", "-c", script]):
         yield
@@ -121,7 +121,10 @@ def sleepers(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def family(name: str) -> Iterator[None]:
-    """A Python program with 31 children of that name ("-": its own), which decides whether they count as loaders."""
+    """Run a Python program with 31 children, whose name decides whether they count as loaders.
+
+    name: the name of the children; "-" for the name that they have anyway.
+    """
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         script = Path(folder) / "train.py"
         script.write_text(_FAMILY)
@@ -131,21 +134,21 @@ def family(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def threads() -> Iterator[None]:
-    """20 processes of 100 threads each, asleep."""
+    """Run 20 processes of 100 sleeping threads each."""
     with _running(*[[sys.executable, "-c", _THREADS]] * 20):
         yield
 
 
 @contextlib.contextmanager
 def forks() -> Iterator[None]:
-    """200 short processes a second."""
+    """Run a program that starts 200 short processes a second."""
     with _running([sys.executable, "-c", _FORKS]):
         yield
 
 
 @contextlib.contextmanager
 def writers() -> Iterator[None]:
-    """50 processes that write 64 kB ten times a second."""
+    """Run 50 processes that each write 64 kB ten times a second."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         calls = [[sys.executable, "-c", _WRITER, str(Path(folder) / str(i))] for i in range(50)]
         with _running(*calls):
@@ -154,7 +157,7 @@ def writers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def gpus() -> Iterator[Given]:
-    """16 GPUs, of which every question has an answer: NVML's C library made of a text file, found before any other."""
+    """Simulate 16 GPUs that answer every question, with a C library of NVML that reads the answers from a file."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         library, answers = build(Path(folder)), Path(folder) / "machine"
         machine(answers, [HOPPER] * 16)
@@ -163,10 +166,10 @@ def gpus() -> Iterator[Given]:
 
 @contextlib.contextmanager
 def devices() -> Iterator[Given]:
-    """1,000 block devices, 100 of them busy: made files mounted over /proc/diskstats and /sys/block for the program."""
+    """Simulate 1,000 block devices, 100 of them busy, with files mounted over /proc/diskstats and /sys/block."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         block = Path(folder) / "block"
-        # Virtio disks, which have no SMART to query a thousand times.
+        # Virtio disks, because they have no SMART that would be queried a thousand times.
         for i, letters in enumerate(islice(product(ascii_lowercase, repeat=3), DEVICES)):
             queue = block / f"vd{''.join(letters)}" / "queue"
             queue.mkdir(parents=True)
@@ -189,16 +192,16 @@ LOADS: dict[str, tuple[Callable[[], contextlib.AbstractContextManager[Given | No
     "gpus": (gpus, "16 GPUs"),
     "devices": (devices, "1,000 block devices"),
 }
-"""By name: how it is made, and what it is. A number is that many sleeping processes."""
+"""By name: the function that makes the load, and a description. A number stands for so many sleeping processes."""
 
 
 @contextlib.contextmanager
 def load_of(name: str) -> Iterator[Given]:
-    """Make a load: a name of LOADS, or a number of sleeping processes. Yields how programs are to be started."""
+    """Make a load, and yield how it wants programs to be started. name: a name of LOADS, or a number of processes."""
     with sleepers(int(name)) if name.isdecimal() else LOADS[name][0]() as given:
         yield given or Given()
 
 
 def title_of(name: str) -> str:
-    """Return a load as a heading."""
+    """Return a heading for a load."""
     return f"{int(name):,} extra processes" if name.isdecimal() else LOADS[name][1]

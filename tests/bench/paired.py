@@ -1,4 +1,4 @@
-"""The difference between two programs in alternating blocks: median, 95 % interval, whether it keeps a limit."""
+"""The difference between two programs in alternating blocks: its median, its 95 % interval, and a limit for it."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class Estimate(NamedTuple):
     high: float
 
     def within(self, limit: float) -> str:
-        """Whether at most the limit is lost: met when the whole interval says so, not met when none of it does."""
+        """Return whether at most the limit is lost: MET if the whole interval is within it, NOT_MET if none is."""
         if self.high <= limit:
             return MET
         return NOT_MET if self.low > limit else CANNOT_TELL
 
 
 def loss(plain: float, other: float) -> float:
-    """Return the share of the plain speed that the other one lacks; negative where it is faster."""
+    """Return the share of the plain speed that the other speed lacks; negative if the other speed is higher."""
     return 1 - other / plain
 
 
 def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) -> Estimate | None:
-    """Return the median of differences, given in their order in time; None for fewer than LEAST_PAIRS.
+    """Return the median of differences that are in the order of time; None if there are fewer than LEAST_PAIRS.
 
-    The interval: circular block bootstrap, since neighbours share what else the machine does, widened by Student's
-    factor as in iotop_ai/export/compare/bootstrap.py.
+    The interval comes from a circular block bootstrap, because neighbouring values share what else the machine does. It
+    is widened by Student's factor as in iotop_ai/export/compare/bootstrap.py.
     """
     n = len(differences)
     if n < LEAST_PAIRS:
@@ -59,7 +59,7 @@ def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) 
 
 
 def orders(pairs: int, seed: int) -> list[tuple[bool, bool]]:
-    """Return the order within each pair, drawn at random; both are first equally often."""
+    """Return the order within each pair, drawn at random so that both sides come first equally often."""
     half = [(False, True), (True, False)] * ((pairs + 1) // 2)
     out = half[:pairs]
     random.Random(seed).shuffle(out)

@@ -1,7 +1,7 @@
 """Parts of a refresh alone, on synthetic machines: processes, block devices, the verdict, the picture, the recording.
 
-``python -m tests.bench.parts [--rounds 5] [--write]`` prints CPU time an item; with ``--marks`` it runs each part once
-for a counter of instructions that watches for ``getpriority`` (tests/bench/callgrind.py).
+``python -m tests.bench.parts [--rounds 5] [--write]`` prints the CPU time per item. With ``--marks`` it runs each part
+once, for a counter of instructions that watches for calls of ``getpriority`` (tests/bench/callgrind.py).
 """
 
 from __future__ import annotations
@@ -48,24 +48,26 @@ from tests.present.scenes import starved_snapshots
 
 WIDTH, HEIGHT = 120, 40
 SIZES = ((80, 24), (WIDTH, HEIGHT), (160, 48), (240, 67))
-"""Window sizes of the pictures."""
+"""The window sizes of the pictures."""
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
 HEADING = "## Where the time goes"
 WARM = 6
-"""Steps before counting: files are opened, tables filled, looks made."""
+"""The number of steps before counting, in which files are opened, tables are filled and styles are made."""
 LOADED_LATE = ("iotop_ai.present.verdict.cures",)
-"""Modules that a step of a part imports when a machine first needs them, not in each step."""
+"""Modules that a step imports only when a machine first needs them, not in each step."""
 
 
 class Work(NamedTuple):
-    """One part, set up. before: makes the next step's input, not counted; step: is counted."""
+    """The work of one part, ready to run. before: makes the next step's input and is not counted. step: is counted."""
 
     before: Callable[[], None]
     step: Callable[[], None]
 
 
 class Part(NamedTuple):
-    """One part. sizes: items of a small and a large machine, whose difference is the cost of an item; () when a step
+    """One part of a refresh.
+
+    sizes: the numbers of items of a small and a large machine, whose difference gives the cost of an item; () if a step
     is one item.
     """
 
@@ -84,7 +86,7 @@ STAT = (
 
 
 def idle_processes(count: int, folder: Path) -> Work:
-    """Return a sweep over processes that do nothing, and their rates."""
+    """Return the work of a sweep over processes that do nothing, with their rates."""
     proc = folder / "proc"
     for pid in range(1000, 1000 + count):
         place = proc / str(pid)
@@ -123,7 +125,7 @@ def _devices(count: int, folder: Path, busy: bool) -> Work:
     def before() -> None:
         nonlocal done
         done += busy
-        # The ninth is the number of requests in flight, a level: 0, else no device is at rest.
+        # The ninth figure is the number of requests in flight. It must be 0 for a device to be at rest.
         counts = " ".join(str(0 if k == 8 else k * 100 + done * 3) for k in range(17))
         stats.write_text("".join(f"   8 {i:7d} sd{i} {counts}\n" for i in range(count)))
 
@@ -141,17 +143,17 @@ def _devices(count: int, folder: Path, busy: bool) -> Work:
 
 
 def idle_devices(count: int, folder: Path) -> Work:
-    """Block devices that do nothing: their counters read and rated."""
+    """Return the work of reading the counters of block devices that do nothing, with their rates."""
     return _devices(count, folder, busy=False)
 
 
 def busy_devices(count: int, folder: Path) -> Work:
-    """Block devices of which every counter moves."""
+    """Return the work of reading block devices of which every counter changes, with their rates."""
     return _devices(count, folder, busy=True)
 
 
 def judged_processes(count: int, folder: Path) -> Work:
-    """Return a decision about a machine without a job and a GPU on which every process reads."""
+    """Return the work of a verdict about a machine without a job and a GPU, on which every process reads."""
     ticks = iter(histories(Crowd(count), 2 * WARM + JUDGED_STEPS))
     newest = [next(ticks)]
     carries, cache = [FoldState()], FoldCache()
@@ -171,7 +173,7 @@ def judged_processes(count: int, folder: Path) -> Work:
 
 
 class Paper:
-    """A terminal of one theme: remembers its cells and takes only changed ones."""
+    """A terminal with one theme that remembers its cells and takes only the changed ones."""
 
     def __init__(self, width: int = WIDTH, height: int = HEIGHT) -> None:
         self._size = width, height
@@ -180,11 +182,11 @@ class Paper:
         self._rows: dict[int, Row] = {}
 
     def draw(self, frame: Frame, view: View) -> str:
-        """Return the bytes that bring the newest picture onto the terminal."""
+        """Return the bytes that change the terminal to the picture of this Frame."""
         return self.paint(screen_rows(*self._size, frame, view))
 
     def paint(self, lines: list[Line]) -> str:
-        """Return the bytes that bring these rows onto the terminal."""
+        """Return the bytes that change the terminal to these rows."""
         changed = [(y, line) for y, line in enumerate(lines) if not self._lines or line != self._lines[y]]
         new = [(0, y, self._rows.get(y), self._ink.row(line)) for y, line in changed]
         self._lines = lines
@@ -193,14 +195,14 @@ class Paper:
 
 
 class StarvedSeconds:
-    """The newest seconds of a server with 8 GPUs, 8 disks and 75 processes that starves: much changes."""
+    """The seconds of a server with 8 GPUs, 8 disks and 75 processes whose job starves, so that much changes."""
 
     def __init__(self, count: int) -> None:
         self._more = iter(frames(starved_snapshots(count, onset=2)))
         self._made: list[Frame] = []
 
     def frame(self, at: int) -> Frame:
-        """Return the Frame of a second; it and those before it are made where they are new."""
+        """Return the Frame of a second. It and the Frames before it are made when they are first needed."""
         while len(self._made) <= at:
             self._made.append(next(self._more))
         return self._made[at]
@@ -212,12 +214,15 @@ class StarvedSeconds:
 
 @lru_cache
 def starved_seconds(count: int) -> StarvedSeconds:
-    """Return the parts that look at the same seconds make them once."""
+    """Return the seconds of the starving server.
+
+    They are cached, so that parts that use the same seconds share them.
+    """
     return StarvedSeconds(count)
 
 
 def picture(count: int, folder: Path) -> Work:
-    """Return a picture of 120x40 drawn over the one before."""
+    """Return the work of drawing a picture of 120x40 over the previous picture."""
     at = iter(starved_seconds(SECONDS).between(BEGIN, SECONDS))
     paper = Paper()
     newest = [next(at)]
@@ -234,8 +239,8 @@ def picture(count: int, folder: Path) -> Work:
 
 
 def judged_second(count: int, folder: Path) -> Work:
-    """Return the Frame of a second of the starving server: its rates and the verdict."""
-    starved_seconds.cache_clear()  # what is counted here is to be made here
+    """Return the work of making the Frame of a second of the starving server: its rates and its verdict."""
+    starved_seconds.cache_clear()  # so that the counted steps make the Frames
     seconds, at = starved_seconds(SECONDS), iter(range(BEGIN, SECONDS))
     seconds.frame(BEGIN - 1)
 
@@ -246,7 +251,7 @@ def judged_second(count: int, folder: Path) -> Work:
 
 
 def recorded_second(count: int, folder: Path) -> Work:
-    """Return the line of a recording for a second of the starving server."""
+    """Return the work of encoding a second of the starving server as a line of a recording."""
     made = iter(starved_seconds(SECONDS).between(BEGIN, SECONDS))
     encoder = Encoder()
 
@@ -258,7 +263,7 @@ def recorded_second(count: int, folder: Path) -> Work:
 
 SERVER_STEPS = 4
 BEGIN = 4
-"""Seconds before the first step."""
+"""The number of seconds before the first step."""
 SECONDS = BEGIN + WARM + SERVER_STEPS
 JUDGED_STEPS = 5
 PARTS = (
@@ -286,7 +291,7 @@ def mark() -> None:
 
 
 def measured(part: Part, size: int, folder: Path, around: Callable[[Callable[[], None]], None]) -> None:
-    """Run one part: warm, then each counted step through ``around``."""
+    """Run one part: first the steps that warm it up, then each counted step through ``around``."""
     work = part.make(size, folder)
     for _ in range(WARM - 1):
         work.before()
@@ -297,7 +302,10 @@ def measured(part: Part, size: int, folder: Path, around: Callable[[Callable[[],
 
 
 def _marked(step: Callable[[], None]) -> None:
-    """Raises RuntimeError when the step imports a module: where it was never compiled, that costs more than a step."""
+    """Run a step between two marks.
+
+    Raises RuntimeError when the step imports a module, because compiling a module costs more than a step.
+    """
     before = set(sys.modules)
     mark()
     step()
@@ -307,7 +315,10 @@ def _marked(step: Callable[[], None]) -> None:
 
 
 def run_marked(only: Container[str]) -> list[tuple[str, int, int]]:
-    """Return each part of ``only`` once, every counted step between two marks: (part, size, steps) in order."""
+    """Run each part of ``only`` once, with every counted step between two marks.
+
+    Return the name, the size and the number of steps of each run, in order.
+    """
     order = []
     for module in LOADED_LATE:
         import_module(module)
@@ -320,7 +331,7 @@ def run_marked(only: Container[str]) -> list[tuple[str, int, int]]:
 
 
 def per_item(part: Part, totals: dict[int, float]) -> float:
-    """Return the cost of one item in one step. totals: the cost of all steps by size."""
+    """Return the cost of one item in one step. totals: the cost of all steps, by size."""
     if not part.sizes:
         return totals[1] / part.steps
     small, large = part.sizes
@@ -328,7 +339,7 @@ def per_item(part: Part, totals: dict[int, float]) -> float:
 
 
 def timed(part: Part, rounds: int) -> list[float]:
-    """Microseconds an item, by round."""
+    """Return the CPU time per item in microseconds, for each round."""
     out = []
     for _ in range(rounds):
         totals: dict[int, float] = {}
@@ -348,7 +359,7 @@ def timed(part: Part, rounds: int) -> list[float]:
 
 
 def panels(rounds: int) -> dict[str, float]:
-    """Microseconds of each panel in one picture, and of the plan and the terminal's bytes."""
+    """Return the microseconds of each panel in one picture, of the plan, and of the terminal's bytes."""
     made = starved_seconds(80).between(60, 80)
     view, rows_of = View(cache=FrameCache()), dict(PANELS)
     best: dict[str, float] = {}
@@ -375,7 +386,7 @@ def panels(rounds: int) -> dict[str, float]:
 
 
 def sent_bytes() -> float:
-    """Bytes a picture of the starving server takes."""
+    """Return the number of bytes that a picture of the starving server takes."""
     paper = Paper()
     view = View(cache=FrameCache())
     sizes = [len(paper.draw(frame, view).encode()) for frame in starved_seconds(80).between(20, 80)]
@@ -383,7 +394,7 @@ def sent_bytes() -> float:
 
 
 def pictures(rounds: int) -> list[tuple[str, float, float]]:
-    """By window: its size, µs (the least of the rounds) and bytes of a picture of the starving server, means."""
+    """Return for each window its size, and the mean µs (the least of the rounds) and bytes of a picture."""
     made, view = starved_seconds(80).between(56, 80), View(cache=FrameCache())
     out = []
     for width, height in SIZES:
@@ -395,16 +406,16 @@ def pictures(rounds: int) -> list[tuple[str, float, float]]:
                 begin = time.process_time_ns()
                 sizes[i] = len(paper.draw(frame, view).encode())
                 best[i] = min(best[i], (time.process_time_ns() - begin) / 1000)
-        # The first two fill the window and tables.
+        # The first two pictures fill the window and the tables.
         out.append((f"{width}x{height}", statistics.mean(best[2:]), statistics.mean(sizes[2:])))
     return out
 
 
 def report(rounds: int) -> str:
-    """Return the section of the document."""
+    """Return the section of the document about the parts."""
 
     def pair(times: list[float]) -> str:
-        # For a very cheap item the difference of two sizes is less than their noise.
+        # For a very cheap item the difference between two sizes is less than their noise.
         middle = f"{statistics.median(times):.2f}"
         return f"< {middle}" if min(times) <= 0 else f"{min(times):.2f} ({middle})"
 
@@ -425,7 +436,7 @@ def report(rounds: int) -> str:
 
 
 def main() -> int:
-    """Measure and print, or run once for a counter of instructions."""
+    """Measure and print, or run the parts once for a counter of instructions; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.parts", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--marks", action="store_true", help="run once, print the order as JSON")

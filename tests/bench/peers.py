@@ -1,4 +1,4 @@
-"""Other programs: their start and their output."""
+"""Starts other programs, and reads their output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENVIRONMENT = {**os.environ, "LC_ALL": "C", "S_TIME_FORMAT": "ISO"}
 
 
 def need(*programs: str) -> None:
-    """End with exit code 2 and one line when a program is missing."""
+    """End with exit code 2 and one line if a program is missing."""
     missing = [p for p in programs if not shutil.which(p)]
     if missing:
         print(f"unknown: not installed here: {', '.join(missing)}", file=sys.stderr)
@@ -24,20 +24,20 @@ def need(*programs: str) -> None:
 
 
 def installed(name: str) -> str | None:
-    """Return the path of a program beside this interpreter (a virtual environment's) or on PATH; None without it."""
+    """Return the path of a program beside this interpreter (in a virtual environment) or on PATH; None without it."""
     beside = Path(sys.executable).with_name(name)
     return str(beside) if beside.exists() else shutil.which(name)
 
 
 def version_line(*argv: str) -> str:
-    """First line that a program prints about its version."""
+    """Return the first line that a program prints about its version."""
     done = subprocess.run(argv, capture_output=True, text=True, env=ENVIRONMENT)
     lines = (done.stdout or done.stderr).strip().splitlines()
     return " ".join(lines[0].split()) if lines else ""
 
 
 def machine() -> str:
-    """Return one line about the machine that the figures come from."""
+    """Return one line about the machine on which the figures were measured."""
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -54,12 +54,12 @@ def machine() -> str:
 
 
 def start(argv: Sequence[str]) -> subprocess.Popen[str]:
-    """Return a program whose output is read at its end."""
+    """Start a program and return it. Its output is read when it has ended."""
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
 
 def output(process: subprocess.Popen[str], timeout_s: float) -> str:
-    """Return the output. Raises RuntimeError on another exit code than 0."""
+    """Wait for the end of a program and return its output. Raises RuntimeError for an exit code other than 0."""
     out, err = process.communicate(timeout=timeout_s)
     if process.returncode:
         raise RuntimeError(f"{process.args!r} ended with {process.returncode}: {err.strip()[-400:]}")
@@ -67,7 +67,7 @@ def output(process: subprocess.Popen[str], timeout_s: float) -> str:
 
 
 def parse_iostat(text: str) -> dict[str, dict[str, float]]:
-    """Figures by device from ``iostat -x -o JSON``."""
+    """Return the figures in the output of ``iostat -x -o JSON``, by device."""
     statistics = json.loads(text)["sysstat"]["hosts"][0]["statistics"]
     return {
         disk["disk_device"]: {key: value for key, value in disk.items() if key != "disk_device"}
@@ -76,7 +76,10 @@ def parse_iostat(text: str) -> dict[str, dict[str, float]]:
 
 
 def parse_pidstat(text: str) -> dict[int, dict[str, float]]:
-    """Figures by pid from ``pidstat -d -h -H``; a line starts with the time, the header with #."""
+    """Return the figures in the output of ``pidstat -d -h -H``, by pid.
+
+    A line starts with the time, the header with #.
+    """
     found: dict[int, dict[str, float]] = {}
     header: list[str] = []
     for line in text.splitlines():
@@ -89,7 +92,10 @@ def parse_pidstat(text: str) -> dict[int, dict[str, float]]:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Mapping[int, bool] | None = None) -> str:
-    """A table with padded cells, so that it is readable as text; numbers to the right unless requested otherwise."""
+    """Return a table whose cells are padded, so that it is readable as text.
+
+    right: for each column, whether it is aligned to the right; by default those of numbers are.
+    """
     sides = right or {}
     widths = [max(len(row[i]) for row in [list(header), *[list(r) for r in rows]]) for i in range(len(header))]
 

@@ -1,4 +1,4 @@
-"""The monitors that are measured beside each other, each at 1 Hz, and ours in several forms."""
+"""The monitors that are measured beside each other, each at 1 Hz. Ours comes in several forms."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from tests.bench.peers import installed
 
 
 class Program(NamedTuple):
-    """A monitor at 1 Hz.
+    """A monitor that refreshes once a second.
 
-    shows: bytes of its screen, without escape sequences, that are data and not its frame; b"" without a screen. keys:
-    pressed once it shows them. version: prints its version, () for ours in another form.
+    shows: bytes on its screen, after removing escape sequences, that show that data is there and not only its frame;
+    b"" without a screen. keys: the keys to press once these bytes appear. version: the command that prints its version;
+    () for another form of our program.
     """
 
     name: str
@@ -49,13 +50,13 @@ FORMS = (
     Program(BARE, (sys.executable, _BARE_SCRIPT), b""),
     Program(f"{BARE}, last hour kept", (sys.executable, _BARE_SCRIPT, "--ring"), b""),
 )
-"""Ours with --exact, paused, behind another screen, without a screen, and as the reading and the verdict alone."""
+"""Our program with --exact, paused, with another screen, without a screen, and with only reading and verdict."""
 CONFIGURED_BY_FILE = ("btop", "bpytop")
 BY_NAME = {program.name: program for program in (*PROGRAMS, *FORMS)}
 
 
 def installed_ones(names: Sequence[str]) -> tuple[list[tuple[Program, str]], list[str]]:
-    """Return the programs with their paths, and the names of those that are not installed here."""
+    """Return the installed programs with their paths, and the names of those that are not installed here."""
     paths = {name: _path(BY_NAME[name].argv[0]) for name in names}
     here = [(BY_NAME[name], path) for name, path in paths.items() if path is not None]
     return here, [name for name, path in paths.items() if path is None]
@@ -66,7 +67,7 @@ def _path(program: str) -> str | None:
 
 
 def one_hertz(folder: Path) -> str:
-    """Write settings that make the programs of CONFIGURED_BY_FILE refresh each second, and return their home."""
+    """Write settings that make the programs of CONFIGURED_BY_FILE refresh each second; return the home with them."""
     for name in CONFIGURED_BY_FILE:
         place = folder / "home" / ".config" / name
         place.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""The cost of a recording: bytes, CPU, time to open and to seek, memory.
+"""The cost of a recording: its bytes, CPU time, memory, and the time to open it and to seek in it.
 
-``python -m tests.bench.recording [--ticks 181] [--hours 24] [--write]``. The servers are synthetic
-(tests/bench/server.py), the last rows are this machine. Exit 1 when a time, a CPU or a memory limit is exceeded; sizes
-are published as they are.
+Run ``python -m tests.bench.recording [--ticks 181] [--hours 24] [--write]``. The servers are synthetic
+(tests/bench/server.py); the last rows are this machine. Exit code 1: a time, a CPU or a memory limit is exceeded. Sizes
+have no limit and are published as they are.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ WORDS = {"idle": "idle", "two": "2 disks busy", "all": "all disks busy"}
 
 
 class Size(NamedTuple):
-    """Bytes of a Snapshot with its share of the keyframe, plain and packed; CPU ms of the recorder for it."""
+    """The cost of one Snapshot.
+
+    plain, packed: its bytes, with its share of the keyframe. cpu_ms: the recorder's CPU time.
+    """
 
     plain: float
     packed: float
@@ -52,7 +55,7 @@ class Size(NamedTuple):
 
 
 def measured(stream: Iterable[Frame]) -> Size:
-    """Redacted, encoded and packed as the recorder and the rotation do it, over whole blocks."""
+    """Return the mean cost of a Snapshot that is redacted, encoded and packed as for a recording, over whole blocks."""
     encoder, redactor = Encoder(KEYFRAME), Redactor("names")
     blocks: list[list[bytes]] = []
     interval_s = 1.0
@@ -74,7 +77,7 @@ def measured(stream: Iterable[Frame]) -> Size:
 
 
 def row(name: str, size: Size, target: str = "") -> list[str]:
-    """Return a line of the table of sizes."""
+    """Return a row of the table of sizes."""
     packed_day = size.packed * 86_400 / 1e6 / size.interval_s
     return [
         name, f"{size.plain:,.0f}", f"{size.packed:,.0f}", f"{packed_day:.0f}", target, f"{size.cpu_ms:.2f}",
@@ -88,7 +91,7 @@ READ_HEADS = ("file", "first screen ms", "numbers ms", "verdict ms", "memory MB"
 
 
 def live(ticks: int) -> Iterator[Frame]:
-    """This machine as it is."""
+    """Yield Frames of this machine as it is."""
     source = LiveSource(Settings(interval_s=1.0))
     stream = frames(source)
     try:
@@ -101,7 +104,7 @@ def live(ticks: int) -> Iterator[Frame]:
 
 
 def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
-    """Return the rows, and the exceeded limits."""
+    """Return the rows of the table of sizes, and the limits that are exceeded."""
     rows, over = [], []
     plan = [
         *((load, 100, 8, 64, 1) for load in WORDS),
@@ -127,7 +130,7 @@ def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
 
 
 def ring_rows(ticks: int) -> list[list[str]]:
-    """Return the cost of looking back: CPU of the ring's thread and its span."""
+    """Return rows about the cost of keeping the last hour: the CPU time of the ring's thread, and the kept span."""
     rows = []
     for load, processes in (("idle", 100), ("two", 100), ("idle", 1000), ("all", 1000)):
         server = Server(load, processes=processes)
@@ -179,7 +182,10 @@ print(json.dumps([opened, max(numbers), max(verdicts), peak]))
 
 
 def reading(hours: float) -> tuple[list[list[str]], list[str]]:
-    """Opening and seeking in a long recording, plain and packed, each in a fresh process."""
+    """Return the rows about opening and seeking in a long recording, plain and packed, each in a new process.
+
+    The second value lists the limits that are exceeded.
+    """
     from iotop_ai.collectors.io.clock import Clock
     from iotop_ai.store.write.compress import compress
     from iotop_ai.store.write.recorder import Recorder
@@ -222,7 +228,7 @@ def reading(hours: float) -> tuple[list[list[str]], list[str]]:
 
 
 def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[list[str]], ticks: int) -> str:
-    """Return the page."""
+    """Return the text of the page."""
     today = datetime.date.today().isoformat()
     return f"""# What a recording takes
 
@@ -265,7 +271,7 @@ indexed by their keyframes alone; a plain file of an older version is read once,
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print or write."""
+    """Measure, then print or write the page; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ticks", type=int, default=181)
     parser.add_argument("--hours", type=float, default=24.0)
@@ -277,7 +283,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     read_rows, over_read = reading(args.hours)
     text = document(size_rows, ring, read_rows, args.ticks)
     if args.write:
-        # Measurements by hand stay.
+        # The part with measurements by hand stays.
         _, mark, rest = DOCUMENT.read_text().partition("\n## Diagnosing")
         DOCUMENT.write_text(text + mark + rest)
     print(text)

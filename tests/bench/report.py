@@ -1,8 +1,8 @@
-"""The cost of the report of a long run: CPU time, size of the HTML file, memory.
+"""The cost of the report on a long run: CPU time, size of the HTML file, and memory.
 
-``python -m tests.bench.report [--hours 1 24]``. The run is synthetic (``Training`` of tests/bench/fold.py): a job on 8
-GPUs, 16 disks, 100 processes, a reading a second. It is recorded as ``record`` does it, which takes minutes for a day.
-Exit 1 when a limit is exceeded.
+Run ``python -m tests.bench.report [--hours 1 24]``. The run is synthetic (``Training`` of tests/bench/fold.py): a job
+on 8 GPUs, 16 disks, 100 processes, and a reading per second. It is recorded as ``record`` does it, which takes minutes
+for a day. Exit code 1: a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIMIT_S, LIMIT_KB = 10.0, 400
 
 
 def record(path: Path, hours: float) -> None:
-    """A recording of so many hours."""
+    """Write a recording of this many hours."""
     recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0)
     server = Training(processes=100, active=False)
     for i, frame in enumerate(frames(server.snapshot() for _ in range(int(hours * 3600)))):
@@ -41,7 +41,7 @@ def record(path: Path, hours: float) -> None:
 
 
 class Cost(NamedTuple):
-    """Of one report, in a process of its own. memory_mb: the most of any report so far."""
+    """The cost of one report, made in a separate process. memory_mb: the most memory of any report so far."""
 
     seconds: float
     html_kb: float
@@ -49,7 +49,7 @@ class Cost(NamedTuple):
 
 
 def measured(path: Path) -> Cost:
-    """Return one report: its CPU time, which other programs change little, and its size."""
+    """Make one report; return its CPU time, which other programs hardly change, its size and its memory."""
     out = path.with_name("report.html")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-m", "iotop_ai", "report", str(path), "--html", str(out), "--force"], check=True)
@@ -59,7 +59,7 @@ def measured(path: Path) -> Cost:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make, measure, print."""
+    """Make the recordings, measure and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hours", type=float, nargs="+", default=[1.0, 24.0])
     args = parser.parse_args(argv)

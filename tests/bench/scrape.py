@@ -1,6 +1,6 @@
 """The cost of a scrape on a synthetic machine with 16 disks and 8 GPUs: ``python -m tests.bench.scrape``.
 
-Every figure that an H100 and an NVMe disk can report is there, and two jobs of four ranks.
+The machine has every figure that an H100 and an NVMe disk can report, and two jobs of four ranks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GPM = ("sm", "occupancy", "tensor", "dram")
 
 
 def full(snapshot: Snapshot) -> Snapshot:
-    """Return the Snapshot with every figure that such a machine reports."""
+    """Return the Snapshot with every figure that such a machine can report."""
     counter = snapshot.seq * 1_000_003
     assert snapshot.gpu.value is not None
     assert snapshot.smart.value is not None
@@ -61,7 +61,7 @@ def full(snapshot: Snapshot) -> Snapshot:
         uuid: Reading(GpuDetail(uuid, "570.86.15", **dict.fromkeys(exported_of(GpuDetail), 0)), Status.OK)
         for uuid in gpus
     }
-    # Counts that ATA disks report are unknown here.
+    # Counts that only ATA disks report are unknown here.
     ata = ("reallocated", "pending", "uncorrectable", "crc_errors", "command_timeouts", "reported_uncorrectable")
     nvme = {name: 40 if one.level else counter for name, one in exported_of(SmartState).items() if name not in ata}
     smart = {
@@ -88,13 +88,13 @@ def _jobs(snapshot: Snapshot, uuids: list[str]) -> Reading[JobTable]:
 
 
 def session(seconds: int) -> Iterator[Frame]:
-    """Yield the Frames of such a machine."""
+    """Yield the Frames of such a machine, one per second."""
     server = Server("all")
     yield from frames(full(server.snapshot()) for _ in range(seconds))
 
 
 def cost_ms(drawn: list[Frame]) -> tuple[float, int, bytes]:
-    """(median CPU ms of a scrape in OpenMetrics, series, the last text)."""
+    """Return the median CPU time of a scrape in OpenMetrics in ms, the number of series, and the last text."""
     times, text, series = [], b"", 0
     for frame in drawn:
         begin = time.process_time_ns()
@@ -122,7 +122,7 @@ class _AsObjects(Collector):
 
 
 def library_ms(frame: Frame) -> float:
-    """CPU ms in which prometheus-client writes the same series, without making its objects."""
+    """Return the CPU time in ms that prometheus-client takes to write the same series, without making its objects."""
     objects, times = _AsObjects(metrics(frame)), []
     for _ in range(10):
         begin = time.process_time_ns()
@@ -132,7 +132,7 @@ def library_ms(frame: Frame) -> float:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Measure and print the figures."""
     drawn = list(session(40))[-20:]
     milliseconds, series, text = cost_ms(drawn)
     print(f"series {series} (at most {MOST_SERIES})")

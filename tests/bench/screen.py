@@ -1,7 +1,7 @@
-"""The cost of the screen now and at an earlier commit, on the same machine in the same minutes.
+"""The cost of the screen now and at an earlier commit, on the same machine within the same minutes.
 
-``python -m tests.bench.screen --before COMMIT [--rounds 3] [--seconds 12] [--write]`` as root in a git checkout. Exit 1
-when a refresh costs over a tenth more than the earlier one, 2 when this machine cannot tell.
+Run ``python -m tests.bench.screen --before COMMIT [--rounds 3] [--seconds 12] [--write]`` as root in a git checkout.
+Exit code 1: a refresh costs over a tenth more than at the earlier commit. 2: this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ REPO = Path(__file__).parents[2]
 DOCUMENT = REPO / "docs" / "screen-cost.md"
 SIZES = ((80, 24), (160, 48))
 DEARER = 1.10
-"""How much more CPU a refresh may take than before."""
+"""The factor by which a refresh may cost more CPU time than before."""
 BYTES_PER_S = 6144
-"""What a slow link takes in its stride; a smaller screen must stay below it, whatever goes on."""
+"""The rate that a slow link carries easily. A smaller screen must always stay below it."""
 WRITER = """
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -41,7 +41,7 @@ while True:
 
 @contextlib.contextmanager
 def checkout(commit: str) -> Iterator[Path]:
-    """The files of a commit, without history."""
+    """Provide the files of a commit, without the history, for the block."""
     with tempfile.TemporaryDirectory(prefix="screen-") as name:
         packed = subprocess.run(["git", "archive", commit], cwd=REPO, capture_output=True, check=True)
         subprocess.run(["tar", "-x", "-C", name], input=packed.stdout, check=True)
@@ -50,7 +50,7 @@ def checkout(commit: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def load(writers: int, folder: Path) -> Iterator[None]:
-    """A hundred processes that sleep and some that write to the disk."""
+    """Run a hundred processes that sleep, and some that write to the disk."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(sleepers(100))
         for number in range(writers):
@@ -61,18 +61,18 @@ def load(writers: int, folder: Path) -> Iterator[None]:
 
 
 def ours(tree: Path) -> Program:
-    """Return the monitor of a tree at 1 Hz."""
+    """Return the monitor of a source tree, at 1 Hz."""
     argv = ("env", f"PYTHONPATH={tree}", sys.executable, "-m", "iotop_ai", "-d", "1")
     return Program("iotop-ai", argv, rb"mem\s+[\d.]+/[\d.]+", ())
 
 
 def pair(values: list[float]) -> str:
-    """Minimum (median)."""
+    """Return the minimum and the median as text: "minimum (median)"."""
     return f"{min(values):.1f} ({statistics.median(values):.1f})"
 
 
 def row(what: str, before: list[Run], now: list[Run]) -> tuple[tuple[str, ...], float, float]:
-    """Return the cells; by how much a refresh costs more, by the minimum; the bytes a second."""
+    """Return a row of cells, the factor by which a refresh costs more (by the minimum), and the bytes per second."""
     share = min(r.cpu_ms for r in now) / min(r.cpu_ms for r in before)
     sent = [statistics.median(r.bytes_per_refresh * r.refreshes_per_s for r in runs) for runs in (before, now)]
     cells = (what, *(pair([r.cpu_ms for r in runs]) for runs in (before, now)), f"{share:.2f}")
@@ -92,7 +92,7 @@ Measured {date} on {machine}.
 
 
 def main() -> int:
-    """Measure both, print, and say whether it costs more."""
+    """Measure both and print; the exit code says whether the screen costs more."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.screen", description=__doc__)
     parser.add_argument("--before", required=True, metavar="COMMIT")
     parser.add_argument("--rounds", type=int, default=3)

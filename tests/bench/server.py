@@ -1,7 +1,7 @@
-"""A training server made of numbers: 16 disks, GPUs and processes, as Snapshots one second apart.
+"""A synthetic training server: its disks, GPUs and processes, as Snapshots one second apart.
 
-Its changes follow real machines: idle GPUs still draw power and count energy, daemons wake, each core's idle ticks grow
-by 100 and a little, readings are some microseconds apart.
+Its changes follow real machines: idle GPUs still draw power and count energy, daemons wake up, the idle ticks of each
+core grow by a little more than 100, and readings are some microseconds apart.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ COHORTS = 5
 SECOND = 1_000_000_000
 STEP_NS = step_ns(1.0)
 LOADS = ("idle", "two", "all")
-"""Nothing runs; a job reads from two disks; a job keeps every disk and most processes busy."""
+""""idle": nothing runs. "two": a job reads from two disks. "all": a job keeps every disk and most processes busy."""
 KIB, GIB = 1 << 10, 1 << 30
 
 
 class Server:
-    """One machine. cores, disks, gpus, processes: how many; load: one of LOADS; every: seconds between Snapshots."""
+    """One synthetic machine.
+
+    cores, disks, gpus, processes: the number of each. load: one of LOADS. every: the seconds between two Snapshots.
+    """
 
     def __init__(
         self, load: str, processes: int = 100, gpus: int = 8, disks: int = 16, cores: int = 64, every: int = 1
@@ -138,13 +141,13 @@ class Server:
         )
 
     def reading(self, value: object, took_us: int) -> Reading:
-        """Taken now, some time after the previous one."""
+        """Return a Reading of the value. took_us: the time since the previous Reading, in microseconds."""
         took = int(took_us * 1000 * self.random.lognormvariate(0, 0.15))
         self.clock += took + self.random.randrange(5000)
         return Reading(value, Status.OK, at_ns=self.clock, took_ns=took)
 
     def snapshot(self) -> Snapshot:
-        """Return the next one; first adds everything else that happened in the seconds since the last."""
+        """Return the next Snapshot, after the changes of the seconds since the previous Snapshot."""
         for _ in range(self.every - 1):
             for grows in (self._block, self._cpu, self._memory, self._pressure, self._gpu, self._network):
                 grows()
@@ -353,6 +356,6 @@ class Server:
 
 
 def session(server: Server, ticks: int) -> Iterator[Snapshot]:
-    """That many seconds."""
+    """Yield this many Snapshots."""
     for _ in range(ticks):
         yield server.snapshot()

@@ -1,9 +1,10 @@
-"""Time until the screen is usable: ``python -m tests.bench.start [--rounds 20] [--stages] [--write]``.
+"""Measures the time until the screen is usable: ``python -m tests.bench.start [--rounds 20] [--stages] [--write]``.
 
-The program runs on a pseudo-terminal of 120x40. First data: from ``exec`` until the terminal has received a figure.
-Keys: ``?`` is typed at once, until its help is on the screen. CPU: user and system time of the process until then.
-Minimum and median of the rounds. ``--stages`` counts instead the instructions and memory of each stage of a start,
-which no other load changes (needs valgrind); ``--write`` puts that into docs/cost.md.
+The program runs on a pseudo-terminal of 120x40. "First data" is the time from ``exec`` until the terminal has received
+a figure. "Keys": ``?`` is typed at once, and the time ends when its help is on the screen. "CPU" is the user and system
+time of the process until then. The minimum and the median of the rounds are printed. ``--stages`` instead counts the
+instructions and the memory of each stage of a start, which other load does not change; it needs valgrind. ``--write``
+puts that into docs/cost.md.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _PEAK = "\nprint(open('/proc/self/status').read().split('VmHWM:')[1].split()[0],
 
 
 class Stage(NamedTuple):
-    """A stage: instructions in user space and peak memory in MB until its end."""
+    """A stage of the start: its instructions in user space, and the peak memory in MB until its end."""
 
     name: str
     instructions: int
@@ -73,13 +74,13 @@ class Stage(NamedTuple):
 
 
 def stages() -> list[Stage]:
-    """Return a start, stage after stage, each in a process of its own. Raises RuntimeError when valgrind fails."""
+    """Return the stages of a start, each measured in a separate process. Raises RuntimeError when valgrind fails."""
     out = []
     with tempfile.TemporaryDirectory(prefix="start-") as cache:
         environment = program_environment() | {"PYTHONPYCACHEPREFIX": cache, "PYTHONHASHSEED": "0"}
         for name, steps in STAGES:
             words = [sys.executable, "-c", "import gc; gc.disable()\n" + "\n".join(steps) + _PEAK]
-            subprocess.run(words, env=environment, capture_output=True, check=True)  # compiles
+            subprocess.run(words, env=environment, capture_output=True, check=True)  # compiles the modules
             peak = subprocess.run(words, env=environment, capture_output=True, check=True).stdout
             perf = subprocess.run(
                 ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words],
@@ -96,7 +97,7 @@ def stages() -> list[Stage]:
 
 
 def report(found: list[Stage]) -> str:
-    """Return the section of the document."""
+    """Return the section of the document about the stages."""
     before = [Stage("", 0, 0.0), *found]
     rows = [
         (now.name, f"{(now.instructions - was.instructions) / 1e6:.0f}", f"{now.peak_mb:.1f}")
@@ -112,7 +113,7 @@ def report(found: list[Stage]) -> str:
 
 
 class Start(NamedTuple):
-    """Milliseconds after ``exec``. cpu_ms: of the process, until the keys answer."""
+    """The times of one start in milliseconds after ``exec``. cpu_ms: the process's CPU time until the keys work."""
 
     data_ms: float
     keys_ms: float
@@ -120,7 +121,7 @@ class Start(NamedTuple):
 
 
 def begin(argv: list[str]) -> Start:
-    """Start the screen once, until its help answers."""
+    """Start the screen once, wait until its help answers, and return the times."""
     shows = re.compile(next(program.shows for program in PROGRAMS if program.name == OURS))
     pid, terminal = pty.fork()
     if pid == 0:
@@ -156,7 +157,7 @@ def _cpu_ms(pid: int) -> float:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.start", description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--stages", action="store_true", help="count what a start loads instead")
@@ -170,7 +171,7 @@ def main() -> int:
             put_section(DOCUMENT, HEADING, section)
         return 0
     argv = [sys.executable, "-m", "iotop_ai", "-d", "1"]
-    begin(argv)  # the first one compiles and fills the page cache
+    begin(argv)  # the first start compiles and fills the page cache
     found = [begin(argv) for _ in range(args.rounds)]
     for name, values in zip(Start._fields, zip(*found, strict=True), strict=True):
         print(f"{name:<8} {min(values):7.1f} ({statistics.median(values):.1f})")

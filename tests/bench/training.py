@@ -1,13 +1,15 @@
-"""What Monitor and watch cost a training: ``STACKS/torch/bin/python -m tests.bench.training [--minutes 7]``.
+"""The cost of Monitor and watch for a training: ``STACKS/torch/bin/python -m tests.bench.training [--minutes 7]``.
 
-One DataLoader loop runs all the time: the same workers, dataset and model. Its blocks of 2 s are in turns plain, and
-with a Monitor and watch; which comes first in a pair is drawn. During a plain block the recorder is stopped (SIGSTOP),
-so that no start of it falls into a block. A step is a forward and a backward pass and an update on one thread: it
-always needs its core, so whatever is taken from it is seen; a trainer that waits for a GPU has time to spare.
+One DataLoader loop runs all the time with the same workers, dataset and model. Its blocks of 2 s form pairs: one block
+is plain, and the other has a Monitor and watch; the order is drawn. During a plain block the recorder is stopped
+(SIGSTOP), so that a block never includes its start. A step is a forward pass, a backward pass and an update on one
+thread. It always needs its core, so that everything that is taken from it is seen, whereas a trainer that waits for a
+GPU has time to spare.
 
-Printed: the steps per second that are lost, median of the pairs with its 95 % interval (block bootstrap), the CPU time
-of a step, the CPU time of the recorder, the cost of watch an item, and whether at most 1 % is lost. Exit code 0: met,
-1: not met, 2: cannot tell. ``--null`` never lets the recorder run: what is found then is the bench's own error.
+The output is: the steps per second that are lost, as the median of the pairs with its 95 % interval (block bootstrap),
+the CPU time of a step, the CPU time of the recorder, the cost of watch per item, and whether at most 1 % is lost. Exit
+code 0: met. 1: not met. 2: cannot tell. ``--null`` never lets the recorder run, so that any loss that it finds is the
+error of the bench.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ EXIT = {MET: 0, NOT_MET: 1, CANNOT_TELL: 2}
 
 
 class Block(NamedTuple):
-    """Of one block. cpu_s: of the trainer a step. recorder: cores that the recorder uses."""
+    """The figures of one block. cpu_s: the trainer's CPU time per step. recorder: the cores that the recorder uses."""
 
     steps_per_s: float
     cpu_s: float
@@ -41,7 +43,7 @@ class Block(NamedTuple):
 
 
 class Training:
-    """A loop over a DataLoader that never ends, run a block at a time."""
+    """An endless loop over a DataLoader that runs one block at a time."""
 
     def __init__(self) -> None:
         import torch
@@ -69,7 +71,7 @@ class Training:
             yield from self.loader
 
     def run(self, batches: Iterable[Any], step: Any, seconds: float, pids: list[int]) -> Block:
-        """Steps over the batches for so long."""
+        """Do steps over the batches for this many seconds; return the figures."""
         steps, begin = 0, time.perf_counter()
         used, recorded = time.process_time(), cpu_s(pids)
         for batch in batches:
@@ -86,7 +88,7 @@ class Training:
 
 
 def watch_ns() -> float:
-    """Return the cost of watch for an item, the best of several."""
+    """Return the cost of watch per item in nanoseconds, the least of several measurements."""
     import iotop_ai
 
     items = range(200_000)
@@ -104,7 +106,7 @@ def watch_ns() -> float:
 
 
 def message_us(folder: str) -> float:
-    """CPU time of a message to a listening monitor: of the training process, the mean of many."""
+    """Return the CPU time of the training process for a message to a listening monitor in µs, the mean of many."""
     import socket
 
     from iotop_ai.train.steps import StepCounter
@@ -127,16 +129,16 @@ def message_us(folder: str) -> float:
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """CPU time of these processes so far, of all their threads, those that ended included."""
+    """Return the CPU time so far of these processes with all their threads, including those that have ended."""
     total = 0.0
     for pid in pids:
         with contextlib.suppress(OSError):
-            total += time.clock_gettime(~pid << 3 | 2)  # the CPU clock of a process: clock_getcpuclockid(3)
+            total += time.clock_gettime(~pid << 3 | 2)  # a process's CPU clock, see clock_getcpuclockid(3)
     return total
 
 
 def with_children(pid: int) -> list[int]:
-    """Return the process and all below it."""
+    """Return the process and all its descendants."""
     found = [pid]
     for one in found:
         for children in Path(f"/proc/{one}/task").glob("*/children"):
@@ -146,21 +148,21 @@ def with_children(pid: int) -> list[int]:
 
 
 def let(pids: list[int], run: bool) -> None:
-    """Let the recorder run, or stop it."""
+    """Let the recorder run, or stop it. run: which of the two."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT if run else signal.SIGSTOP)
 
 
 class Pair(NamedTuple):
-    """Neighbouring blocks."""
+    """Two neighbouring blocks."""
 
     plain: Block
     monitored: Block
 
 
 def pairs(training: Training, path: str, a: argparse.Namespace) -> Iterator[Pair]:
-    """Blocks in turns until the time is over."""
+    """Run pairs of blocks until the time is over, and yield each pair."""
     import iotop_ai
 
     ends = time.monotonic() + a.minutes * 60 - WARM_S
@@ -187,7 +189,7 @@ def pairs(training: Training, path: str, a: argparse.Namespace) -> Iterator[Pair
 
 
 def row(what: str, one: Estimate) -> str:
-    """Return a line of the table."""
+    """Return a line of the results."""
     return f"{what:<42} {one.middle * 100:+.2f} % (95 %: {one.low * 100:+.2f} to {one.high * 100:+.2f})"
 
 

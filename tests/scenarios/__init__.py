@@ -1,1 +1,1 @@
-"""Small programs that make a cause for real, and the score of each verdict: ``python -m tests.scenarios.run``."""
+"""Small programs that really cause a problem, and the score of each verdict: ``python -m tests.scenarios.run``."""

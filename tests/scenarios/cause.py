@@ -1,4 +1,4 @@
-"""A cause: its scene, its trainer and the right class."""
+"""A cause of lost time: its scene, its trainer and the right class."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ TRAINER = Path(__file__).with_name("trainer.py")
 
 
 class Setting(NamedTuple):
-    """Where a trainer runs. within: a prefix of its command. env: more variables of the watcher.
+    """The surroundings of a trainer.
 
-    root: the folder of a captured machine to watch; None watches this machine.
+    folder: the folder with its data. within: the words that precede its command. env: further environment variables for
+    the program that watches. root: the folder of a captured machine to watch; None to watch this machine.
     """
 
     folder: Path
@@ -30,17 +31,20 @@ Scene = Callable[[Path], "contextlib.AbstractContextManager[Setting]"]
 
 
 class Cause(NamedTuple):
-    """A cause, its trainer and the right class.
+    """A cause of lost time, with its trainer and the right class.
 
-    label: the right class. scene: makes the trouble in its own folder. options: the trainer's.
-    gpu: the trainer appears on the C NVML library; gpus: how many; card: differences from the usual card.
-    program: runs as ``program FOLDER --log FILE [options] [--gpu CONF]``; None: without a trainer.
-    torch: the trainer needs a Python with torch; without one the cause is skipped.
-    negative: nothing is wrong; an alarm is false. also: further classes that are not false alarms.
-    window_s: seconds that the verdict may take. seconds: shortest time to watch.
-    background: whether one of the repeats runs beside a busy core. draw: returns the cause with other parameters;
-    setting: these as text. captured: made from a captured tree. why_not: why this machine cannot make
-    it, "" when it can.
+    label: the right class. scene: makes the trouble in the run's folder. options: the options of the trainer.
+    gpu: whether the trainer appears on the C NVML library. gpus: the number of GPUs. card: how their figures differ
+    from those of the usual card.
+    program: a script that is run as ``program FOLDER --log FILE [options] [--gpu CONF]``; None for a cause without a
+    trainer.
+    torch: whether the trainer needs a Python with torch. Without one the cause is skipped.
+    negative: whether nothing is wrong, so that any alarm is false. also: further classes that do not count as false
+    alarms.
+    window_s: the seconds that the verdict may take. seconds: the shortest time to watch.
+    background: whether one of the repeats runs beside a busy core. draw: returns the cause with other parameters.
+    setting: these parameters as text. captured: whether the cause is made from a captured tree. why_not: returns why
+    this machine cannot make the cause; "" when it can.
     """
 
     label: str
@@ -62,7 +66,7 @@ class Cause(NamedTuple):
     why_not: Callable[[], str] | None = None
 
     def command(self, setting: Setting, log: Path, conf: Path | None) -> list[str]:
-        """Return the trainer's command line; [] without a trainer."""
+        """Return the command line of the trainer; [] without a trainer."""
         if self.program is None:
             return []
         shown = [] if conf is None else ["--gpu", str(conf)]
@@ -72,11 +76,11 @@ class Cause(NamedTuple):
         ]  # fmt: skip
 
     def drawn(self, chance: random.Random) -> Cause:
-        """Return the cause with parameters drawn at random."""
+        """Return the cause with parameters that are drawn at random."""
         return self if self.draw is None else self.draw(self, chance)
 
 
 def with_options(cause: Cause, *options: object, setting: str = "") -> Cause:
-    """Return the cause with more options; the last of equal options applies."""
+    """Return the cause with more options. Of two equal options, the last one applies. setting: the options as text."""
     words = tuple(str(option) for option in options)
     return cause._replace(options=(*cause.options, *words), setting=setting or " ".join(words))

@@ -1,4 +1,4 @@
-"""Causes on disks and in loaders, and negatives that resemble them."""
+"""Causes on disks and in loaders, and negatives: similar cases in which nothing is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KIB = 1 << 10
 
 
 def _serial_disk(cause: Cause, chance: random.Random) -> Cause:
-    """Parameters with which a batch takes at least twice as long as a step."""
+    """Return the cause with parameters for which a batch takes at least twice as long as a step."""
     delay, size, batch = chance.randrange(20, 60), chance.choice([128, 256, 384]), chance.randrange(3, 9)
     loaded_s = batch * size / 128 * delay / 1000
     scene = slow(delay * 1000, serial=True, files=(chance.randrange(4, 9), chance.randrange(8, 17)))
@@ -122,7 +122,7 @@ def _fed(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _saving(cause: Cause, chance: random.Random) -> Cause:
-    """Return a save of 3 to 6 s after every 4 to 8 s of steps."""
+    """Return the cause with a save of 3 to 6 s after every 4 to 8 s of steps."""
     rate = chance.randrange(6, 13)
     size, every = rate * chance.randrange(3, 7), chance.randrange(40, 80)
     return with_options(
@@ -141,7 +141,7 @@ def _rank_saves(cause: Cause, chance: random.Random) -> Cause:
 
 
 def on_slow_disk(label: str, scene: Scene, *options: str, **more: Any) -> Cause:
-    """Return a trainer on a disk that is slow for every process."""
+    """Return a cause whose trainer reads from a disk that is slow for every process."""
     return Cause(label, scene, options, why_not=why_no_fuse_disk)._replace(**more)
 
 
@@ -205,4 +205,4 @@ CAUSES: dict[str, Cause] = {
         draw=_rank_saves,
     ),
 }  # fmt: skip
-"""By name; the other modules causes_* add theirs."""
+"""The causes of this module by name. The other modules causes_* add more."""

@@ -1,4 +1,4 @@
-"""Causes with remote data, jobs that are starting, and machines without a job."""
+"""Causes with remote data, jobs that are still starting, and machines without a job."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ CAUSES: dict[str, Cause] = {
     ),
     "idle": Cause("idle", plain, program=None, negative=True, background=False, window_s=30.0, seconds=50),
 }
-"""By name."""
+"""The causes of this module by name."""

@@ -1,4 +1,4 @@
-"""Causes on GPUs. The GPUs are those of the C NVML library; their figures follow what the ranks do."""
+"""Causes on GPUs. The C NVML library simulates the GPUs, and their figures follow the work of the ranks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CARD = (
     ("temp_thr0", 95), ("temp_thr1", 90), ("ecc_mode", 1), ("ecc10", 0), ("rows", "0,0,0,0"), ("events", 8),
     ("fi.74", 0), ("fi.138", 4096), ("fi.139", 8192), ("fi.230", 0),
 )  # fmt: skip
-"""Figures of a data-centre card, in addition to those of ranks.py."""
+"""Figures of a data-centre card, in addition to the figures from ranks.py."""
 LINK = 30.0
-"""Window of the classes that need half a minute; imbalance needs a whole one."""
+"""The window of the classes that need half a minute. Imbalance needs a whole minute."""
 
 
 def _step(chance: random.Random) -> float:
@@ -41,7 +41,7 @@ def _throttled(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _copies(cause: Cause, chance: random.Random) -> Cause:
-    """Return a copy takes most of the time, and the kernels the rest."""
+    """Return the cause with a copy that takes most of the time, and kernels that take the rest."""
     step = _step(chance)
     copy = round(step * chance.uniform(9, 12), 3)
     step = round(step * 0.6, 3)
@@ -49,7 +49,7 @@ def _copies(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _late_data(cause: Cause, chance: random.Random) -> Cause:
-    """Return one rank's samples take so long that its batch needs twice to four times a step."""
+    """Return the cause with such slow samples on one rank that its batch takes two to four times as long as a step."""
     step, batch = _step(chance), chance.randrange(3, 7)
     cpu = round(1000 * step * chance.uniform(2, 4) / batch)
     return with_options(
@@ -69,7 +69,7 @@ def _late_step(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _network(cause: Cause, chance: random.Random) -> Cause:
-    """Return the exchange takes eight to twenty times the computing."""
+    """Return the cause with an exchange that takes eight to twenty times as long as the computing."""
     step = round(chance.uniform(0.02, 0.05), 3)
     exchange = round(step * chance.uniform(8, 20), 3)
     return with_options(cause, "--step", step, "--amount", exchange, setting=f"step {step} s, exchange {exchange} s")
@@ -81,7 +81,7 @@ def _cores(cause: Cause, chance: random.Random) -> Cause:
 
 
 def ranks(label: str, gpus: int, *trouble: object, **more: Any) -> Cause:
-    """Ranks on ``gpus`` GPUs, with a fault."""
+    """Return a cause with ranks on ``gpus`` GPUs and a fault. trouble: the options that describe the fault."""
     options = (*FED, "--ranks", str(gpus), *map(str, trouble))
     return Cause(label, plain, options, gpu=True, gpus=gpus, card=CARD, program=RANKS, **{"draw": _steps, **more})
 

@@ -20,7 +20,7 @@ EPOCHS = ("--mode", "epochs", "--workers", "2", "--batch", "2", "--warm", "--ste
 
 
 def beside(scene: Scene, mode: str, count: int = 1) -> Scene:
-    """Return the scene with another program beside the job."""
+    """Return the scene with another program beside the job. mode: what the program does. count: how much of it."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:
@@ -34,18 +34,18 @@ def beside(scene: Scene, mode: str, count: int = 1) -> Scene:
 
 @contextlib.contextmanager
 def one_core(folder: Path) -> Iterator[Setting]:
-    """A job that may use only one of the machine's cores."""
+    """Give the job only one of the machine's cores."""
     with plain(folder) as setting:
         yield setting._replace(within=("taskset", "-c", "0"))
 
 
 def why_no_gcc() -> str:
-    """Why nothing can be compiled here; "" when it can."""
+    """Return why nothing can be compiled here; "" when it can."""
     return "" if shutil.which("gcc") else "needs gcc"
 
 
 def why_no_taskset() -> str:
-    """Why a job cannot be bound to a core here; "" when it can."""
+    """Return why a job cannot be bound to a core here; "" when it can."""
     return "" if shutil.which("taskset") else "needs taskset"
 
 
@@ -118,4 +118,4 @@ CAUSES: dict[str, Cause] = {
         "healthy", one_core, FED, negative=True, draw=_fed, why_not=why_no_taskset, background=False
     ),
 }  # fmt: skip
-"""By name; the families of causes.py and causes_gpu.py beside them."""
+"""The causes of this module by name, including variants of those in causes.py and causes_gpu.py."""

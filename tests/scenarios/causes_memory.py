@@ -1,4 +1,4 @@
-"""Causes in which something runs out or breaks: page cache, memory, shared memory, disk space, a disk."""
+"""Causes in which something runs out or breaks: page cache, memory, shared memory, disk space, or a disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.scenarios.scenes import full, short_of_cache, short_of_memory, small_
 
 
 def _thrash(cause: Cause, chance: random.Random) -> Cause:
-    """Two to three times as much data as there is cache, read over and over."""
+    """Return the cause with two to three times as much data as the cache can hold, which is read again and again."""
     limit, rate = chance.randrange(80, 120), chance.randrange(20, 40)
     each = round(limit * chance.uniform(2.0, 3.0) / 8)
     size, batch = chance.choice([256, 512]), chance.randrange(4, 9)
@@ -44,7 +44,7 @@ def _shm(cause: Cause, chance: random.Random) -> Cause:
 
 @contextlib.contextmanager
 def failing(folder: Path) -> Iterator[Setting]:
-    """A captured machine with two more disks, one of them failing: the real smartctl on prepared answers."""
+    """A captured machine with two more disks, one of which fails. The real smartctl reads prepared answers."""
     machine("vm-6.18", folder / "root")
     smartctl = Smartctl(folder)
     smartctl.disk("nvme0", HEALTHY)
@@ -71,4 +71,4 @@ CAUSES: dict[str, Cause] = {
         "failing_disk", failing, program=None, captured=True, background=False, why_not=why_no_smartctl
     ),
 }  # fmt: skip
-"""By name."""
+"""The causes of this module by name."""

@@ -18,14 +18,14 @@ from tests.scenarios.scenes import plain
 
 PEER = Path(__file__).with_name("peer.py")
 ADDRESS = "peer"
-"""In the run's folder: the address of the other machine."""
+"""The name of the file in the run's folder that holds the address of the other machine."""
 GRADIENTS = 2.0
-"""MB that each rank sends in a step."""
+"""The data that each rank sends in a step, in MB."""
 MBIT = 200
 
 
 def why_no_link() -> str:
-    """Why a second network is impossible here; "" when it is possible."""
+    """Return why a second network is impossible here; "" when it is possible."""
     if os.geteuid():
         return "needs root"
     missing = [tool for tool in ("ip", "tc", "unshare", "nsenter") if shutil.which(tool) is None]
@@ -33,7 +33,10 @@ def why_no_link() -> str:
 
 
 def linked(mbit: int) -> Scene:
-    """Return a link to a second network where the peer listens; limited to ``mbit``, though it reports 10 Gbit/s."""
+    """Return a scene with a link to a second network, in which the peer listens.
+
+    The link is limited to ``mbit`` Mbit/s, although it reports 10 Gbit/s.
+    """
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -47,7 +50,7 @@ def linked(mbit: int) -> Scene:
 
 
 def _gradients(cause: Cause, chance: random.Random) -> Cause:
-    """Return the exchange of four ranks takes eight to twenty times the computing."""
+    """Return the cause with an exchange of four ranks that takes eight to twenty times as long as the computing."""
     step = round(chance.uniform(0.015, 0.03), 3)
     size = round(step * chance.uniform(8, 20) * MBIT / 8 / 4, 2)
     return with_options(cause, "--step", step, "--amount", size, setting=f"step {step} s, {size} MB a rank")

@@ -1,4 +1,4 @@
-"""Jobs that stand still, simulate, save aside or wait in a driver; and a slow disk beside a full filesystem."""
+"""Jobs that stand still, simulate, save aside or wait in a driver, and a slow disk beside a full filesystem."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ UNUSUAL = Path(__file__).with_name("unusual.py")
 BTRFS = ("mkfs.btrfs", "-q", "-f", "--nodiscard")
 LOADER = ("--workers", "2", "--batch", "4", "--warm", "--cpu-ms", "1", "--step", "0.1")
 STUCK_S = 85.0
-"""Until a job that stops after 8 s is seen not to have moved for a minute, in most of 10 s."""
+"""The time after which a job that stops after 8 s has visibly not moved for a minute, in most of 10 s."""
 
 
 def beside_full(scene: Scene) -> Scene:
-    """Return a scene, and two small filesystems without room that its job does not use, one of them a /boot."""
+    """Return the scene with two small full filesystems that its job does not use. One of them is a /boot."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:
@@ -48,7 +48,7 @@ def beside_full(scene: Scene) -> Scene:
 
 
 def beside_reader(scene: Scene) -> Scene:
-    """Return a scene, and a slow local disk of this machine from which another program reads at a similar rate."""
+    """Return the scene with a slow local disk, from which another program reads at a rate similar to the job's."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:
@@ -95,7 +95,7 @@ def _saving_aside(cause: Cause, chance: random.Random) -> Cause:
 
 
 def _ahead(cause: Cause, chance: random.Random) -> Cause:
-    """Loaders that are blocked in reads for 40 to 60 % of the time, and always ahead."""
+    """Return the cause with loaders that are blocked in reads for 40 to 60 % of the time, and always ahead."""
     delay, batch = chance.randrange(10, 25), chance.randrange(4, 9)
     step = round(batch * delay / 1000 / 2 / chance.uniform(0.4, 0.6), 3)
     return with_options(
@@ -114,12 +114,12 @@ def _ioctl_disk(cause: Cause, chance: random.Random) -> Cause:
 
 
 def why_no_btrfs() -> str:
-    """Why this machine has no btrfs on a slow disk; "" when it has."""
+    """Return why this machine cannot have btrfs on a slow disk; "" when it can."""
     return why_no_fuse_disk() or ("" if shutil.which("mkfs.btrfs") else "needs mkfs.btrfs (btrfs-progs)")
 
 
 def unusual(label: str, mode: str, *options: str, scene: Scene = plain) -> Cause:
-    """Return a job of unusual.py."""
+    """Return a cause whose job is unusual.py in this mode."""
     return Cause(label, scene, ("--mode", mode, *options), program=UNUSUAL, background=False)
 
 
@@ -179,4 +179,4 @@ CAUSES: dict[str, Cause] = {
         why_not=lambda: why_no_ioctl() or why_no_fuse_disk(),
     ),
 }  # fmt: skip
-"""By name."""
+"""The causes of this module by name."""

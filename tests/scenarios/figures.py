@@ -1,4 +1,4 @@
-"""The figures of many runs: how often right, how soon, how steady, how near to the truth."""
+"""The figures of many runs: how often, how soon and how steadily the verdict is right, and how near to the truth."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Scored(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The class that is right."""
+        """The right class."""
         return str(self.record["label"])
 
     @property
     def right(self) -> bool:
-        """Whether the class named most often is the right one."""
+        """Whether the class that was named most often is the right one."""
         return self.score.got == self.label
 
 
@@ -41,11 +41,11 @@ def scored(records: Sequence[Record]) -> list[Scored]:
 
 
 class Figures(NamedTuple):
-    """Figures of a set of runs. Ratios 0..1; None without data.
+    """The figures of a set of runs. Ratios are from 0 to 1. A figure is None if no run has data for it.
 
-    false_alarms: ticks of negatives that raise an alarm about another class. late_s: median over the runs that were
-    right at some time. near: share of windows whose share of time lost is within 0.10 of the trainer's log (beside a
-    busy core 0.15).
+    false_alarms: the share of the negatives' ticks that raise an alarm about another class. late_s: the median delay of
+    the runs that were right at some time. near: the share of windows whose share of time lost is within 0.10 of the
+    trainer's log, or within 0.15 beside a busy core.
     """
 
     runs: int
@@ -59,7 +59,7 @@ class Figures(NamedTuple):
 
 
 def figures(runs: Sequence[Scored]) -> Figures:
-    """Sum up."""
+    """Return the figures of these runs."""
     negatives = [r for r in runs if r.record["negative"]]
     ticks = sum(r.score.decided for r in negatives)
     late = [r.score.late_s for r in runs if r.score.late_s is not None]
@@ -86,7 +86,7 @@ def _share(runs: Sequence[Scored], holds: Callable[[Scored], bool]) -> float | N
 
 
 def apart(runs: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
-    """(runs used for tuning, runs with held-out parameters)."""
+    """Return the runs that were used for tuning, and the runs with held-out parameters."""
     return (
         [r for r in runs if r.record["kind"] != HELD_OUT],
         [r for r in runs if r.record["kind"] == HELD_OUT],
@@ -94,7 +94,7 @@ def apart(runs: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
 
 
 def confusion(runs: Sequence[Scored]) -> dict[str, Counter[str]]:
-    """By label, how often each class was named."""
+    """Return for each label how often each class was named."""
     out: dict[str, Counter[str]] = {}
     for run in sorted(runs, key=lambda r: r.label):
         out.setdefault(run.label, Counter())[run.score.got or "nothing"] += 1

@@ -1,8 +1,9 @@
 """A real training on a GPU: ``python gpu_train.py --model resnet --cause healthy --seconds 40 --log FILE``.
 
-The truth is the GPU's own: a pair of CUDA events around each step's kernels gives the time that it computed, and the
-clock around ``next()`` the time without data. Between two events of a launch-bound step the GPU idles as well, so that
-there only the wait is exact. On ``--device cpu`` a step's own time stands for the events.
+The truth comes from the GPU: a pair of CUDA events around each step's kernels gives the time for which it computed, and
+the clock around ``next()`` gives the time without data. Between two events of a launch-bound step the GPU is idle as
+well, so that only the wait is exact for such a step. With ``--device cpu`` the duration of a step stands in for the
+events.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Block(nn.Module):
 
 
 def resnet(width: int, depth: int) -> nn.Module:
-    """Images of 3x64x64 to ten classes."""
+    """Return a model that sorts images of 3x64x64 into ten classes."""
     blocks = [Block(width) for _ in range(depth)]
     return nn.Sequential(
         nn.Conv2d(3, width, 7, stride=2, padding=3),
@@ -50,7 +51,7 @@ def resnet(width: int, depth: int) -> nn.Module:
 
 
 def transformer(width: int, depth: int) -> nn.Module:
-    """Return the same images as 24 tokens of 512 values."""
+    """Return a model that takes the same images as 24 tokens of 512 values."""
     layer = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
     return nn.Sequential(
         nn.Unflatten(2, (8, 8)), nn.Flatten(1, 2), nn.Flatten(2), nn.Linear(512, width),
@@ -59,7 +60,7 @@ def transformer(width: int, depth: int) -> nn.Module:
 
 
 class Images(Dataset[torch.Tensor]):
-    """Endless images; ``delay_s`` is what one costs its worker."""
+    """Endless images. delay_s: the seconds that a worker needs for one image."""
 
     def __init__(self, delay_s: float) -> None:
         self.delay_s = delay_s
@@ -77,7 +78,7 @@ class Images(Dataset[torch.Tensor]):
 
 def batches(a: argparse.Namespace) -> Iterator[torch.Tensor]:
     if a.cause != "starved":
-        # In memory already: what is measured is the training alone.
+        # The batches are already in memory, so that only the training is measured.
         ready = [torch.rand(a.batch, 3, 64, 64) for _ in range(4)]
         while True:
             yield from ready
@@ -98,7 +99,7 @@ def main() -> int:
     parser.add_argument("--log", type=Path, required=True)
     a = parser.parse_args()
     if a.cause == "launch-bound":
-        # Kernels of microseconds, and the host waits for each result.
+        # Each kernel takes microseconds, and the host waits for each result.
         a.batch, a.width, a.depth = 2, 8, 16
     device = torch.device(a.device)
     model = (resnet if a.model == "resnet" else transformer)(a.width, a.depth).to(device)

@@ -1,8 +1,9 @@
 """Programs around a job: ``python host.py MODE FOLDER [--log FILE] [--gpu CONF] [options of trainer.py]``.
 
 epochs: a trainer that restarts its workers every --epoch steps; each worker first imports for --import-s. dies: a
-trainer that kills itself with --signal after --after seconds. serve: an inference server that waits for requests.
-read: a program that reads the folder's files cold, again and again. spin, write, compile, desktop: load of other kinds.
+trainer that kills itself with --signal after --after seconds. serve: an inference server that waits for requests. read:
+a program that reads the folder's files from the disk again and again. spin, write, compile, desktop: other kinds of
+load.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Importing(Dataset):
 
 
 def train(a: argparse.Namespace, dataset: Dataset, epoch: int, end: float) -> None:
-    """Train until ``end``; restart the workers after each epoch (0: never)."""
+    """Train until ``end``, and restart the workers after ``epoch`` steps (0: never)."""
     log = a.log.open("w", buffering=1) if a.log else None
     loader, step = Loader(dataset, a.workers, a.batch, a.prefetch, a.method), 0
     while time.monotonic() < end:
@@ -61,7 +62,7 @@ def train(a: argparse.Namespace, dataset: Dataset, epoch: int, end: float) -> No
 
 
 def serve(conf: Path | None) -> None:
-    """Listen for HTTP requests; with a GPU, hold the memory of a model and idle."""
+    """Listen for HTTP requests. With a GPU, also hold the memory of a model there and leave the GPU idle."""
     if conf is not None:
         text = [line for line in conf.read_text().splitlines() if not line.startswith(("gpu0.util", "gpu0.power_mw"))]
         shown = [*text, "gpu0.util=0", "gpu0.power_mw=75000", f"gpu0.procs={os.getpid()}:42949672960"]
@@ -72,7 +73,7 @@ def serve(conf: Path | None) -> None:
 
 
 def read(folder: Path) -> None:
-    """Read files of the folder at random places, never from the cache."""
+    """Read files of the folder at random positions, never from the cache."""
     files, chance = sorted(folder.glob("*.bin")), random.Random()
     while True:
         fd = os.open(chance.choice(files), os.O_RDONLY)
@@ -88,7 +89,7 @@ def read(folder: Path) -> None:
 
 
 def read_much(folder: Path, count: int) -> None:
-    """Read with ``count`` threads: forked readers would look like a job's loaders."""
+    """Read with ``count`` threads, because forked readers would look like the loaders of a job."""
     for _ in range(count):
         threading.Thread(target=read, args=(folder,), daemon=True).start()
     signal.pause()
@@ -102,7 +103,7 @@ def spin_much(count: int) -> None:
 
 
 def write(folder: Path) -> None:
-    """Write a log line by line; start it again when it is large."""
+    """Write a log line by line, and start it again when it is large."""
     path = folder / "noisy.log"
     while True:
         with path.open("w", buffering=1) as log:

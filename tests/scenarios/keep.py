@@ -1,8 +1,8 @@
 """Keeps one recording of each cause for CI: ``python -m tests.scenarios.keep [RESULTS]``.
 
-Takes each cause's best correct run of a results folder, reduces it to what a verdict reads, and packs it into
-tests/data/verdicts/ with its label; tests/test_verdicts.py diagnoses it again. A cause without a correct run keeps its
-recording.
+It takes the best correct run of each cause from a results folder, reduces it to the data that a verdict reads, and
+packs it into tests/data/verdicts/ with its label. tests/test_verdicts.py diagnoses it again. A cause without a correct
+run keeps its earlier recording.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def snapshots(path: Path) -> list[Snapshot]:
 
 
 def write(source: Iterable[Snapshot], target: Path) -> None:
-    """The Snapshots as a packed recording at ``target`` (.iotop.jsonl.gz)."""
+    """Write the Snapshots as a packed recording to ``target`` (.iotop.jsonl.gz)."""
     with tempfile.TemporaryDirectory() as place:
         plain = Path(place) / target.name.removesuffix(".gz")
         recorder = Recorder(FileSink(str(plain)), Clock())
@@ -64,7 +64,7 @@ def write(source: Iterable[Snapshot], target: Path) -> None:
 
 
 def best(runs: Iterable[Scored]) -> Iterator[Scored]:
-    """The steadiest correct run of each cause: a plain one if possible, else beside a busy core, else held out."""
+    """Yield the steadiest correct run of each cause: a plain one if possible, else beside a busy core or held out."""
     order = sorted(
         (run for run in runs if run.right),
         key=lambda r: (r.record["name"], KINDS.index(r.record["kind"]), -r.score.right, r.score.flaps),
@@ -89,7 +89,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def wrong(kept: Mapping[str, Any], path: Path) -> str:
-    """What the current rules get wrong about a kept recording; "" if nothing."""
+    """Return what the current rules get wrong about a kept recording; "" if nothing is wrong."""
     ticks = rows(path)
     out = score(kept["label"], ticks, window_s=kept["window_s"], started=kept["started"], also=tuple(kept["also"]))
     if out.got != kept["label"]:
@@ -100,7 +100,7 @@ def wrong(kept: Mapping[str, Any], path: Path) -> str:
 
 
 def keep(results: Path, target: Path) -> list[str]:
-    """Keep the best of a results folder; a line about each."""
+    """Keep the best runs of a results folder; return a line about each."""
     target.mkdir(parents=True, exist_ok=True)
     index: dict[str, Any] = json.loads((target / INDEX).read_text()) if (target / INDEX).exists() else {}
     lines = []
@@ -114,7 +114,7 @@ def keep(results: Path, target: Path) -> list[str]:
         size, kept = fresh.stat().st_size, entry(run, packed.name)
         trouble = f"{size} bytes" if size > LONGEST_BYTES else wrong(kept, fresh)
         if trouble:
-            # The earlier recording stays.
+            # The earlier recording is kept.
             fresh.unlink()
             lines.append(f"left out {r['name']}: {trouble}")
             continue

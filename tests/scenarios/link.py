@@ -1,4 +1,4 @@
-"""A second network on this machine, with a server in it, at the other end of a pair of interfaces."""
+"""A second network on this machine, which is reached through a pair of interfaces and has a server in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.scenarios.place import die_with_us
 
 
 class Link(NamedTuple):
-    """near: our interface. address: that of the server."""
+    """The link to the second network. near: the interface on our side. address: the address of the server."""
 
     near: str
     address: str
@@ -21,9 +21,11 @@ class Link(NamedTuple):
 
 @contextlib.contextmanager
 def linked_server(command: Sequence[str], near: str, far: str, net: str) -> Iterator[Link]:
-    """Run a server that prints a line once it listens. near, far: names of the interfaces; net: "10.231".
+    """Run a server in a second network; it must print a line once it listens.
 
-    The network ends with the server, the server with us, and the interfaces with the network.
+    near, far: the names of the interfaces. net: the first two numbers of the addresses, such as "10.231".
+
+    The network ends with the server, the server ends with this process, and the interfaces end with the network.
     """
     number = os.getpid() % 10_000
     near, far, net = f"{near}{number}", f"{far}{number}", f"{net}.{number % 250}"

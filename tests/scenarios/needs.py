@@ -1,4 +1,4 @@
-"""Why this machine cannot make a cause; "" when it can."""
+"""Functions that return why this machine cannot make a cause; "" when it can."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ MEMORY = Path("/sys/fs/cgroup/memory")
 
 
 def why_no_blkio() -> str:
-    """Limiting the reads of a group."""
+    """Return why the reads of a control group cannot be limited here; "" when they can."""
     if os.geteuid():
         return "needs root for control groups"
     return "" if (BLKIO / "blkio.throttle.read_bps_device").exists() else "needs cgroup v1 with blkio"
 
 
 def why_no_losetup() -> str:
-    """Return a loop on a loop, the lower one throttled."""
+    """Return why a throttled loop device below another loop device is impossible here; "" when it is possible."""
     if not shutil.which("losetup"):
         return "needs losetup (util-linux)"
     return why_no_blkio()
 
 
 def why_no_memory_group() -> str:
-    """Limiting the memory of a group."""
+    """Return why the memory of a control group cannot be limited here; "" when it can."""
     if os.geteuid():
         return "needs root for control groups"
     return "" if (MEMORY / "memory.limit_in_bytes").exists() else "needs cgroup v1 with memory"
 
 
 def why_no_zram() -> str:
-    """Swapping to compressed memory, beside no other swap."""
+    """Return why this machine cannot swap to compressed memory alone; "" when it can."""
     if not Path("/sys/class/zram-control/hot_add").exists():
         return "needs zram"
     if len(Path("/proc/swaps").read_text().splitlines()) > 1:
@@ -41,7 +41,7 @@ def why_no_zram() -> str:
 
 
 def why_no_namespace() -> str:
-    """Return a mount namespace of its own."""
+    """Return why a separate mount namespace is impossible here; "" when it is possible."""
     if os.geteuid():
         return "needs root for mount namespaces"
     return "" if shutil.which("unshare") else "needs unshare (util-linux)"

@@ -1,7 +1,7 @@
-"""An object store: ``python object_store.py URL_FILE DELAY_MS BYTES_PER_S``; GET /N returns N bytes, slowly.
+"""A slow object store: ``python object_store.py URL_FILE DELAY_MS BYTES_PER_S``. GET /N returns N bytes.
 
-It waits DELAY_MS before each answer and sends at most BYTES_PER_S on each connection. Once it serves, host:port is in
-URL_FILE and one line on standard output.
+It waits DELAY_MS before each answer, and sends at most BYTES_PER_S on each connection. When it is ready, it writes
+host:port to URL_FILE and one line to standard output.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The ranks' other half on another machine: ``python peer.py``, in a network namespace of its own.
+"""The other machine's end of an exchange of gradients: ``python peer.py``, run in a separate network namespace.
 
-It listens on PORT and prints a line when it does. On each connection it takes a length (8 bytes) and so many bytes,
-again and again, and answers each with one byte: as an all-reduce ends when all gradients have come.
+It listens on PORT, and prints a line when it is ready. On each connection it repeatedly receives a length (8 bytes) and
+that many bytes, and answers with one byte. This resembles an all-reduce, which ends when all gradients have arrived.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PIECE = 1 << 18
 
 
 def serve(connection: socket.socket) -> None:
-    """Take what comes until the other end is gone."""
+    """Receive and answer until the other end closes the connection."""
     piece = bytearray(PIECE)
     with connection:
         while len(head := connection.recv(LENGTH.size, socket.MSG_WAITALL)) == LENGTH.size:
@@ -30,14 +30,14 @@ def serve(connection: socket.socket) -> None:
 
 
 class Exchange:
-    """A rank's end: sends its gradients and waits until they have come."""
+    """A rank's end of the exchange: it sends its gradients and waits until they have arrived."""
 
     def __init__(self, host: str) -> None:
         self._socket = socket.create_connection((host, PORT), timeout=60)
         self._gradients = b""
 
     def run(self, size: int) -> None:
-        """Exchange so many bytes."""
+        """Exchange this many bytes."""
         if len(self._gradients) != size:
             self._gradients = bytes(size)
         self._socket.sendall(LENGTH.pack(size))

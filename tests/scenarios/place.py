@@ -1,4 +1,4 @@
-"""A folder for one run, and clearing away what a run left that was killed."""
+"""The folder of a run, and the removal of everything that a killed run has left."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ PR_SET_PDEATHSIG = 1
 PREFIX = "iotop-scenario-"
 GROUPS = ("blkio", "memory", "cpu", "cpuset")
 SWAPS = "swaps.json"
-"""In the folder: the numbers of the zram devices that the run swaps to."""
+"""The name of the file in the folder that holds the numbers of the zram devices to which the run swaps."""
 
 
 def die_with_us() -> None:
-    """For ``preexec_fn``: the program ends when we do, however we end."""
+    """Make a program end when this process ends in any way. For use as ``preexec_fn``."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @contextlib.contextmanager
 def run_folder() -> Iterator[Path]:
-    """A folder named after this process."""
+    """Provide a folder whose name contains the pid of this process."""
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as place:
         yield Path(place)
 
 
 @contextlib.contextmanager
 def alone(base: Path | None = None) -> Iterator[None]:
-    """Wait until no other run is on this machine: two at once would be seen by each other's verdict."""
+    """Wait until no other run uses this machine. Otherwise the verdict of each run would see the other one."""
     with ((base or Path(tempfile.gettempdir())) / f"{PREFIX}lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -44,7 +44,7 @@ def alone(base: Path | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def at_most(seconds: int) -> Iterator[None]:
-    """Raise TimeoutError in the block after that time, because a benchmark runs unattended."""
+    """Raise TimeoutError in the block after this time, because a benchmark runs unattended."""
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"not done after {seconds} s")
@@ -59,7 +59,7 @@ def at_most(seconds: int) -> Iterator[None]:
 
 
 def group_name(folder: Path) -> str:
-    """Return a name for the run's control groups, by which they are found again."""
+    """Return a name for the run's control groups, by which they can be found again."""
     return folder.name
 
 
@@ -68,7 +68,7 @@ def _alive(pid: int) -> bool:
 
 
 def dead_folders(base: Path) -> list[Path]:
-    """Run folders left by processes that ended."""
+    """Return the folders of runs whose processes have ended."""
     out = []
     for folder in base.glob(f"{PREFIX}*"):
         found = re.match(rf"{PREFIX}(\d+)-", folder.name)
@@ -78,7 +78,10 @@ def dead_folders(base: Path) -> list[Path]:
 
 
 def clear_dead() -> int:
-    """Clear away what killed runs left: swaps, mounts, loops, control groups, folders. The number of folders."""
+    """Remove everything that killed runs have left: swaps, mounts, loops, control groups and folders.
+
+    Return the number of folders.
+    """
     dead = dead_folders(Path(tempfile.gettempdir()))
     for folder in dead:
         clear(folder)
@@ -86,7 +89,7 @@ def clear_dead() -> int:
 
 
 def clear(folder: Path) -> None:
-    """Take one run's things off the machine, innermost first."""
+    """Remove everything of one run from the machine, the innermost things first."""
     for number in json.loads((folder / SWAPS).read_text()) if (folder / SWAPS).exists() else ():
         give_back_zram(number)
     for group in (Path("/sys/fs/cgroup") / kind / folder.name for kind in GROUPS):
@@ -110,7 +113,7 @@ def _detach(folder: Path) -> None:
 
 
 def drop_group(group: Path) -> None:
-    """End what still runs in a control group and remove it."""
+    """Kill the processes that still run in a control group, and remove the group."""
     if not group.exists():
         return
     for pid in (group / "cgroup.procs").read_text().split():

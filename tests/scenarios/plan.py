@@ -1,4 +1,4 @@
-"""Which runs there are, in which order, with which parameters: the same for the same seed."""
+"""The runs of a benchmark, their order and their parameters. The same seed gives the same plan."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tests.scenarios.cause import Cause
 
 PLAIN, BACKGROUND, HELD_OUT = "plain", "background", "held out"
 KINDS = (PLAIN, BACKGROUND, HELD_OUT)
-"""Of three repeats: one by itself, one beside a busy core, one with parameters that nothing was tuned on."""
+"""The kinds of three repeats: one by itself, one beside a busy core, one with parameters that nothing was tuned on."""
 SCORED_S = 25
-"""Seconds of a run at least that are scored, after its class's window."""
+"""The least number of seconds of a run that are scored, after the window of its class."""
 AROUND_S = 9.0
-"""What a run takes beside being watched: making its disk and files, settling, clearing away."""
+"""The seconds that a run needs besides being watched: to make its disk and files, to settle, and to clean up."""
 
 
 class Run(NamedTuple):
-    """One run. number: which repeat of its cause. seed: draws its parameters."""
+    """One run. number: the number of the repeat of its cause. seed: the seed from which its parameters are drawn."""
 
     name: str
     number: int
@@ -28,16 +28,16 @@ class Run(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The name of its result, without an ending."""
+        """The name of its result's file, without an ending."""
         return f"{self.name.replace(' ', '_').replace('=', '')}-{self.number}"
 
     def cause(self, causes: Mapping[str, Cause]) -> Cause:
-        """Its cause with its parameters."""
+        """Return the cause of this run, with the parameters of this run."""
         return causes[self.name].drawn(random.Random(self.seed))
 
 
 def kind_of(cause: Cause, number: int, *, background: bool = False) -> str:
-    """What the repeat of that number is."""
+    """Return the kind of the repeat with this number."""
     kind = BACKGROUND if background else KINDS[number % len(KINDS)]
     return PLAIN if kind == BACKGROUND and not cause.background else kind
 
@@ -51,8 +51,11 @@ def plan(
     *,
     background: bool = False,
 ) -> list[Run]:
-    """All runs. Every cause comes once before any comes twice, in a random order each time; so do the kinds, so that
-    the runs done at an early end are a fair sample."""
+    """Return all runs.
+
+    Every cause comes once before any cause comes twice, each time in a random order, and the kinds do too. So the runs
+    that are done at an early end are a fair sample.
+    """
     chance = random.Random(f"order {seed}")
     wanted = list(names)
     numbers = {name: chance.sample(range(repeat), repeat) for name in wanted}
@@ -70,5 +73,5 @@ def plan(
 
 
 def estimate_s(runs: Iterable[Run]) -> float:
-    """About how long the runs take."""
+    """Return roughly how long the runs take, in seconds."""
     return sum(run.seconds + AROUND_S for run in runs)

@@ -1,4 +1,4 @@
-"""Plays one run: makes the cause, starts the trainer in it, watches, and returns the record."""
+"""Plays one run: makes the cause, starts its trainer, watches, and returns the record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ BUSY = "import os\nwhile os.getppid() != 1:\n    sum(range(20000))\n"
 
 @contextlib.contextmanager
 def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes] | None]:
-    """A program with all that it starts, ended at the end; None for no command."""
+    """Run a program during the block, and then end it and everything that it has started.
+
+    Yields None for no command.
+    """
     if not command:
         yield None
         return
@@ -40,7 +43,7 @@ def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes]
 
 
 def _answers(folder: Path, cause: Cause, library: Path | None) -> Path | None:
-    """Return the file that the GPU library answers from; None without a GPU."""
+    """Write the file from which the GPU library answers, and return its path; None without a GPU."""
     if not cause.gpu or library is None:
         return None
     card = {k: v for k, v in SERVER.items() if k not in ("util", "power_mw", "energy_mj", "procs")} | dict(cause.card)
@@ -50,7 +53,7 @@ def _answers(folder: Path, cause: Cause, library: Path | None) -> Path | None:
 
 
 def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dict[str, Any]:
-    """Make the cause, watch it; the run as a record for JSON. keep: where its recording goes.
+    """Make the cause and watch it; return a record of the run for JSON. keep: the path for its recording, or None.
 
     Raises OSError, RuntimeError or subprocess.SubprocessError when the cause cannot be made or watched.
     """

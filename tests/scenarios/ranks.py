@@ -1,9 +1,9 @@
-"""Ranks that train together, a GPU each: ``python ranks.py FOLDER --ranks 4 --gpu CONF --log FILE ...``.
+"""Ranks that train together, each with a GPU: ``python ranks.py FOLDER --ranks 4 --gpu CONF --log FILE ...``.
 
-Each rank has loader workers (those of trainer.py), takes a batch, computes for a while and then waits for all others,
-as an all-reduce does. Its GPU on the C NVML library follows: it is busy while the rank computes or spins in the
-collective, and draws much power only while it computes. --trouble gives a GPU a fault that slows its rank: throttled,
-it computes longer; behind a narrow link, its batch arrives later; broken, it stops.
+Each rank has loader workers (those of trainer.py). It takes a batch, computes for a while, and then waits for all other
+ranks, as in an all-reduce. Its GPU on the C NVML library follows the rank: it is busy while the rank computes or spins
+in the collective, and needs much power only while the rank computes. --trouble gives a GPU a fault that slows its rank:
+a throttled GPU computes longer, a GPU behind a narrow link gets its batch later, and a broken GPU stops.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BOOST_MHZ = 1980
 LINK_BYTES_PER_S = 50e9
 IDLE = {"util": 0, "power_mw": 70_000, "clock1": 345, "temp0": 34, "throttle": 1, "mem_used": 4 << 20, "pstate": 8}
 BREAKS_S = 10.0
-"""When a GPU breaks: the driver drops events without a listener."""
+"""The seconds after which a GPU breaks. It breaks late, because the driver drops events without a listener."""
 SPAWN = multiprocessing.get_context("spawn")
-"""As torch.multiprocessing.spawn starts its ranks."""
+"""The method with which torch.multiprocessing.spawn starts its ranks."""
 
 
 class Trouble(NamedTuple):
-    """A fault and how many GPUs have it. amount: its size, in the unit of its kind."""
+    """A fault, and the number of GPUs that have it. amount: the size of the fault, in the unit of its kind."""
 
     kind: str
     amount: float
@@ -46,7 +46,7 @@ class Trouble(NamedTuple):
 
 
 class Board:
-    """State that the ranks share with each other and the reporter: seconds per phase, and the current phase."""
+    """The state that the ranks share with each other and the reporter: seconds per phase, and the current phase."""
 
     def __init__(self, ranks: int) -> None:
         self.spent = [SPAWN.Array("d", 4, lock=False) for _ in range(ranks)]
@@ -70,7 +70,7 @@ class Board:
 def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> None:
     """Run one rank forever."""
     if a.ranks > 1:
-        # Leave no process behind, however the others end.
+        # No rank is left when the other processes end, in whatever way.
         die_with_us()
     board.pids[rank] = os.getpid()
     mine = rank < trouble.gpus
@@ -99,14 +99,14 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
         else:
             time.sleep(a.step * factor)
         if exchange is not None:
-            # Its own gradients through a real link; the GPU spins in the collective meanwhile.
+            # The rank sends its gradients through a real link. The GPU spins in the collective meanwhile.
             board.enter(rank, SPINNING)
             exchange.run(round(trouble.amount * 1e6))
         elif trouble.kind == "slow-network":
             board.enter(rank, SPINNING)
             time.sleep(trouble.amount)
         elif trouble.kind == "hang" and ready - began >= 1.0:
-            # All wait for a rank on another machine.
+            # All ranks wait for a rank on another machine.
             board.enter(rank, SPINNING)
             threading.Event().wait()
         if a.ranks > 1:
@@ -114,12 +114,12 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
             board.met.wait()
         end = time.monotonic()
         if log:
-            wait = max(board.waits)  # the others wait for the slowest
+            wait = max(board.waits)  # the others wait for the slowest rank
             log.write(json.dumps({"at": ready, "wait": wait, "all": end - start, "save": 0.0}) + "\n")
 
 
 def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, stranger: int) -> None:
-    """Write each GPU's figures twice a second, forever."""
+    """Write the figures of each GPU twice a second, forever."""
     ranks, began = a.ranks, time.monotonic()
     base = target.read_text().splitlines()
     before, at = [board.seconds(rank, began) for rank in range(ranks)], began
@@ -155,7 +155,7 @@ def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, 
 def shown(
     shares: list[float], rank: int, a: argparse.Namespace, trouble: Trouble, counters: dict[str, float], seconds: float
 ) -> dict[str, Any]:
-    """Figures of one GPU after an interval with these shares of time in each phase."""
+    """Return the figures of one GPU after an interval. shares: the shares of the interval in each phase."""
     computing, spinning, copying = min(1.0, shares[COMPUTING]), min(1.0, shares[SPINNING]), min(1.0, shares[COPYING])
     clock, heat, mask, watts = 1755, 64, 0x4 if computing > 0.8 else 0x0, COMPUTE_W
     if trouble.kind == "throttle":
@@ -175,7 +175,7 @@ def shown(
     if a.reason:
         out |= {f"fi.{field}": 0 for field in (269, 270, 271)} | {f"fi.{a.reason}": round(counters["held"])}
     if trouble.kind == "link":
-        # Copies at what a link of 4 lanes carries.
+        # The copies have the rate of a link with 4 lanes.
         counters["bytes"] += copying * seconds * LINK_BYTES_PER_S / 4
         out |= {"pcie_width": 4}
     else:
@@ -191,7 +191,7 @@ def shown(
 
 
 def bystander() -> int:
-    """Start another program that holds memory of a GPU: in our process group, but not our child. Returns its pid."""
+    """Start another program that holds memory of a GPU, in our process group but not as our child; return its pid."""
     read, write = os.pipe()
     if not os.fork():
         pid = os.fork()
@@ -219,11 +219,11 @@ def main() -> int:
     trouble, board = Trouble(a.trouble, a.amount, a.with_ if a.trouble else 0), Board(a.ranks)
     stranger = bystander() if trouble.kind == "shared" else 0
     if a.ranks == 1:
-        # Stands for a GPU library's own threads and for its report.
+        # Stands for the threads of a GPU library and for the library's report.
         threading.Thread(target=report, args=(a.gpu, board, a, trouble, stranger), daemon=True).start()
         train(a, board, 0, trouble)
     for rank in range(a.ranks):
-        # Not daemons: those cannot have children. The whole process group is killed at the end.
+        # Not daemons, because daemons cannot have children. The whole process group is killed at the end.
         SPAWN.Process(target=train, args=(a, board, rank, trouble)).start()
     report(a.gpu, board, a, trouble, stranger)
     return 0

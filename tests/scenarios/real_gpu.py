@@ -1,8 +1,8 @@
 """The verdict on a real GPU: ``python -m tests.scenarios.real_gpu [--seconds 40] [--device cpu]``.
 
-Trains a small ResNet and a small transformer, fed, starved of decoded images, and launch-bound, and compares what the
-program says with CUDA events. Without a GPU or without torch it says why and ends with 2. ``--device cpu`` tries the
-command itself where no GPU is: its figures prove nothing about a GPU.
+It trains a small ResNet and a small transformer, each well fed, starved of decoded images, and launch-bound, and
+compares what the program says with CUDA events. Without a GPU or without torch it prints the reason and ends with exit
+code 2. ``--device cpu`` tries the command on a machine without a GPU; its figures prove nothing about a GPU.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ EXPECTED = {
 
 
 def why_not(device: str) -> str:
-    """Why it cannot run here; "" when it can."""
+    """Return why this command cannot run here; "" when it can."""
     if device != "cpu" and shutil.which("nvidia-smi") is None:
         return "nvidia-smi is not here: no NVIDIA GPU to train on"
     return why_no_torch()
 
 
 def truth(log: Path, start: float, end: float) -> dict[str, float]:
-    """Shares of the time between two moments: without data, the GPU busy, the rest."""
+    """Return the shares of the time between two moments: without data, with the GPU busy, and the rest."""
     steps = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
     inside = [step for step in steps if start <= step["at"] <= end]
     whole = sum(step["all"] for step in inside) or 1.0
@@ -46,7 +46,7 @@ def truth(log: Path, start: float, end: float) -> dict[str, float]:
 
 
 def play(model: str, cause: str, seconds: int, device: str) -> dict[str, Any]:
-    """Train, record, diagnose; the truth and the verdict."""
+    """Train, record and diagnose; return the truth and the verdict."""
     with tempfile.TemporaryDirectory(prefix="iotop-gpu-") as name:
         folder = Path(name)
         log, recording = folder / "steps.jsonl", folder / "run.iotop.jsonl"

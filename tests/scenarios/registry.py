@@ -1,4 +1,4 @@
-"""All causes by name, of every family."""
+"""All causes of every family, by name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.scenarios.torch_python import why_no_torch
 FAMILIES = (
     "causes", "causes_gpu", "causes_host", "causes_data", "causes_memory", "causes_network", "causes_unusual"
 )  # fmt: skip
-"""Modules beside this one, each with ``CAUSES``: causes by name, or a list of (name, cause)."""
+"""The modules beside this one that have ``CAUSES``: a mapping of causes by name, or a list of pairs (name, cause)."""
 
 
 def all_causes() -> dict[str, Cause]:
-    """Return every cause. Raises for a name that is used twice."""
+    """Return every cause by name. Raises ValueError for a name that is used twice."""
     out: dict[str, Cause] = {}
     for family in FAMILIES:
         name = f"tests.scenarios.{family}"
@@ -31,7 +31,7 @@ def all_causes() -> dict[str, Cause]:
 
 
 def why_not(cause: Cause) -> str:
-    """Why this machine cannot make the cause; "" when it can."""
+    """Return why this machine cannot make the cause; "" when it can."""
     if cause.torch and why_no_torch():
         return why_no_torch()
     return "" if cause.why_not is None else cause.why_not()

@@ -1,4 +1,4 @@
-"""The figures as text: lines during the benchmark, and docs/verdict.md."""
+"""The figures as text: lines that are printed during the benchmark, and docs/verdict.md."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ MEANING = """
 
 
 def percent(value: float | None) -> str:
-    """ "97.5 %", or "-" without data."""
+    """Return a share as text, such as "97.5 %"; "-" for None."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Return one decimal and its unit."""
+    """Return a number with one decimal and its unit; "-" for None."""
     return "-" if value is None else f"{value:.1f}{unit}"
 
 
@@ -61,7 +61,7 @@ def cells(f: Figures) -> tuple[str, ...]:
 
 
 NEGATIVE = " \\*"
-"""After the name of a negative."""
+"""The mark after the name of a negative."""
 NAMES = (
     "top-1",
     "top-3",
@@ -73,7 +73,7 @@ NAMES = (
 
 
 def run_line(run: Scored) -> str:
-    """Return one line about a run, and one with the text of the screen."""
+    """Return a line about a run, followed by a line with the text of the screen."""
     s, r = run.score, run.record
     late = "never" if s.late_s is None else f"+{s.late_s:.0f} s"
     errors = sorted(abs(e) for e in s.errors)
@@ -94,7 +94,7 @@ def run_line(run: Scored) -> str:
 
 
 def summary(records: Sequence[Record]) -> str:
-    """Return the figures of everything, for a terminal."""
+    """Return the figures of all runs, for a terminal."""
     tuned, held = apart(scored(records))
     out = [f"{'':34} {'tuned':>16} {'held out':>16}   wanted"]
     for name, one, other, wanted in zip(NAMES, cells(figures(tuned)), cells(figures(held)), WANTED, strict=True):
@@ -106,7 +106,7 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def per_class(runs: Sequence[Scored]) -> list[str]:
-    """Return a row a class: its causes (negatives marked), the classes that its other runs named, and its figures."""
+    """Return a row per class: its causes (negatives are marked), the other classes that its runs named, its figures."""
     table = confusion(runs)
     head = ("class", "causes", "right", "else named", *NAMES[3:])
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
@@ -121,7 +121,10 @@ def per_class(runs: Sequence[Scored]) -> list[str]:
 
 
 def how_often(runs: Sequence[Scored]) -> str:
-    """ "132 runs: 42 causes 3 times, 6 causes once (NAMES)." Names stand with what was made less often."""
+    """Return how often the causes were made, such as "132 runs: 42 causes 3 times, 6 causes once (NAMES)."
+
+    Causes that were made less often are listed by name.
+    """
     names: dict[int, list[str]] = {}
     for name, count in sorted(Counter(r.record["name"] for r in runs).items()):
         names.setdefault(count, []).append(name)
@@ -135,7 +138,7 @@ def how_often(runs: Sequence[Scored]) -> str:
 
 
 def document(records: Sequence[Record], command: str) -> str:
-    """docs/verdict.md."""
+    """Return the text of docs/verdict.md."""
     runs = scored(records)
     tuned, held = apart(runs)
     cores = os.cpu_count()

@@ -1,4 +1,4 @@
-"""The results folder: one file a run, whole or not there, so that an interrupted benchmark goes on where it was."""
+"""The results folder. Each run has a file that is complete or missing, so an interrupted benchmark can continue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OtherPlanError(Exception):
 
 
 class Results:
-    """``done(run)`` and ``add(run, record)``. The folder remembers by which seed and seconds it was begun."""
+    """The results of a benchmark. The folder remembers the seed and the seconds of the benchmark's plan."""
 
     def __init__(self, folder: Path, plan: dict[str, Any], *, resume: bool) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class Results:
         self.folder.mkdir()
 
     def file(self, run: Run, ending: str) -> Path:
-        """Where something of a run lies."""
+        """Return the path of a file of this run with this ending."""
         return self.folder / f"{run.file}.{ending}"
 
     def done(self, run: Run) -> bool:
@@ -52,21 +52,24 @@ class Results:
         return frozenset(path.stem for path in folder.glob("*.json") if path.name != PLAN)
 
     def add(self, run: Run, record: dict[str, Any]) -> None:
-        """Keep a result; after a kill it is there whole or not at all."""
+        """Store a result. If the process is killed, the file is either complete or missing."""
         _write(self.file(run, "json"), record)
         self.file(run, "failed").unlink(missing_ok=True)
 
     def fail(self, run: Run, error: str) -> None:
-        """Note a run that could not be made; it has no result and is tried again."""
+        """Store the reason why a run could not be made. The run has no result and is tried again."""
         _write(self.file(run, "failed"), {"name": run.name, "number": run.number, "error": error})
 
     def all(self) -> list[dict[str, Any]]:
-        """Return every result so far, by name."""
+        """Return every result so far, in the order of the names."""
         return read_all(self.folder)
 
 
 def read_all(folder: Path) -> list[dict[str, Any]]:
-    """Every result in a folder, by name, and what could not be made: a record with ``error`` and without ``rows``."""
+    """Return every result in a folder, in the order of the names.
+
+    A run that could not be made is a record with ``error`` and without ``rows``.
+    """
     found = [path for path in folder.iterdir() if path.suffix in (".json", ".failed") and path.name != PLAN]
     return [json.loads(path.read_text()) for path in sorted(found)]
 

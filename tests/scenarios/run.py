@@ -1,7 +1,7 @@
-"""Makes causes for real and scores the verdicts: ``python -m tests.scenarios.run [--repeat 3] [--resume] [--write]``.
+"""Makes real causes and scores the verdicts: ``python -m tests.scenarios.run [--repeat 3] [--resume] [--write]``.
 
-Run as root on a machine that does nothing else. --class tries single ones, --list shows the causes and how long they
-take, --until HH:MM ends before that time, --resume continues an interrupted run, --write puts the figures into
+Run it as root on a machine that does nothing else. --class selects single causes, --list shows the causes and how long
+they take, --until HH:MM ends before that time, --resume continues an interrupted run, and --write puts the figures into
 docs/verdict.md.
 """
 
@@ -33,7 +33,7 @@ DOCUMENT = REPO / "docs/verdict.md"
 
 
 def moment(text: str) -> datetime.datetime:
-    """Today's HH:MM, or tomorrow's when that has passed."""
+    """Return today's time HH:MM, or tomorrow's when today's has passed."""
     hour, _, minute = text.partition(":")
     now = datetime.datetime.now()
     try:
@@ -44,7 +44,7 @@ def moment(text: str) -> datetime.datetime:
 
 
 def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run]) -> str:
-    """List the causes, why some cannot be made here, and how long the rest takes."""
+    """Return a list of the causes, of those that cannot be made here and why, and of the time that the rest takes."""
     lines = []
     for name in sorted(names):
         cause = causes[name]
@@ -60,7 +60,7 @@ def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run
 def play_all(
     runs: Sequence[Run], causes: Mapping[str, Cause], results: Results, until: datetime.datetime | None
 ) -> bool:
-    """Play runs without a result; returns whether all were played."""
+    """Play the runs that have no result yet; return whether all were played."""
     with tempfile.TemporaryDirectory(prefix="nvml-") as place:
         library = None if why_no_library() else build(Path(place))
         for count, run in enumerate(runs, 1):
@@ -83,7 +83,7 @@ def play_all(
 
 
 def arguments(causes: Mapping[str, Cause]) -> argparse.ArgumentParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--class", dest="only", action="append", metavar="NAME", help="a class, or a cause by its name")
     parser.add_argument("--repeat", type=int, default=1, help="3: by itself, beside a busy core, and held out")
@@ -112,7 +112,7 @@ def first_of_each(causes: Mapping[str, Cause], names: Sequence[str]) -> list[str
 
 
 def matching_names(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]:
-    """Return the requested names. Raises ValueError for an unknown one."""
+    """Return the requested names. Raises ValueError for an unknown name."""
     if not only:
         return list(causes)
     out: dict[str, None] = {}

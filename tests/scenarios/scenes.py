@@ -1,6 +1,6 @@
-"""Where causes are made: disks that are slow, limited, full or far away, groups that are short of memory.
+"""The places where causes are made: slow, limited, full or distant disks, and groups that are short of memory.
 
-Each takes the run's folder and gives the Setting of its trainer; all is gone again at its end.
+Each scene takes the run's folder and yields the Setting of its trainer. At its end everything is removed again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXT4 = ("mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_j
 
 
 def write_files(folder: Path, count: int, mebibytes: int) -> None:
-    """Files of random bytes, none of them in the page cache."""
+    """Write files of random bytes, none of which stays in the page cache."""
     block = os.urandom(1 << 20)
     for number in range(count):
         with (folder / f"{number:03}.bin").open("wb") as file:
@@ -38,19 +38,19 @@ def write_files(folder: Path, count: int, mebibytes: int) -> None:
 
 
 def read_files(folder: Path) -> None:
-    """Have all of them in the page cache."""
+    """Read all files of a folder, so that they are in the page cache."""
     for path in folder.glob("*.bin"):
         path.read_bytes()
 
 
 def within_group(group: Path) -> tuple[str, ...]:
-    """What starts a program inside a control group."""
+    """Return the words that start a program inside a control group."""
     return ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
 
 
 @contextlib.contextmanager
 def plain(folder: Path) -> Iterator[Setting]:
-    """A folder on the machine's own disk."""
+    """Provide a folder on the machine's disk, with some data."""
     data = folder / "data"
     data.mkdir()
     write_files(data, 4, 8)
@@ -59,7 +59,7 @@ def plain(folder: Path) -> Iterator[Setting]:
 
 @contextlib.contextmanager
 def mounted(node: str, folder: Path, make: Sequence[str] = EXT4) -> Iterator[None]:
-    """A filesystem of its own on a device, by default an ext4."""
+    """Mount a new filesystem on a device, by default an ext4."""
     folder.mkdir()
     run(*make, node)
     run("mount", "-o", "noatime,nodiscard", node, str(folder))
@@ -79,10 +79,10 @@ def slow(
     cached: bool = False,
     make: Sequence[str] = EXT4,
 ) -> Scene:
-    """Return a disk that is slow for every process: a loop over FUSE with ext4.
+    """Return a scene with a disk that is slow for every process: an ext4 on a loop device over FUSE.
 
-    serial: it serves one request after the other. files: (count, MiB each). cached: they are in the page cache. make:
-    what makes another filesystem on it.
+    serial: whether it serves one request after the other. files: the number of files, and the MiB of each. cached:
+    whether they are in the page cache. make: the command that makes another filesystem on the disk.
     """
 
     @contextlib.contextmanager
@@ -102,7 +102,10 @@ def slow(
 
 
 def stacked(read_bytes_per_s: int = 0, read_ios: int = 0, *, files: tuple[int, int] = (8, 16)) -> Scene:
-    """A disk that is slow for every process: a loop on a loop; the lower one is throttled for the whole machine."""
+    """Return a scene with a disk that is slow for every process.
+
+    It is a loop device on a loop device. The lower one is throttled for the whole machine.
+    """
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -127,7 +130,7 @@ def stacked(read_bytes_per_s: int = 0, read_ios: int = 0, *, files: tuple[int, i
 
 
 def limited(read_bytes_per_s: int) -> Scene:
-    """Return a folder on the machine's own disk, and a control group that may read so many bytes per second from it."""
+    """Return a scene with a folder on the machine's disk, and a control group whose reads from it are limited."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -146,7 +149,7 @@ def limited(read_bytes_per_s: int) -> Scene:
 
 
 def short_of_cache(limit_mb: int, delay_us: int, bytes_per_s: int, files: tuple[int, int]) -> Scene:
-    """Return a slow disk, and a control group with less memory than the data needs."""
+    """Return a scene with a slow disk, and a control group that has less memory than the data needs."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -161,7 +164,7 @@ def short_of_cache(limit_mb: int, delay_us: int, bytes_per_s: int, files: tuple[
 
 @contextlib.contextmanager
 def memory_group(folder: Path, limit_mb: int) -> Iterator[Path]:
-    """A control group with so much memory; it may swap."""
+    """Provide a control group with this much memory. It may swap."""
     group = MEMORY / group_name(folder)
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(f"{limit_mb}M")
@@ -172,7 +175,7 @@ def memory_group(folder: Path, limit_mb: int) -> Iterator[Path]:
 
 
 def short_of_memory(limit_mb: int) -> Scene:
-    """Return a control group with little memory, and swap on compressed memory."""
+    """Return a scene with a control group that has little memory, and with swap on compressed memory."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -192,7 +195,7 @@ def short_of_memory(limit_mb: int) -> Scene:
 
 
 def small_shm(mebibytes: int) -> Scene:
-    """Return a mount namespace with a small /dev/shm."""
+    """Return a scene in a mount namespace with a small /dev/shm."""
     mount = f'mount -t tmpfs -o size={mebibytes}m tmpfs /dev/shm && exec "$@"'
 
     @contextlib.contextmanager
@@ -205,7 +208,7 @@ def small_shm(mebibytes: int) -> Scene:
 
 @contextlib.contextmanager
 def full(folder: Path) -> Iterator[Setting]:
-    """A disk with a full filesystem."""
+    """Provide a disk with a full filesystem."""
     data = folder / "data"
     with FuseDisk(folder, 64) as disk, mounted(disk.node, data):
         write_files(data, 2, 8)
@@ -216,7 +219,7 @@ def full(folder: Path) -> Iterator[Setting]:
 
 
 def far(delay_us: int, bytes_per_s: int = 0) -> Scene:
-    """Return a folder on a FUSE filesystem that answers slowly, as a network's does. No block device is behind it."""
+    """Return a scene with a folder on a FUSE filesystem that is as slow as a network's and has no block device."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -237,7 +240,10 @@ def far(delay_us: int, bytes_per_s: int = 0) -> Scene:
 
 
 def object_store(delay_ms: int, bytes_per_s: int) -> Scene:
-    """A folder that names an HTTP server on this machine, which thinks so long and sends so fast on each connection."""
+    """Return a scene with a folder that names an HTTP server on this machine.
+
+    The server waits for ``delay_ms`` before each answer, and sends at most ``bytes_per_s`` on each connection.
+    """
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:

@@ -1,4 +1,4 @@
-"""What a run is worth: the verdicts of its ticks against its label and the trainer's own log."""
+"""Scores a run: compares the verdicts of its ticks with its label and with the trainer's log."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any, NamedTuple
 
 WINDOW_S = 10.0
 SETTLED_S = 15.0
-"""Seconds not scored after a start, while a job fills its queues."""
+"""The seconds after a start that are not scored, because a job fills its queues then."""
 
 Row = Mapping[str, Any]
-"""One tick, as watch.py prints it."""
+"""One tick, in the form in which watch.py prints it."""
 
 
 class Score(NamedTuple):
-    """What came out of one run.
+    """The score of one run.
 
-    got: the class that stood first most often in the scored ticks, which begin when the class's window has passed.
-    top3: whether the label was among the first three in at least half of them. late_s: from the end of the window to
-    the first tick with the right class; None when never. right: share of the scored ticks with the right class first.
-    flaps: changes of the first class after the first right tick, in ``watched_s`` seconds. errors: of the share of
-    time lost, per tick, against the trainer's own log. alarms: ticks that raise a false alarm, of ``decided``.
+    got: the class that came first most often in the scored ticks, which begin when the class's window has passed. top3:
+    whether the label was among the first three classes in at least half of them. late_s: the seconds from the end of
+    the window to the first tick with the right class; None if that never came. right: the share of the scored ticks in
+    which the right class came first. flaps: the number of changes of the first class after the first right tick, in
+    ``watched_s`` seconds. errors: for each tick, the error of the share of time lost, against the trainer's log.
+    alarms: the number of ticks that raise a false alarm, of ``decided`` ticks.
     """
 
     got: str
@@ -36,7 +37,7 @@ class Score(NamedTuple):
 
 
 def true_stall(steps: Sequence[Mapping[str, float]], end: float, seconds: float = WINDOW_S) -> float | None:
-    """Return the share of the window without data, by the trainer's log; None while it does not cover the window."""
+    """Return the share of the window without data, by the trainer's log; None if the log does not cover the window."""
     start = end - seconds
     if not steps or steps[0]["at"] > start or steps[-1]["at"] < end - 3:
         return None
@@ -47,7 +48,7 @@ def true_stall(steps: Sequence[Mapping[str, float]], end: float, seconds: float 
 def score(
     label: str, rows: Sequence[Row], *, window_s: float = WINDOW_S, started: float = 0.0, also: Sequence[str] = ()
 ) -> Score:
-    """Hold the rows against the label. started: the monotonic second at which the trainer was started."""
+    """Compare the rows with the label. started: the monotonic second at which the trainer was started."""
     due = max(rows[0]["at"] + window_s, started + SETTLED_S) if rows else 0.0
     decided = [row for row in rows if not row["measuring"] and row["classes"]]
     scored = [row for row in decided if row["at"] >= due] or decided

@@ -1,8 +1,8 @@
-"""Cuts a recording down to what its verdict looks at: the run's own job, and whoever else did anything.
+"""Reduces a recording to what its verdict depends on: the run's job, and all other processes that did something.
 
-Other jobs, which may have been on the machine, are left out: a kept recording is about one.
+Other jobs that were on the machine are left out, because a kept recording is about one job.
 
-The names of others, of the machine and of its users are replaced. What the rules see of the rest (CPU, memory,
+The names of other programs, of the machine and of its users are replaced. What the rules see of the rest (CPU, memory,
 pressure, devices) stays as it was.
 """
 
@@ -21,23 +21,26 @@ from iotop_ai.model.snapshot import Snapshot
 T = TypeVar("T")
 PLACE = re.compile(r"/tmp/iotop-scenario-[^/]+")
 ELSEWHERE = re.compile(r"/(?:tmp|work|home|root)/\S*")
-"""Paths of whatever else was on the machine."""
+"""Paths of other programs on the machine."""
 SHOWN = (*sorted(COMPILERS), "md0_resync", "kswapd0", "fio", "dd")
-"""Programs with names that a rule or a reader needs."""
+"""The programs whose names stay, because a rule or a reader needs them."""
 ENDED = "process_ended"
 LEAST_TICKS = 20
 LEAST_BYTES = 1 << 20
 
 
 class Slim:
-    """``Slim(snapshots, pid).all()``. pid: the trainer's, or of the program that started it; None keeps every job."""
+    """Reduces Snapshots: ``Slim(snapshots, pid).all()``.
+
+    pid: the pid of the trainer or of the program that started it; None keeps every job.
+    """
 
     def __init__(self, snapshots: Sequence[Snapshot], pid: int | None = None) -> None:
         self._snapshots = snapshots
         self._own_job = None if pid is None else _job_of(snapshots, pid)
         jobs = {key for s in snapshots for key in _jobs(s)}
         if pid is not None and self._own_job is None and len(jobs) > 1:
-            # With all of them kept, the verdict may be about one and the time of another.
+            # If all jobs were kept, the verdict could be about one job and the account of time about another one.
             raise ValueError(f"pid {pid} belongs to none of {len(jobs)} jobs")
         self._others = _of_others(snapshots, self._own_job)
         self._init = _first_process(snapshots)
@@ -56,7 +59,7 @@ class Slim:
         self._same: dict[int, tuple[Any, Any]] = {}
 
     def all(self) -> Iterator[Snapshot]:
-        """Yield the Snapshots, smaller."""
+        """Yield the reduced Snapshots."""
         for snapshot in self._snapshots:
             yield self._one(snapshot)
 
@@ -137,7 +140,7 @@ class Slim:
         return value
 
     def _hide(self, value: T) -> T:
-        """Return the value with the run's folder under a shorter name; the same object for the same object."""
+        """Return the value with a shorter name for the run's folder. Equal objects give the same object."""
         known = self._same.get(id(value))
         if known is None or known[0] is not value:
             known = (value, self._renamed(value))
@@ -146,7 +149,7 @@ class Slim:
 
 
 def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
-    """Return the name of process 1, which may identify the machine, and the ids of its control groups."""
+    """Return a pattern for the name of process 1 and the ids of its control groups, which may identify the machine."""
     for table in (s.processes.value for s in snapshots):
         for key, info in ({} if table is None else table.info).items():
             if key.pid == 1 and info.name not in ("init", "systemd"):
@@ -155,7 +158,7 @@ def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
 
 
 def _only(table: Mapping[ProcessKey, T], keys: Collection[ProcessKey]) -> dict[ProcessKey, T]:
-    """Return the entries of these keys, in their order in the table."""
+    """Return the entries with these keys, in the order of the table."""
     return {key: value for key, value in table.items() if key in keys}
 
 
@@ -164,10 +167,10 @@ def _jobs(snapshot: Snapshot) -> Mapping[ProcessKey, Job]:
 
 
 def _job_of(snapshots: Sequence[Snapshot], pid: int) -> ProcessKey | None:
-    """Return the job that a process belongs to for the longest time; None when it belongs to none.
+    """Return the job to which a process belongs for the longest time; None if it belongs to none.
 
-    While a trainer starts, it may be taken for a loader of the program that started it. A process of no job stands for
-    the one below it.
+    While a trainer starts, it may be taken for a loader of the program that started it. If a process belongs to no job,
+    the job of one of its descendants counts.
     """
     member: Counter[ProcessKey] = Counter()
     below: Counter[ProcessKey] = Counter()
@@ -193,7 +196,7 @@ def _ancestors(pid: int, parents: Mapping[int, int]) -> set[int]:
 
 
 def _of_others(snapshots: Sequence[Snapshot], own: ProcessKey | None) -> frozenset[ProcessKey]:
-    """Return the processes of all jobs but this one that are at no time of this one; none where it is None."""
+    """Return the processes of all other jobs that never belong to this job; none if ``own`` is None."""
     if own is None:
         return frozenset()
     mine = {own, *(key for s in snapshots if own in _jobs(s) for key in _jobs(s)[own].members)}
@@ -202,7 +205,7 @@ def _of_others(snapshots: Sequence[Snapshot], own: ProcessKey | None) -> frozens
 
 
 def _busy(tables: Sequence[ProcessTable]) -> set[ProcessKey]:
-    """Who computed, read, wrote or was blocked."""
+    """Return the processes that computed, read, wrote or were blocked."""
     first: dict[ProcessKey, tuple[int, int]] = {}
     out: set[ProcessKey] = set()
     for table in tables:
@@ -217,7 +220,7 @@ def _busy(tables: Sequence[ProcessTable]) -> set[ProcessKey]:
 
 
 def _above(tables: Sequence[ProcessTable], keys: set[ProcessKey]) -> set[ProcessKey]:
-    """Return the processes above these, and those below that live shortly, as compilers do."""
+    """Return the descendants of these processes, including those that live only briefly, as compilers do."""
     out: set[ProcessKey] = set()
     for table in tables:
         by_pid = {key.pid: key for key in table.stat}

@@ -1,8 +1,8 @@
-"""What a trainer's main thread does in a step, while its accelerator works: ``Step(kind).run(seconds)``.
+"""What a trainer's main thread does in a step while its accelerator works: ``Step(kind).run(seconds)``.
 
 sleep: waits for a timer. spin: keeps a core busy. futex: waits for another thread of the trainer. poll: waits for a
-descriptor. ioctl: waits in a driver's ioctl. Only the standard library: the trainers run in the environments of
-their stacks.
+descriptor. ioctl: waits in a driver's ioctl. It uses only the standard library, because the trainers run in the
+environments of their stacks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _PR_SET_NO_NEW_PRIVS, _SET_FILTER, _NEW_LISTENER = 38, 1, 8
 _RECV, _SEND = 0xC0502100, 0xC0182101
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NOTIFY, _ALLOW, _CONTINUE = 0x7FC00000, 0x7FFF0000, 1
-"""include/uapi/linux/seccomp.h, filter.h and bpf_common.h; the numbers of the calls as in the kernel's tables."""
+"""Constants of include/uapi/linux/seccomp.h, filter.h and bpf_common.h. The numbers of system calls are the kernel's.
+"""
 
 
 def spin(seconds: float) -> None:
@@ -36,9 +37,9 @@ def spin(seconds: float) -> None:
 
 
 class _Launcher:
-    """A thread that does the step for a main thread asleep in a futex, as autograd's and dispatch threads do.
+    """A thread that does the step while the main thread sleeps in a futex, as autograd's and dispatch threads do.
 
-    It computes for a fifth of the step and sleeps for the rest: launches, then a wait for the GPU.
+    It computes for a fifth of the step and sleeps for the rest, like launches that are followed by a wait for the GPU.
     """
 
     def __init__(self) -> None:
@@ -70,8 +71,8 @@ class _Program(ctypes.Structure):
 class _Device:
     """A driver whose ioctl returns when its device is done, as a blocking wait for a GPU does.
 
-    The driver is seccomp's: SECCOMP_IOCTL_NOTIF_RECV sleeps in the kernel until a thread under the filter makes the
-    call that the filter reports. That thread is the device; it makes the call at the end of the step.
+    The driver is seccomp: SECCOMP_IOCTL_NOTIF_RECV sleeps in the kernel until a thread under the filter makes the call
+    that the filter reports. That thread stands for the device and makes the call at the end of the step.
     """
 
     def __init__(self) -> None:
@@ -97,7 +98,7 @@ class _Device:
         while self._fd >= 0:
             self._asked.acquire()
             time.sleep(self._seconds)
-            libc.getsid(0)  # by ctypes, which gives up the interpreter's lock: the call returns after main's answer
+            libc.getsid(0)  # ctypes releases the lock, so the main thread can answer
 
     def step(self, seconds: float) -> None:
         self._seconds = seconds
@@ -109,7 +110,7 @@ class _Device:
 
 
 class Step:
-    """Its threads and descriptors begin with the first step, so that forked workers have none of them."""
+    """A step of one kind. Its threads and descriptors begin with the first step, so that forked workers have none."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -117,7 +118,7 @@ class Step:
         self._worker: _Launcher | _Device | None = None
 
     def run(self, seconds: float) -> None:
-        """Be in a step for so long."""
+        """Do a step of this many seconds."""
         if self.kind == "sleep":
             time.sleep(seconds)
         elif self.kind == "spin":
@@ -133,7 +134,7 @@ class Step:
 
 
 def why_no_ioctl() -> str:
-    """Why this machine has no step of that kind; "" when it has one."""
+    """Return why this machine cannot do a step of the kind "ioctl"; "" when it can."""
     if platform.machine() not in _SECCOMP:
         return "needs the numbers of this machine's system calls"
     try:

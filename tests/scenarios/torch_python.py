@@ -1,4 +1,4 @@
-"""Where a Python with torch is: the one that runs, or the one that IOTOP_AI_TORCH_PYTHON names."""
+"""Finds a Python with torch: the one that runs, or the one that IOTOP_AI_TORCH_PYTHON names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIABLE = "IOTOP_AI_TORCH_PYTHON"
 
 @functools.cache
 def torch_python() -> str:
-    """Return the path of a Python that can import torch; "" if missing."""
+    """Return the path of a Python that can import torch; "" if there is none."""
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     other = os.environ.get(VARIABLE, "")
@@ -27,5 +27,5 @@ def torch_python() -> str:
 
 
 def why_no_torch() -> str:
-    """Why no torch trainer can run; "" when one can."""
+    """Return why no torch trainer can run; "" when one can."""
     return "" if torch_python() else f"needs torch (name a Python that has it in {VARIABLE})"

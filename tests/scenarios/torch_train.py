@@ -1,8 +1,8 @@
 """A real PyTorch training over files: ``python torch_train.py FOLDER [--until FILE] [--exit 3]``.
 
 A DataLoader with worker processes reads a random piece of a random file for each sample and drops its pages again, as
-a data set larger than the memory does; the model is small, so a step takes as long as --step says. Each step appends
-its wait for data to --log as a line of JSON.
+if the data set were larger than the memory. The model is small, so a step takes as long as --step says. Each step
+appends its wait for data to --log as a line of JSON.
 """
 
 from __future__ import annotations

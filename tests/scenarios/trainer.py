@@ -2,9 +2,10 @@
 
 It needs no framework; with --torch its loader is the real DataLoader.
 
-The workers are processes with index queues and one result queue, named pt_data_worker as PyTorch names its own
-(prctl PR_SET_NAME); with --workers 0 the trainer loads by itself. A step is a sleep, as in MLPerf Storage. Each step
-appends its wait for data and its length to --log as a line of JSON: the truth that a verdict is measured against.
+The workers are processes with index queues and one result queue. They are named pt_data_worker, as PyTorch names its
+workers (prctl PR_SET_NAME). With --workers 0 the trainer loads by itself. A step is a sleep, as in MLPerf Storage. Each
+step appends its wait for data and its length to --log as a line of JSON. This is the truth with which a verdict is
+compared.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def name_thread(name: str) -> None:
 
 
 def spin(seconds: float) -> None:
-    """Compute for so much CPU time of this thread."""
+    """Use this much CPU time in this thread."""
     end = time.thread_time() + seconds
     x = 1
     while time.thread_time() < end:
@@ -58,17 +59,18 @@ while os.getppid() != 1:
 
 
 def tracked(a: argparse.Namespace) -> None:
-    """Start what --tracker asks for: a process that samples the machine and writes a line, as wandb's does."""
+    """Start the process that --tracker requests: it samples the machine and writes lines, as wandb's process does."""
     if a.tracker:
         subprocess.Popen([sys.executable, "-c", TRACKER, str(a.folder / "figures.log")], preexec_fn=die_with_us)
 
 
 class Dataset:
-    """Samples: reads of ``size`` bytes, then some computing. For torch a map-style dataset.
+    """Samples that read ``size`` bytes and then compute. For torch it is a map-style dataset.
 
-    Each read is at a random place of a random file, or with ``sweep`` at the next place, over all files again and
-    again. It is cold each time, unless the data is ``warm`` or what was read is to ``keep``. With ``url`` a sample is
-    fetched from there. ``anon`` bytes of memory of each loader's own are touched at random, so many pages a sample.
+    Each read is at a random position of a random file, or with ``sweep`` at the next position, over all files again and
+    again. Each read comes from the disk, unless the data is ``warm`` or ``keep`` leaves what was read in the cache.
+    With ``url`` a sample is fetched from there. Each loader also has ``anon`` bytes of memory, and each sample touches
+    some of its pages at random.
     """
 
     def __init__(self, a: argparse.Namespace) -> None:
@@ -91,7 +93,7 @@ class Dataset:
 
     def load(self, number: int) -> int:
         if self.owner != os.getpid():
-            # After a fork each loader has places of its own.
+            # After a fork each loader draws other positions.
             self.owner = os.getpid()
             self.random.seed(self.owner)
         total = self.fetch() if self.url else self.read(number) if self.files and self.size else 0
@@ -190,7 +192,7 @@ class Loader:
 
 
 def torch_loader(dataset: Dataset, a: argparse.Namespace) -> Iterator[object]:
-    """Batches of the real DataLoader."""
+    """Yield batches of the real DataLoader."""
     from torch.utils.data import DataLoader
 
     more = {"prefetch_factor": a.prefetch, "multiprocessing_context": a.method} if a.workers else {}
@@ -198,7 +200,7 @@ def torch_loader(dataset: Dataset, a: argparse.Namespace) -> Iterator[object]:
 
 
 def options(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the command line, or these words."""
+    """Parse the command line, or these words."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=2)
@@ -235,7 +237,7 @@ def main() -> int:
         start_up(a.start, a.folder)
     peers = [rank(a.method) for _ in range(a.peers)]
     if a.gpu:
-        # Stands for a GPU library's own threads and for its report of utilisation.
+        # Stands for the threads of a GPU library and for the library's report of utilisation.
         threading.Thread(target=report, args=(a.gpu, [peer.pid or 0 for peer in peers]), daemon=True).start()
     dataset = Dataset(a)
     if a.torch:
@@ -261,7 +263,7 @@ def main() -> int:
 
 
 def start_up(seconds: float, folder: Path) -> None:
-    """Compile one function after the other, as a model's first step does, none of them found in a cache."""
+    """Compile one function after the other, as the first step of a model does. No compiled function is in a cache."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "compiled")
     import torch
 
@@ -279,7 +281,7 @@ def _poll() -> None:
 
 
 def rank(method: str) -> multiprocessing.process.BaseProcess:
-    """Another rank, which spins in its collective until this one arrives."""
+    """Start and return another rank, which spins in its collective until this rank arrives."""
     process = multiprocessing.get_context(method).Process(target=_poll, daemon=True)
     process.start()
     return process
@@ -289,10 +291,10 @@ COMPUTED = [0.0]
 
 
 def report(target: Path, peers: Sequence[int] = ()) -> None:
-    """Tell the share of each half second that was spent in steps as a GPU's utilisation and power.
+    """Write the share of each half second that was spent in steps, as the utilisation and power of a GPU.
 
-    target: the text file that the C NVML library answers from (tests/rigs/nvml). peers: pids of further ranks, each
-    on the next GPU: it shows full utilisation all the time, and power only while this one computes.
+    target: the text file from which the C NVML library answers (tests/rigs/nvml). peers: the pids of further ranks,
+    each on the next GPU, which shows full utilisation all the time and power only while this rank computes.
     """
     ours = tuple(f"gpu{i}.{key}" for i in range(1 + len(peers)) for key in ("util", "power_mw"))
     keep = [line for line in target.read_text().splitlines() if not line.startswith(ours)]

@@ -1,11 +1,11 @@
 """Jobs that stand still, simulate or save aside: ``python unusual.py FOLDER --mode MODE [options of trainer.py]``.
 
 deadlock: after --after seconds it starts new workers while one of its threads holds a lock that each sample needs, so
-that every forked worker waits for a copy that is never released. lost-rank: the second of two ranks (torch, gloo) waits
-for something else from then on, and the first waits in its all-reduce. simulate: environments in processes of their
-own, each behind a pipe, as reinforcement learning steps them. save: a thread, or with --process a process, writes what
-was copied every --save-every steps. prepare: a pool works through a data set, and after --after seconds a worker
-crashes, which the pool replaces without a word while the work waits for ever.
+that every forked worker waits for a copy of the lock that is never released. lost-rank: after that time, the second of
+two ranks (torch, gloo) waits for something else, and the first one waits in its all-reduce. simulate: environments run
+in separate processes, each behind a pipe, as in reinforcement learning. save: a thread, or with --process a process,
+writes a copy of the data every --save-every steps. prepare: a pool works through a data set. After --after seconds a
+worker crashes. The pool silently replaces it, but its piece of work is lost and the job waits for ever.
 """
 
 from __future__ import annotations
@@ -35,20 +35,23 @@ MODES = ("deadlock", "lost-rank", "simulate", "save", "prepare")
 
 
 class Steps:
-    """The log of steps that the truth follows from."""
+    """The log of steps, from which the truth follows."""
 
     def __init__(self, path: Path | None) -> None:
         self._log: TextIO | None = path.open("w", buffering=1) if path else None
 
     def add(self, start: float, ready: float, saved: float = 0.0) -> None:
-        """One step: when it began to wait, when it had what it waited for, how long it then saved."""
+        """Add a step to the log.
+
+        start, ready: the times at which it began to wait, and had what it waited for. saved: the seconds of its save.
+        """
         if self._log:
             row = {"at": ready, "wait": ready - start, "all": time.monotonic() - start, "save": saved}
             self._log.write(json.dumps(row) + "\n")
 
 
 class Locked(Dataset):
-    """Samples that need a lock of the trainer, as a logger's or an allocator's."""
+    """Samples that need a lock of the trainer, such as the lock of a logger or an allocator."""
 
     def __init__(self, a: argparse.Namespace) -> None:
         super().__init__(a)
@@ -60,7 +63,7 @@ class Locked(Dataset):
 
 
 def train(a: argparse.Namespace, loader: Loader, steps: Step, log: Steps, seconds: float) -> None:
-    """Steps for so long."""
+    """Train for this many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         start = time.monotonic()
@@ -92,7 +95,7 @@ def deadlock(a: argparse.Namespace, log: Steps, after: float) -> None:
 
 
 def rank(number: int, a: argparse.Namespace, after: float) -> None:
-    """One of two ranks. The second leaves the loop, as one does that runs out of batches or waits for a lock."""
+    """Run one of two ranks. The second leaves the loop, like a rank that has no more batches or waits for a lock."""
     import torch
     from torch import distributed
 
@@ -122,7 +125,7 @@ def lost_rank(a: argparse.Namespace, after: float) -> None:
 
 
 def simulator(remote: Connection, others: list[Connection], seconds: float) -> None:
-    """An environment: each action takes so much computing."""
+    """Run an environment. seconds: the CPU time that each action takes."""
     for one in others:
         one.close()
     while True:
@@ -135,7 +138,7 @@ def simulator(remote: Connection, others: list[Connection], seconds: float) -> N
 
 
 def simulate(a: argparse.Namespace, log: Steps) -> None:
-    """Each round steps every environment --batch times, then learns for a step."""
+    """Train in rounds: each steps every environment --batch times, then learns for a step."""
     context = multiprocessing.get_context(a.method)
     pipes = [context.Pipe() for _ in range(a.workers)]
     for i, (_, remote) in enumerate(pipes):
@@ -155,7 +158,10 @@ def simulate(a: argparse.Namespace, log: Steps) -> None:
 
 
 def pack_and_save(path: Path, size: int, pack_s: float) -> None:
-    """Save, after a Python loop made each mebibyte for so long: as a pickler does, it holds the interpreter's lock."""
+    """Save a checkpoint. pack_s: the seconds for which each mebibyte is made by a Python loop before it is written.
+
+    The loop holds the interpreter's lock, as a pickler does.
+    """
     for _ in range(size >> 20 if pack_s else 0):
         spin(pack_s)
         save(path.with_suffix(".part"), 1 << 20)
@@ -182,7 +188,7 @@ def save_aside(a: argparse.Namespace, log: Steps, process: bool, pack_s: float) 
 
 
 def part(seconds: float, crashes: float, mark: Path) -> int:
-    """Return a piece of work; the first that ends after that moment crashes."""
+    """Do a piece of work. The first piece that ends after the time ``crashes`` crashes its worker."""
     spin(seconds)
     if time.monotonic() > crashes:
         with contextlib.suppress(FileExistsError), mark.open("x"):

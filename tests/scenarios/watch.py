@@ -1,7 +1,7 @@
-"""Watches the machine as the product does, a line of JSON a tick: ``python -m tests.scenarios.watch SECONDS PID``.
+"""Watches the machine as iotop-ai does, with a line of JSON per tick: ``python -m tests.scenarios.watch SECONDS PID``.
 
-A process of its own, since a GPU library is found through LD_LIBRARY_PATH, which is read at exec. With --record FILE
-it keeps what it saw as a recording.
+It is a separate process, because a GPU library is found through LD_LIBRARY_PATH, which is read when a program starts.
+With --record FILE it also writes what it has seen as a recording.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALARMS = (State.STARVED, State.BLOCKED, State.SLOWED)
 
 
 def row_of(frame: Frame, pid: int) -> dict[str, Any]:
-    """Return a tick: the first finding, and the measured figures of the process's job."""
+    """Return the figures of a tick: the first findings, and the measured figures of the job of process ``pid``."""
     facts = gather(frame.snapshot, frame.history)
     job = next((j for j in facts.jobs if pid in {key.pid for key in j.job.members}), None)
     verdict, sample = frame.verdict, frame.sample.jobs.value
@@ -56,7 +56,7 @@ def row_of(frame: Frame, pid: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def recorded(path: Path | None) -> Iterator[Recorder | None]:
-    """A recorder into the file; None without one."""
+    """Provide a recorder that writes to the file; None without a file."""
     if path is None:
         yield None
         return

@@ -70,7 +70,7 @@ def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -
 
 
 def _evict_file(handle: int, cache: PageCache, synced: bool) -> tuple[int | None, int | None, bool]:
-    """(bytes in memory before, bytes after, whether the filesystem has been synced)."""
+    """Evict one file and close it; return its bytes in memory before and after, and whether a sync has been done."""
     try:
         before = cache.resident(handle)
         # mincore does not report dirty pages. If only mincore is available, the file is written out in any case.

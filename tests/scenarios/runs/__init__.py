@@ -1,1 +1,1 @@
-"""Short recorded runs of one trainer, to compare: another disk, more workers, another loader."""
+"""Short recorded runs of one trainer that can be compared: with another disk, more workers, or another loader."""

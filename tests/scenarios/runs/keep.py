@@ -1,7 +1,7 @@
-"""Keeps short runs: a slow disk, the same again, a fast one, memory, two workers, a warm cache, threads.
+"""Keeps short runs: a slow disk, the same disk again, a fast one, memory, two workers, a warm cache, and threads.
 
-``python -m tests.scenarios.runs.keep [NAME ...]`` writes tests/data/runs/NAME.iotop.jsonl.gz, cut down by slim.py,
-NAME.log, which the trainer printed, and the truth that it measured (index.json).
+``python -m tests.scenarios.runs.keep [NAME ...]`` writes tests/data/runs/NAME.iotop.jsonl.gz, which slim.py has
+reduced, NAME.log with what the trainer printed, and the truth that it measured (index.json).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ RUNS = {
 
 
 def keep(name: str, found: Recorded) -> dict[str, float]:
-    """Write one run; its truth."""
-    # Every monitor of a user gets the marks of all programs on the machine.
+    """Write the files of one run; return its truth."""
+    # Every monitor of a user gets the marks of all programs on the machine, so some marks are not from this run.
     live = [
         one._replace(events=tuple(event for event in one.events if event.kind != "mark"))
         for one in snapshots(found.path)
@@ -49,7 +49,7 @@ def keep(name: str, found: Recorded) -> dict[str, float]:
 
 
 def _trainer(path: Path) -> int:
-    """Return the pid of the recorded command's job."""
+    """Return the pid at the top of the recorded command's job."""
     main = read(path).main_job
     assert main is not None
     assert main.own

@@ -23,7 +23,7 @@ REPO = Path(__file__).resolve().parents[3]
 
 
 class Run(NamedTuple):
-    """One run. delay_us: of each request of its disk; None: its data lies in memory (tmpfs)."""
+    """One run. delay_us: the delay of each request to its disk; None if its data is in memory (tmpfs)."""
 
     delay_us: int | None
     options: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """A recording, what the trainer printed, and what it measured."""
+    """A recording, the lines that the trainer printed, and the truth that it measured."""
 
     path: Path
     stdout: Path
@@ -40,18 +40,18 @@ class Recorded(NamedTuple):
 
     @property
     def wait_ratio(self) -> float:
-        """The share of its time that the trainer waited for data."""
+        """The share of the time for which the trainer waited for data."""
         return sum(step["wait"] for step in self.truth) / sum(step["all"] for step in self.truth)
 
     @property
     def steps_per_s(self) -> float:
-        """Steps a second."""
+        """The steps per second."""
         return len(self.truth) / sum(step["all"] for step in self.truth)
 
 
 @contextlib.contextmanager
 def in_memory() -> Iterator[Setting]:
-    """A folder on tmpfs."""
+    """Provide a folder on tmpfs with the data."""
     with tempfile.TemporaryDirectory(prefix="iotop-runs-", dir="/dev/shm") as name:
         write_files(Path(name), 8, 8)
         yield Setting(Path(name))
@@ -59,7 +59,7 @@ def in_memory() -> Iterator[Setting]:
 
 @contextlib.contextmanager
 def place(delay_us: int | None) -> Iterator[Setting]:
-    """Where a run's data lies."""
+    """Return the place of a run's data: a slow disk, or memory for None."""
     if delay_us is None:
         with in_memory() as setting:
             yield setting
@@ -70,9 +70,9 @@ def place(delay_us: int | None) -> Iterator[Setting]:
 
 
 def record_run(run: Run, folder: Path, name: str, setting: Setting, library: Path | None = None) -> Recorded:
-    """Run the trainer below ``iotop-ai record``. library: the C library that stands for NVML, built when missing.
+    """Run the trainer below ``iotop-ai record``. library: the C library that stands for NVML; it is built if missing.
 
-    Raises RuntimeError where one of them fails.
+    Raises RuntimeError when the recorder or the trainer fails.
     """
     path, stdout = folder / f"{name}.iotop.jsonl", folder / f"{name}.log"
     with tempfile.TemporaryDirectory(prefix="iotop-truth-", dir="/dev/shm") as memory:
@@ -83,7 +83,7 @@ def record_run(run: Run, folder: Path, name: str, setting: Setting, library: Pat
             library = library or build(folder)
             conf = Path(memory) / "gpu.conf"
             card = {k: v for k, v in SERVER.items() if k not in ("energy_mj", "procs")}
-            # What is missing at first is taken for not supported; the trainer reports half a second later.
+            # A figure that is missing at first counts as unsupported, and the trainer reports only half a second later.
             machine(conf, [card | {"util": 0, "power_mw": 70_000}])
             env |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
             words += ["--gpu", str(conf)]
@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="OUT.iotop.jsonl and OUT.log are written")
     parser.add_argument("--delay-ms", type=float, help="of each request of the disk; without it the data is in memory")
     parser.add_argument("--seconds", type=float, default=20.0)
-    a, options = parser.parse_known_args(argv)  # what is left is the trainer's
+    a, options = parser.parse_known_args(argv)  # the other words are options of the trainer
     delay_us = None if a.delay_ms is None else round(a.delay_ms * 1000)
     with place(delay_us) as setting:
         run = Run(delay_us, tuple(options), a.seconds)

@@ -1,8 +1,8 @@
 """A trainer for a limited time that prints its steps: ``python trainer.py FOLDER --seconds 20 --truth FILE ...``.
 
-It prints lines as a training script does ("2026-11-22 20:41:03,120 step 40 loss 0.512"); --truth has each step's wait
-for data and its length, a line of JSON each, as measured around the loader. --threads N reads with threads of its own
-instead of worker processes.
+It prints lines as a training script does ("2026-11-22 20:41:03,120 step 40 loss 0.512"). The file of --truth gets a
+line of JSON for each step, with its wait for data and its length as measured around the loader. --threads N reads with
+N threads instead of worker processes.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Training stacks of the package registry as their documentation shows them, with a known truth: ``run.py``."""
+"""Training stacks from the package registry, used as their documentation shows and with a known truth: ``run.py``."""

@@ -1,4 +1,4 @@
-"""A job's time by a recording: its data stalls at each second, and its breakdown over the whole run."""
+"""The time of a job according to a recording: its data stalls each second, and its breakdown over the whole run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from iotop_ai.pipeline import frames
 from tests.scenarios.watch import row_of
 
 WINDOW_S = 10.0
-"""The window of the stall that the program reports each second."""
+"""The window of the stall that the program reports each second, in seconds."""
 
 
 def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float | None:
-    """Return the slowest rank's share of waiting between two moments; None where its clock does not cover them."""
+    """Return the slowest rank's share of waiting between two moments; None if its clock does not cover them."""
     before = [row for row in rows if row["at"] <= start and None not in row["ranks"]]
     after = [row for row in rows if row["at"] >= end and None not in row["ranks"]]
     if not before or not after:
@@ -25,8 +25,9 @@ def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float
 
 
 def stalls_of(recording: Sequence[Snapshot], pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """classes: for how many seconds each class came first. errors: each second's stall minus the true one.
+    """Return the verdicts of a recording, second by second.
 
+    classes: the number of seconds for which each class came first. errors: the stall of each second less the true one.
     text: the last sentence of the screen.
     """
     classes: dict[str, int] = {}
@@ -60,7 +61,7 @@ def account_of(recording: Sequence[Snapshot], pid: int) -> dict[str, float] | No
 
 
 def other_jobs(recording: Sequence[Snapshot], pid: int) -> int:
-    """How many other training jobs ran on the machine meanwhile; 0 on a benchmark's machine."""
+    """Return the number of other training jobs that ran on the machine meanwhile; it is 0 on a benchmark's machine."""
     tables = [snapshot.jobs.value for snapshot in recording if snapshot.jobs.value is not None]
     jobs = [job for table in tables for job in table.jobs.values()]
     return len({job.key for job in jobs if pid not in {member.pid for member in job.members}})

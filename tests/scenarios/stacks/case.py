@@ -1,4 +1,4 @@
-"""A case: a stack's trainer, where its data lie, and the right verdict."""
+"""A case: the trainer of a stack, the place of its data, and the right verdict."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from tests.scenarios.stacks.places import Place, own_disk
 
 HERE = Path(__file__).parent
 FINE = ("healthy", "gpu_bound")
-"""Classes of a job that loses no time worth naming."""
+"""The classes of a job that loses no significant time."""
 
 
 class Cause(NamedTuple):
-    """Why a job loses time. label: the right class. also: acceptable ones. lost: the state in which it loses the time.
+    """The reason why a job loses time. label: the right class. also: classes that are acceptable.
 
-    parts: the shares of the account that may be the largest lost one; the first is the right one.
+    lost: the state in which it loses the time; "" for a healthy job. parts: the shares of the account that may be the
+    largest lost one; the first of them is the right one.
     """
 
     name: str
@@ -41,9 +42,10 @@ HEALTHY = Cause("healthy", "gpu_bound", ("healthy",), "", ())
 
 
 class Case(NamedTuple):
-    """stack: the environment. script: the trainer beside this file. options: the trainer's. megabytes: of data.
+    """One case. stack: the stack whose environment it needs. script: the trainer's file in this folder.
 
-    ranks: started by torchrun when more than one.
+    options: the options of the trainer. megabytes: the size of the data. ranks: the number of ranks; torchrun starts
+    them if there is more than one.
     """
 
     stack: str
@@ -60,7 +62,7 @@ class Case(NamedTuple):
         return [str(python_of(self.stack)), str(HERE / self.script), *words]
 
     def train(self, data: str, clock: Path, seconds: float) -> list[str]:
-        """Return the trainer's command."""
+        """Return the command of the trainer."""
         words = [str(HERE / self.script), "train", data, "--clock", str(clock), "--seconds", str(seconds)]
         start = [str(python_of(self.stack))]
         if self.ranks > 1:

@@ -1,4 +1,4 @@
-"""All cases by name, in the order in which they run: the stacks whose verdict matters most come first."""
+"""All cases by name, in the order in which they run. The stacks whose verdict matters most come first."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tests.scenarios.stacks.case import ALONE, CPU, DISK, HEALTHY, HOST, MIXED, 
 from tests.scenarios.stacks.places import server, slow_disk, slow_writes
 
 RATE = 8.0
-"""MB/s of the slow disk: what a case reads fits into the page cache once, so that no page is read twice."""
+"""The rate of the slow disk in MB/s. It is so low that the data fits into the page cache and no page is read twice."""
 COLD = 640
-"""Megabytes that a case on the slow disk does not come to the end of."""
+"""The megabytes of data for the slow disk. They are so many that a case does not reach their end."""
 
 
 def _words(kind: str, loss: float, more: str) -> tuple[str, ...]:
@@ -16,28 +16,31 @@ def _words(kind: str, loss: float, more: str) -> tuple[str, ...]:
 
 
 def disk(stack: str, script: str, kind: str, loss: float, more: str = "", cause: Cause = DISK) -> Case:
-    """On the slow disk; the samples are used as they are, unless the options say otherwise."""
+    """Return a case on the slow disk. Its samples are used as they are, unless the options say otherwise."""
     work = "" if "--work" in more else "--work 0 "
     return Case(stack, script, cause, _words(kind, loss, work + more), slow_disk(RATE), COLD)
 
 
 def cpu(stack: str, script: str, kind: str, loss: float, more: str = "", cause: Cause = CPU) -> Case:
-    """Data in the page cache; decoding and augmenting holds the trainer up."""
+    """Return a case with its data in the page cache. Decoding and augmenting hold the trainer up."""
     return Case(stack, script, cause, _words(kind, loss, more))
 
 
 def healthy(stack: str, script: str, kind: str, slack: float, more: str = "") -> Case:
-    """Return a step takes longer than its batch by this part: slack 0.5 keeps the loaders two thirds busy."""
+    """Return a case in which a step takes longer than its batch.
+
+    slack: by which part; 0.5 keeps the loaders 2/3 busy.
+    """
     return Case(stack, script, HEALTHY, _words(kind, -slack, more))
 
 
 def network(stack: str, script: str, kind: str, loss: float, more: str) -> Case:
-    """From a server that answers after 40 ms and sends 6 MB/s; the samples are used as they are."""
+    """Return a case with a server that answers after 40 ms and sends 6 MB/s. Its samples are used as they are."""
     return Case(stack, script, NETWORK, _words(kind, loss, f"--work 0 {more}"), server(6.0, 40.0), 160)
 
 
 def served(stack: str, script: str, cause: Cause, kind: str, loss: float, more: str) -> Case:
-    """From a fast server near by: it is not what holds the trainer up."""
+    """Return a case with a server that is fast and near, so that the server does not hold the trainer up."""
     return Case(stack, script, cause, _words(kind, loss, more), server(100.0, 1.0), 160)
 
 

@@ -1,8 +1,8 @@
-"""What a trainer of a stack shares with the benchmark: its command line, its true state, and its step.
+"""What the trainer of a stack shares with the benchmark: its command line, its true state, and its step.
 
-Only the standard library: each trainer runs in the environment of its stack. The state lies in a file on tmpfs that
-both sides map: the seconds of each state so far, the current state and its start. The reader adds what has passed
-since, so a wait that lasts is seen, too.
+It uses only the standard library, because each trainer runs in the environment of its stack. The state is in a file on
+tmpfs that both sides map: the seconds of each state so far, the current state and its start. The reader adds the time
+since that start, so that a wait that still lasts is included.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ T = TypeVar("T")
 STATES = ("startup", "wait", "step", "save", "host", "collective")
 STARTUP, WAIT, STEP, SAVE, HOST, COLLECTIVE = range(len(STATES))
 LAYOUT = struct.Struct(f"{len(STATES) + 5}q")
-"""Nanoseconds by state; the state; its start (monotonic ns); batches; whether calibrated; the pid."""
+"""The nanoseconds of each state, the current state, its start (monotonic ns), the batches, ``ready``, and the pid."""
 DRAIN_S, MEASURE_S, SETTLE_S = 1.5, 5.0, 2.0
 
 
 class Truth(NamedTuple):
-    """One look at a trainer. seconds: by state, with the state that lasts."""
+    """The state of a trainer at one moment. seconds: the time in each state, including the current one."""
 
     seconds: tuple[float, ...]
     batches: int
@@ -54,10 +54,10 @@ def read(path: Path, now_ns: int) -> Truth | None:
 
 
 class Clock:
-    """``for batch in clock.batches(loader): clock.compute()``.
+    """The clock of a trainer. Use it as ``for batch in clock.batches(loader): clock.compute()``.
 
-    The first batches measure how long one takes when nothing holds the loader up; from that follows the length of a
-    step with which the wanted share of time is lost (--loss), unless --step sets it.
+    The first batches measure how long a batch takes when nothing holds the loader up. The length of a step follows from
+    that, so that the wanted share of time is lost (--loss), unless --step sets the length.
     """
 
     def __init__(self, a: argparse.Namespace) -> None:
@@ -75,7 +75,7 @@ class Clock:
         self.enter(STARTUP)
 
     def enter(self, state: int) -> None:
-        """What the trainer does from now on."""
+        """Note that the trainer is in this state from now on."""
         now = time.monotonic_ns()
         self._spent[self._state] += now - self._since
         self._state, self._since = state, now
@@ -83,7 +83,7 @@ class Clock:
         self._map[:] = LAYOUT.pack(*values)
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
-        """What the loader gives, until --seconds have passed; each ``next`` is a wait for data."""
+        """Yield the loader's batches until --seconds have passed. Each ``next`` is a wait for data."""
         iterator, end = iter(loader), time.monotonic() + self._a.seconds
         while time.monotonic() < end:
             self.wait()
@@ -95,11 +95,11 @@ class Clock:
             yield batch
 
     def wait(self) -> None:
-        """The trainer asks for data."""
+        """Note that the trainer waits for data."""
         self.enter(WAIT)
 
     def arrived(self) -> None:
-        """It has them."""
+        """Note that the data has arrived."""
         self._batches += 1
         self._calibrate(time.monotonic())
         self.enter(STEP)
@@ -119,7 +119,7 @@ class Clock:
             self._calibrated = now
 
     def compute(self, share: float = 1.0) -> None:
-        """A step, or a part of it, as --kind says: what the main thread does while the accelerator works."""
+        """Do a step, or a part of it: what the main thread does while the accelerator works, as --kind says."""
         seconds = self.step_s * share
         if self._state != STEP:
             self.enter(STEP)
@@ -128,7 +128,7 @@ class Clock:
 
 
 def options(parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:
-    """Return the command line that all trainers share: ``prepare FOLDER`` or ``train FOLDER --clock FILE``."""
+    """Parse the command line that all trainers share: ``prepare FOLDER`` or ``train FOLDER --clock FILE``."""
     parser = parser or argparse.ArgumentParser()
     parser.add_argument("action", choices=("prepare", "train"))
     parser.add_argument("data", help="a folder, or the address of a server")

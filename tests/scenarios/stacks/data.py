@@ -1,4 +1,4 @@
-"""The data set of a case: written once by its stack, then copied; importing a stack takes longer than copying."""
+"""The data set of a case. Its stack writes it once, and then it is copied, which takes less time than an import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.scenarios.stacks.install import folder
 
 
 def fill_from_cache(target: Path, key: str, write: Callable[[Path], None]) -> None:
-    """Copy the data set of that name into the folder; ``write`` makes it if missing."""
+    """Copy the data set with this key into the folder. write: makes the data set if it is missing."""
     kept = folder() / "data" / key
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def fill_from_cache(target: Path, key: str, write: Callable[[Path], None]) -> No
 
 
 def fill(case: Case, target: Path) -> None:
-    """Write the case's data set. Raises RuntimeError with the stack's words when it cannot."""
+    """Write the case's data set. Raises RuntimeError with the stack's message when that fails."""
     text = b"".join((HERE / name).read_bytes() for name in (case.script, "images.py"))
     stream = "-stream" if "--stream" in case.options else ""
     key = f"{case.stack}-{case.megabytes}{stream}-{hashlib.sha256(text).hexdigest()[:12]}"

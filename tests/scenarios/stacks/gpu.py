@@ -1,4 +1,4 @@
-"""The GPUs of a stack's trainers: what the C NVML library answers follows from what the trainers do."""
+"""The GPUs of a stack's trainers. The answers of the C NVML library follow from the work of the trainers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pathlib import Path
 from tests.scenarios.stacks.clock import COLLECTIVE, STATES, STEP, Truth, read
 
 PERIOD_S = 1 / 6
-"""Of the driver's own samples."""
+"""The period of the samples that the driver takes, in seconds."""
 KEPT = 32
 IDLE_W, COMPUTE_W, SPIN_W = 70.0, 530.0, 28.0
 MEMORY = 8 << 30
 
 
 class Gpus:
-    """``with Gpus(conf, clocks, truth): ...``: a thread that writes the library's file and the truth.
+    """A thread that writes the library's file and the truth: ``with Gpus(conf, clocks, truth): ...``.
 
-    Each GPU's utilisation is the share of the last second in which its trainer computed or was in a collective; the
-    driver's samples are the same for sixths of a second. truth: a line of JSON a second, the seconds of each state so
-    far, for each rank.
+    The utilisation of each GPU is the share of the last second in which its trainer computed or was in a collective.
+    The driver's samples are that share for sixths of a second. truth: the file that gets a line of JSON per second,
+    with the seconds of each state so far for each rank.
     """
 
     def __init__(self, conf: Path | None, clocks: Sequence[Path], truth: Path) -> None:
@@ -81,7 +81,7 @@ class Gpus:
 
 
 def truth_object(look: Truth | None) -> dict[str, object] | None:
-    """For JSON; None before the trainer has begun."""
+    """Return the truth in a form for JSON; None before the trainer has begun."""
     if look is None:
         return None
     return {**dict(zip(STATES, look.seconds, strict=True)), "batches": look.batches, "pid": look.pid}

@@ -1,4 +1,4 @@
-"""JPEG images as a data set has them, and their augmentation, for the trainers of all stacks."""
+"""JPEG images like those of a data set, and their augmentation, for the trainers of all stacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = 16
 
 
 def jpegs(megabytes: int) -> Iterator[bytes]:
-    """Images of about 150 kB each, ``megabytes`` MB in all."""
+    """Yield images of about 150 kB each, ``megabytes`` MB in all."""
     from PIL import Image
 
     kinds = []
@@ -30,7 +30,7 @@ def jpegs(megabytes: int) -> Iterator[bytes]:
 
 
 def write_folder(folder: Path, megabytes: int) -> None:
-    """FOLDER/CLASS/NUMBER.jpg, as image folders are."""
+    """Write images as FOLDER/CLASS/NUMBER.jpg, the usual layout of image folders."""
     for number, image in enumerate(jpegs(megabytes)):
         target = folder / f"class{number % 10}" / f"{number:05}.jpg"
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,10 @@ def write_folder(folder: Path, megabytes: int) -> None:
 
 
 def augment(image: bytes, work: int) -> object:
-    """An array of 224 x 224: decoded, cropped and flipped ``work`` times; work 0: 12,288 of its bytes, undecoded."""
+    """Return an array of 224 x 224, which is decoded, and cropped and flipped ``work`` times.
+
+    For 0 it has 12,288 bytes of the image as they are, not decoded.
+    """
     import numpy
     from PIL import Image, ImageOps
 

@@ -1,7 +1,7 @@
-"""Installs the stacks, an environment each: ``python -m tests.scenarios.stacks.install [--only NAME]``.
+"""Installs the stacks, each into a separate environment: ``python -m tests.scenarios.stacks.install [--only NAME]``.
 
-The environments lie in the folder that IOTOP_AI_STACKS names, by default ~/.cache/iotop-ai-stacks. They hold builds
-for CPUs; where the package index has only torch for CUDA, --torch-index names one for CPUs.
+The environments are in the folder that IOTOP_AI_STACKS names, by default ~/.cache/iotop-ai-stacks. They hold builds for
+CPUs. If the package index has only a torch for CUDA, --torch-index names an index with a torch for CPUs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ DONE = "installed"
 
 
 class Stack(NamedTuple):
-    """An environment. packages: what pip installs. borrows: the stack that it takes torch from.
+    """An environment. packages: the packages that pip installs. borrows: the stack from which it takes torch.
 
-    modules: what a trainer imports; imported once after the installation.
+    modules: the modules that a trainer imports. They are imported once after the installation.
     """
 
     packages: tuple[str, ...]
@@ -37,7 +37,7 @@ STACKS: dict[str, Stack] = {
     "huggingface": Stack(("datasets==5.2.0", "aiohttp==3.14.5", *SHARED), ("datasets", "torch"), "torch"),
     "webdataset": Stack(("webdataset==1.0.2", *SHARED), ("webdataset", "torch"), "torch"),
     "objects": Stack(
-        # The newest boto3 that aiobotocore allows: the resolver takes minutes to find it.
+        # The newest boto3 that aiobotocore allows is pinned, because the resolver takes minutes to find it.
         ("s3fs==2026.9.0", "aiobotocore==3.10.0", "boto3==1.43.117", "botocore==1.43.117", "aiohttp==3.14.5", *SHARED),
         ("boto3", "s3fs", "aiohttp", "torch"),
         "torch",
@@ -57,21 +57,21 @@ STACKS: dict[str, Stack] = {
     "frames": Stack(("pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1"), ("pandas", "polars", "pyarrow")),
     "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
 }
-"""By name, in the order of their value to the verdict."""
+"""The stacks by name, in the order of their importance for the verdict."""
 
 
 def folder() -> Path:
-    """Where the environments lie."""
+    """Return the folder of the environments."""
     return Path(os.environ.get(VARIABLE) or Path.home() / ".cache/iotop-ai-stacks")
 
 
 def python_of(name: str) -> Path:
-    """Return the interpreter of a stack, be it there or not."""
+    """Return the path of a stack's interpreter, whether it exists or not."""
     return folder() / name / "bin/python"
 
 
 def why_no_stack(name: str) -> str:
-    """Why no trainer of the stack can run; "" when one can."""
+    """Return why no trainer of the stack can run; "" when one can."""
     if (folder() / name / DONE).exists():
         return ""
     return f"needs the stack: python -m tests.scenarios.stacks.install --only {name}"
@@ -83,7 +83,7 @@ def _packages(name: str) -> Path:
 
 
 def install(name: str, index: str = "") -> None:
-    """Make the environment. Raises subprocess.CalledProcessError when pip fails or a module cannot be imported."""
+    """Create the environment. Raises subprocess.CalledProcessError when pip fails or a module cannot be imported."""
     stack, python = STACKS[name], python_of(name)
     if stack.borrows and why_no_stack(stack.borrows):
         install(stack.borrows, index)

@@ -1,4 +1,4 @@
-"""Where a stack's data lie: a slow disk, this machine's own, or a server on a network of its own."""
+"""The places of a stack's data: a slow disk, this machine's disk, or a server on a separate network."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ PORT = 8000
 Fill = Callable[[Path], None]
 """Writes the data set into a folder."""
 Place = Callable[[Path, Fill], "contextlib.AbstractContextManager[str]"]
-"""Given the run's folder it makes the place, has it filled, and gives what the trainer is to read from."""
+"""Takes the run's folder, makes the place, and has it filled. Yields the path or address that the trainer reads from.
+"""
 
 
 @contextlib.contextmanager
 def own_disk(folder: Path, fill: Fill) -> Iterator[str]:
-    """The machine's own disk, and the data in the page cache."""
+    """Provide the data on the machine's disk, and in the page cache."""
     data = folder / "data"
     data.mkdir()
     fill(data)
@@ -31,7 +32,7 @@ def own_disk(folder: Path, fill: Fill) -> Iterator[str]:
 
 
 def slow_disk(megabytes_per_s: float, delay_ms: float = 0.0) -> Place:
-    """Return a disk of its own that serves all processes at that rate; nothing of it is in the page cache."""
+    """Return a separate disk that serves all processes at this rate. None of its data is in the page cache."""
 
     @contextlib.contextmanager
     def place(folder: Path, fill: Fill) -> Iterator[str]:
@@ -39,7 +40,7 @@ def slow_disk(megabytes_per_s: float, delay_ms: float = 0.0) -> Place:
         data.mkdir()
         with FuseDisk(folder, 1024) as disk:
             run(*EXT4, disk.node)
-            # Mounted anew after the files are written: no page, no inode is known.
+            # It is mounted again after the files are written, so that no page and no inode is cached.
             for filled in (False, True):
                 run("mount", "-o", "noatime,nodiscard", disk.node, str(data))
                 if filled:
@@ -59,7 +60,7 @@ def slow_disk(megabytes_per_s: float, delay_ms: float = 0.0) -> Place:
 
 
 def slow_writes(megabytes_per_s: float) -> Place:
-    """Return the same with its files in the page cache: only what is written waits for it."""
+    """Return a slow disk with its files in the page cache, so that only writes wait for the disk."""
 
     @contextlib.contextmanager
     def place(folder: Path, fill: Fill) -> Iterator[str]:
@@ -72,7 +73,10 @@ def slow_writes(megabytes_per_s: float) -> Place:
 
 
 def server(megabytes_per_s: float, delay_ms: float) -> Place:
-    """An object store at the other end of a link: it answers each request after a delay, and all at that rate."""
+    """Return an object store at the other end of a link.
+
+    It delays each answer, and sends all answers together at this rate.
+    """
 
     @contextlib.contextmanager
     def place(folder: Path, fill: Fill) -> Iterator[str]:

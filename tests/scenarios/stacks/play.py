@@ -1,4 +1,4 @@
-"""Plays a case: has its data written, starts the trainer, records it with the program, and asks for the verdict."""
+"""Plays a case: has its data written, starts its trainer, records it with the program, and asks for the verdict."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ from tests.scenarios.stacks.gpu import Gpus
 
 READY_S = 120.0
 MARK = "IOTOP_AI_STACK_RUN"
-"""In the environment of all that a run starts: some stacks leave processes behind."""
+"""An environment variable of every process that a run starts. By it, processes that a stack leaves are found."""
 LEFT_OUT = ("util", "power_mw", "energy_mj", "procs", "samples", "events")
 CARD = {k: v for k, v in HOPPER.items() if k not in LEFT_OUT and not k.startswith(("gpm", "fi."))}
 
 
 def truth_of(rows: Sequence[dict[str, Any]], start: float, end: float) -> dict[str, Any]:
-    """Shares of each state between two moments, from the rows nearest to them: of each rank, and the slowest rank's."""
+    """Return the shares of each state between two moments, for each rank and for the slowest rank.
+
+    They come from the rows that are nearest to the two moments.
+    """
     inside = [row for row in rows if start - 0.6 <= row["at"] <= end + 0.6 and None not in row["ranks"]]
     if len(inside) < 2:
         raise RuntimeError("the trainer did not run while it was watched")
@@ -51,7 +54,7 @@ def truth_of(rows: Sequence[dict[str, Any]], start: float, end: float) -> dict[s
 
 @contextlib.contextmanager
 def leaving_none(mark: str) -> Iterator[None]:
-    """End every process with this mark at the end."""
+    """End every process with this mark when the block ends."""
     try:
         yield
     finally:
@@ -62,7 +65,7 @@ def leaving_none(mark: str) -> Iterator[None]:
 
 
 def _ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], log: Path) -> int:
-    """Wait until all ranks make steady steps; the first one's pid."""
+    """Wait until all ranks make steady steps; return the pid of the first rank."""
     end = time.monotonic() + READY_S
     while time.monotonic() < end:
         looks = [read(clock, time.monotonic_ns()) for clock in clocks]
@@ -75,7 +78,7 @@ def _ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], log: Path) 
 
 
 def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict[str, Any]:
-    """Return the record of a run; its recording and its truth go to ``keep``/NAME.iotop.jsonl and .truth.jsonl.
+    """Play a case and return its record. Its recording and truth go to ``keep``/NAME.iotop.jsonl and .truth.jsonl.
 
     Raises OSError, RuntimeError or subprocess.SubprocessError when the case cannot be made.
     """
@@ -118,7 +121,7 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of all processes of this machine but one and those below it."""
+    """Return the CPU time of all processes of this machine, except one process and its descendants."""
     now = psutil.cpu_times()
     mine = 0.0
     root = psutil.Process(pid)
@@ -129,7 +132,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
-    """Record this machine with the GPUs that the library shows."""
+    """Record this machine, with the GPUs that the library simulates."""
     env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
     command = [sys.executable, "-m", "iotop_ai", "record", "-o", str(recording), "--duration", str(seconds)]
     done = subprocess.run(
@@ -140,7 +143,7 @@ def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
 
 
 def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What the program says of a recording today: the verdict, each second's class and stall, the account."""
+    """Return what the program says about a recording now: the verdict, each second's class and stall, the account."""
     command = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json", "--job", str(pid)]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
     if done.returncode not in (0, 1, 2) or not done.stdout:

@@ -1,4 +1,4 @@
-"""The figures as text: a line a run, tables by stack and by cause, and docs/stacks.md."""
+"""The figures as text: a line per run, tables by stack and by cause, and docs/stacks.md."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ Errors are median and 90th percentile.
 
 
 BESIDE = " \\*"
-"""After the name of a run beside which another training job ran."""
+"""The mark after the name of a run beside which another training job ran."""
 
 
 def percent(value: float | None) -> str:
-    """ "62 %", or "-"."""
+    """Return a share as text, such as "62 %"; "-" for None."""
     return "-" if value is None else f"{100 * value:.0f} %"
 
 
 def line(run: Scored) -> str:
-    """Return one run, for the terminal."""
+    """Return a line about one run, for the terminal."""
     r = run.record
     stall = r["data_stall_ratio"]
     account = r["account"]
@@ -80,13 +80,13 @@ HEADINGS = (
 
 
 def interval(hits: int, runs: int) -> str:
-    """ "50 % (9-91 %)", or "-" without runs."""
+    """Return a share with its 95 % interval, such as "50 % (9-91 %)"; "-" without runs."""
     low, high = wilson(hits, runs)
     return f"{percent(hits / runs)} ({100 * low:.0f}-{percent(high)})" if runs else "-"
 
 
 def both(values: Sequence[float]) -> str:
-    """Median and 90th percentile: "1 %, 9 %"."""
+    """Return the median and the 90th percentile as text, such as "1 %, 9 %"."""
     return f"{percent(median(values))}, {percent(quantile(values, 0.9))}"
 
 
@@ -115,7 +115,7 @@ def rows_by(runs: Sequence[Scored], key: Callable[[Scored], str]) -> list[str]:
 
 
 def summary(runs: Sequence[Scored]) -> list[str]:
-    """Return a row for each stack, for each cause, and for all."""
+    """Return a row for each stack, for each cause, and for all runs."""
     headings = ("stack or cause", *HEADINGS)
     lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
     by_stack = rows_by(runs, lambda run: str(run.record["stack"]))
@@ -123,7 +123,7 @@ def summary(runs: Sequence[Scored]) -> list[str]:
 
 
 def every_run(runs: Sequence[Scored]) -> list[str]:
-    """Return a row a run."""
+    """Return a row for each run."""
     lines = ["| run | cause | lost | named | data share reported, true | account |", "|---" * 6 + "|"]
     for run in runs:
         r = run.record
@@ -143,7 +143,7 @@ def every_run(runs: Sequence[Scored]) -> list[str]:
 
 
 def document(runs: Sequence[Scored], failed: Sequence[str], command: str) -> str:
-    """docs/stacks.md."""
+    """Return the text of docs/stacks.md."""
     machine = f"a virtual machine with {os.cpu_count()} cores, Linux {platform.release()}, Python"
     head = HEAD.format(
         command=command,

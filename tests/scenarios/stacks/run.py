@@ -1,8 +1,8 @@
-"""Real stacks against the verdict: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40] [--write]``.
+"""Runs real stacks and scores the verdicts: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40]``.
 
-Run as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only takes the
-cases whose name, stack or cause contains the word, --list lists the cases, --again judges the
-recordings that are there with today's code, --write writes docs/stacks.md.
+Run it as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only selects
+the cases whose name, stack or cause contains the word, --list lists the cases, --again judges existing recordings with
+the current code, and --write writes docs/stacks.md.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from tests.scenarios.stacks.score import Scored, scored
 RESULTS = REPO / "tests/scenarios/stacks/results"
 DOCUMENT = REPO / "docs/stacks.md"
 AROUND_S = 35
-"""Seconds that a run takes besides being watched: writing its data, its imports, finding its step."""
+"""The seconds that a run needs besides being watched: to write its data, to import, and to find its step."""
 CAUSES = {name: case.cause for name, case in CASES.items()}
 
 
 def why_not(case: Case) -> str:
-    """Why this machine cannot make the case; "" when it can."""
+    """Return why this machine cannot make the case; "" when it can."""
     return why_no_stack(case.stack) or why_no_fuse_disk() or why_no_library() or why_no_link()
 
 
 def matching_cases(only: Sequence[str] | None) -> dict[str, Case]:
-    """Return the cases in which one of the words occurs. Raises ValueError for a word without any."""
+    """Return the cases that contain one of the words. Raises ValueError for a word that no case contains."""
     out = {}
     for word in only or [""]:
         found = {n: c for n, c in CASES.items() if word in n or word in (c.stack, c.cause.name, c.cause.label)}
@@ -60,7 +60,7 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def results(folder: Path) -> tuple[list[Scored], list[str]]:
-    """Return every run of a folder in the order of the cases, and why others have none."""
+    """Return every run of a folder in the order of the cases, and the reasons why others have no result."""
     records: list[dict[str, Any]] = [
         json.loads(path.read_text()) for path in (_file(folder, name) for name in CASES) if path.exists()
     ]
@@ -70,9 +70,9 @@ def results(folder: Path) -> tuple[list[Scored], list[str]]:
 
 
 def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
-    """Play them, or judge their recordings anew; each result is a file of its own.
+    """Play the cases, or judge their recordings again. Each result is written to a separate file.
 
-    A recording that cannot be judged anew keeps its result.
+    A recording that cannot be judged again keeps its earlier result.
     """
     with tempfile.TemporaryDirectory(prefix="nvml-") as place:
         library = build(Path(place))
@@ -95,7 +95,7 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
 
 
 def again(folder: Path, name: str) -> dict[str, Any]:
-    """Return the record of a run, its recording judged again by the current code."""
+    """Return the record of a run whose recording is judged again by the current code."""
     record: dict[str, Any] = json.loads(_file(folder, name).read_text())
     if "error" in record:
         raise RuntimeError(record["error"])

@@ -1,4 +1,4 @@
-"""What a run is worth: the program's verdict against what the trainer truly lost, and figures of many runs."""
+"""Scores runs: compares the program's verdict with the trainer's true loss, and makes figures of many runs."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from tests.scenarios.stacks.case import CPU, FINE, Cause
 Record = Mapping[str, Any]
 RIGHT, ACCEPTABLE, WRONG, UNKNOWN = "right", "acceptable", "wrong", "unknown"
 LITTLE, SMALL = 0.05, 0.10
-"""Below the first share of time lost a job is healthy; below the second "healthy" is acceptable, too."""
+"""With a lower share of time lost than the first, a job is healthy. Below the second, "healthy" is acceptable too."""
 CROWDED = 0.25
-"""Where other programs take this part of the machine's CPU, a job that lacks CPU may lack it because of them."""
+"""If other programs take this share of the machine's CPU time, a job that lacks CPU may lack it because of them."""
 
 
 def true_cause(cause: Cause, truth: Mapping[str, Any]) -> Cause:
-    """Return the cause; where a job that should be healthy lost time, it lacked CPU."""
+    """Return the cause. A job that should be healthy but lost time is taken to have lacked CPU."""
     return CPU if not cause.lost and truth["shares"]["wait"] >= LITTLE else cause
 
 
 def lost_share(cause: Cause, truth: Mapping[str, Any]) -> float:
-    """Return the share of time that the cause cost; of a healthy job's, its waits."""
+    """Return the share of time that the cause cost. For a healthy job it is the share of its waits."""
     return float(truth["shares"][cause.lost or "wait"])
 
 
 def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str, others: float = 0.0) -> str:
-    """Whether the verdict is right, acceptable, wrong, or that it is unknown. others: their part of all CPU time."""
+    """Return whether the verdict is right, acceptable, wrong or unknown. others: other programs' share of CPU time."""
     lost = lost_share(cause, truth)
     if verdict == "unknown":
         return UNKNOWN
@@ -44,12 +44,12 @@ def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str, others: float 
 
 
 def false_alarm(cause: Cause, truth: Mapping[str, Any], verdict: str) -> bool:
-    """A problem is named that does not exist."""
+    """Whether the verdict names a problem that does not exist."""
     return lost_share(cause, truth) < LITTLE and outcome(cause, truth, verdict) == WRONG and _state(verdict) in LOSING
 
 
 def false_ok(cause: Cause, truth: Mapping[str, Any], verdict: str) -> bool:
-    """All is well, it says, of a job that loses time."""
+    """Whether the verdict says that all is well although the job loses time."""
     return lost_share(cause, truth) >= SMALL and _state(verdict) in (State.OK, State.CALM)
 
 
@@ -58,12 +58,12 @@ def _state(verdict: str) -> State:
 
 
 def data_share(account: Mapping[str, float]) -> float:
-    """Return the share of time without data, of an account."""
+    """Return the share of time without data in an account."""
     return sum(share for name, share in account.items() if name.startswith("data_"))
 
 
 def account_outcome(cause: Cause, truth: Mapping[str, Any], account: Mapping[str, float]) -> str:
-    """Return the same of the account's largest lost share."""
+    """Return whether the largest lost share of the account is right, acceptable, wrong or unknown."""
     named = {name: share for name, share in account.items() if name != "compute"}
     largest = max(named, key=lambda name: named[name])
     if named[largest] < LITTLE:
@@ -79,7 +79,10 @@ def account_outcome(cause: Cause, truth: Mapping[str, Any], account: Mapping[str
 
 
 class Scored(NamedTuple):
-    """A run and its worth. account: of the account's largest lost share; "" without an account."""
+    """A run and its score. result: the outcome of the verdict.
+
+    account: the outcome of the account's largest lost share; "" without an account.
+    """
 
     record: Record
     cause: Cause
@@ -93,17 +96,17 @@ class Scored(NamedTuple):
 
     @property
     def alarm(self) -> bool:
-        """Whether it is a false alarm."""
+        """Whether the verdict is a false alarm."""
         return false_alarm(self.cause, self.record["truth"], self.record["verdict"])
 
     @property
     def calm(self) -> bool:
-        """Whether it is a false OK."""
+        """Whether the verdict says wrongly that all is well."""
         return false_ok(self.cause, self.record["truth"], self.record["verdict"])
 
 
 def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Scored]:
-    """Return every run that was made. causes: of each case."""
+    """Return the score of every run that was made. causes: the cause of each case, by its name."""
     out = []
     for record in records:
         if "verdict" not in record or record["name"] not in causes:
@@ -127,12 +130,12 @@ def wilson(hits: int, runs: int, z: float = 1.96) -> tuple[float, float]:
 
 
 def errors(runs: Sequence[Scored]) -> list[float]:
-    """How far each second's share of data stalls was from the truth, without sign, in order."""
+    """Return the absolute error of each second's share of data stalls, in ascending order."""
     return sorted(abs(error) for run in runs for error in run.record["errors"])
 
 
 def account_errors(runs: Sequence[Scored]) -> list[float]:
-    """Return the same of each run's account."""
+    """Return the absolute error of the share of data stalls in each run's account, in ascending order."""
     return sorted(
         abs(data_share(run.record["account"]) - run.record["truth"]["shares"]["wait"])
         for run in runs
@@ -141,15 +144,15 @@ def account_errors(runs: Sequence[Scored]) -> list[float]:
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Of sorted values; None without any."""
+    """Return a quantile of sorted values; None without values."""
     return values[min(len(values) - 1, int(len(values) * share))] if values else None
 
 
 def median(values: Sequence[float]) -> float | None:
-    """None without any."""
+    """Return the median of the values; None without values."""
     return statistics.median(values) if values else None
 
 
 def count(runs: Sequence[Scored], holds: Callable[[Scored], bool]) -> int:
-    """How many of them."""
+    """Return the number of runs for which ``holds`` is true."""
     return sum(holds(run) for run in runs)

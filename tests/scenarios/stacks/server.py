@@ -1,8 +1,8 @@
 """An object store over HTTP: ``python server.py FOLDER DELAY_MS BYTES_PER_S PORT``.
 
-It answers as S3 does with addresses by path (/bucket/KEY, HEAD, ranges, ListObjectsV2), waits DELAY_MS before each
-answer and sends no more than BYTES_PER_S over all connections together. It writes a line with its port when it
-serves; port 0 is a free one.
+It answers as S3 does with addresses by path (/bucket/KEY, HEAD, ranges, ListObjectsV2). It waits DELAY_MS before each
+answer, and sends at most BYTES_PER_S over all connections together. It writes a line with its port when it is ready.
+Port 0 chooses a free port.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 
 
 class Rate:
-    """Turns of so many bytes per second."""
+    """Limits the rate of all connections together to so many bytes per second."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self._bytes_per_s, self._free = bytes_per_s, 0.0
@@ -43,7 +43,7 @@ class Store:
             while await self._request(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError):
-            # The client went away, as one does that was ended.
+            # The client closed the connection, as a client that is ended does.
             return
         finally:
             writer.close()

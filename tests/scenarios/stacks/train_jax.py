@@ -1,4 +1,4 @@
-"""JAX: records through grain, by reader threads, or with --processes by worker processes."""
+"""JAX: records that grain reads with threads, or with worker processes if --processes is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Object stores: boto3 or s3fs in the workers of PyTorch's loader, or aiohttp beside the loop in the trainer."""
+"""Object stores: boto3 or s3fs in the workers of PyTorch's loader, or aiohttp in a thread of the trainer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def key(index: int) -> str:
 
 
 class Objects(Dataset):
-    """An object of the bucket a sample."""
+    """A data set in which each object of the bucket is a sample."""
 
     def __init__(self, address: str, client: str, work: int) -> None:
         self.address, self.client, self.work = address, client, work
@@ -53,7 +53,7 @@ class Objects(Dataset):
 
 
 def with_aiohttp(a: argparse.Namespace) -> Iterator[torch.Tensor]:
-    """Batches that an event loop in a thread of the trainer fetches, eight requests at once."""
+    """Yield batches that an event loop in a thread of the trainer fetches, with eight requests at once."""
     import aiohttp
 
     ready: Queue[torch.Tensor] = Queue(maxsize=2)
@@ -88,7 +88,7 @@ def main() -> None:
     if a.client == "aiohttp":
         loader = with_aiohttp(a)
     else:
-        # A client does not survive a fork: its threads and connections belong to the parent.
+        # A client does not survive a fork, because its threads and connections belong to the parent.
         objects = Objects(a.data, a.client, a.work)
         loader = DataLoader(objects, batch_size=a.batch, num_workers=a.workers, multiprocessing_context="spawn")
     for _batch in clock.batches(loader):

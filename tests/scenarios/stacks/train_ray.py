@@ -1,4 +1,4 @@
-"""Ray Data: images read and decoded by its tasks, or with --work 0 their files alone, iterated as torch batches."""
+"""Ray Data: images that its tasks read and decode (with --work 0 they are only read), iterated as torch batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clock import Clock, options
 from images import augment, write_folder
 
 REPEATS = 20
-"""How often a small data set is listed, so that an epoch does not end while it is watched."""
+"""The number of times that a small data set is listed, so that an epoch does not end while it is watched."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""TensorFlow: TFRecord files through tf.data, in a loop of one's own or with --fit in Keras's."""
+"""TensorFlow: TFRecord files through tf.data, in a plain loop, or with --fit in Keras's loop."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """PyTorch: a map-style data set of images, its DataLoader with processes, or torchdata's nodes with threads.
 
---start none loads in the main thread. --task launch computes in Python between small kernels, --task save writes a
-checkpoint every --every seconds, --task ranks is one rank of torchrun whose --late rank augments --more times.
+--start none loads in the main thread. --task launch computes in Python between small kernels. --task save writes a
+checkpoint every --every seconds. --task ranks is one rank of torchrun, of which the rank --late augments --more times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Images(Dataset):
-    """Images of a folder; the class is the name of the folder."""
+    """The images of a folder. The class of an image is the name of its folder."""
 
     def __init__(self, folder: Path, work: int) -> None:
         self.paths = sorted(folder.glob("*/*.jpg"))
@@ -52,7 +52,7 @@ def loader_of(a: argparse.Namespace, work: int) -> Iterable[object]:
 
 
 class Trainer:
-    """A small model; what an accelerator would do is the clock's part."""
+    """A small model. The clock simulates the work of an accelerator."""
 
     def __init__(self) -> None:
         self.model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
@@ -66,7 +66,7 @@ class Trainer:
 
 
 def launch(clock: Clock, trainer: Trainer) -> None:
-    """Small kernels, and Python between them: the accelerator works for a third of the time."""
+    """Run small kernels with Python between them, so that the accelerator works for a third of the time."""
     for _ in range(8):
         clock.compute(1 / 24)
         clock.enter(HOST)
