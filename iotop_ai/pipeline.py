@@ -103,7 +103,7 @@ def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) 
     """Return the last Frame of a recording. It holds the events after ``newest``, and nothing is read for it.
 
     The Frame repeats the previous Readings with their original times, so no rate is renewed. The monitor's cost since
-    then is unknown. at_ns, wall_ns: the time of the Frame; it is moved on if it is too close to ``newest``.
+    then is unknown. at_ns, wall_ns: the time of the Frame; it is moved forward if it is too close to ``newest``.
     """
     before = newest.snapshot
     later_ns = max(0, before.at_ns + int(SPACING_S * 1e9) - at_ns)

@@ -1,8 +1,8 @@
 """Record iotop-ai.cast of this folder: ``python screenshots/cast.py`` (needs tmux and asciinema 2 in the PATH).
 
 A recording of a real job is replayed in a real terminal while keys are pressed: the verdict appears, its reasons are
-opened, the disk is picked from the list, and the view returns. The cast must hold nothing of the machine on which it
-was made. A cast in which the machine's name or one of its paths occurs is not kept.
+opened, the disk is picked from the list, and the main screen returns. The cast must hold nothing of the machine on
+which it was made. A cast in which the machine's name or one of its paths occurs is not kept.
 """
 
 from __future__ import annotations

@@ -80,7 +80,6 @@ def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
 
     Only exit status 0 is success. Otherwise smartctl's messages give the reason, such as a test that already runs or a
     disk without such a test.
-    test).
     """
     if response.get("timed_out"):
         return Outcome(False, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")

@@ -141,7 +141,7 @@ def _mute_log() -> None:
 def expand_stream(argv: Sequence[str]) -> list[str]:
     """Replace ``record - ...``, the short form for a pipe to another monitor, by ``record -o - ...``.
 
-    Only a "-" before the command to record is replaced, because that command may have a "-" among its own arguments.
+    Only a "-" before the command to record is replaced, because that command may have a "-" among its arguments.
     """
     out = list(argv)
     if _command_of(out) != "record":

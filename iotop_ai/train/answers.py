@@ -10,7 +10,7 @@ _SENTENCES = ("state", "class", "text", "because", "do")
 LONGEST = 4096
 """The longest sentence, in characters."""
 _OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-"""The errors that an answer in another form raises, as another version's recorder may send it. It counts as no answer.
+"""The errors raised by an answer in an unknown form, as a recorder of another version may send. It counts as no answer.
 """
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 

@@ -1,13 +1,16 @@
 """Whether each callback measures a training's wait for data: ``python -m tests.bench.callbacks [--only NAME ...]``.
 
 A real loop of each framework runs on a CPU in the framework's environment (``python -m
-tests.scenarios.stacks.install``), one after the other for 24 s each; all take less than 8 minutes. The truth is the
-time that the framework's loader takes for its batches. It is compared with the wait that the callback measures and with
-the wait that the monitor sees from outside. The truth has three parts: "computes" is what the loader computes in the
-trainer's thread, "no core" is its wait for a core, and "asleep" is the rest. From outside, the first two are
-computation of the trainer, and only "asleep" is a wait. A case is met if the callback is within 3 points of the truth
-and the outside view is within 10 points of "asleep", or if the wait is "not separable". Other programs make "no core"
-larger, and so also the difference between the outside view and the truth.
+tests.scenarios.stacks.install``). The loops run one after the other for 24 s each, less than 8 minutes in all.
+
+The truth is the time that the framework's loader takes for its batches. It is compared with the wait that the callback
+measures and with the wait that the monitor sees from outside. The truth has three parts: "computes" is what the loader
+computes in the trainer's thread, "no core" is its wait for a core, and "asleep" is the rest. From outside, the first
+two are computation of the trainer, and only "asleep" is a wait.
+
+A case is met if the callback is within 3 points of the truth and the outside view is within 10 points of "asleep", or
+if the wait is "not separable". Other programs make "no core" larger, and so also the difference between the outside
+view and the truth.
 
 Exit code 0: all are met. 1: one is not met. 2: one cannot run, or its outside view is unknown.
 """

@@ -1,7 +1,7 @@
 """The screen of ``fleet`` with many machines in a real Prometheus: ``python -m tests.bench.fleet [--machines 200]``.
 
-One exporter replays recordings of real training. It is known which machines are slow, and for which one the others of a
-job wait. The waits of these others are made up, because their recording is older than the count of jobs' time.
+One exporter replays recordings of real training. It is known which machines are slow, and for which machine the others
+of a job wait. The waits of those others are made up, because their recording is older than the count of jobs' time.
 """
 
 from __future__ import annotations

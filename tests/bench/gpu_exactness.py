@@ -114,7 +114,7 @@ def _percent(ratio: float | None) -> int | None:
 
 
 def rows_of(mine: Mapping[str, Any], nvitop: Mapping[str, Any], gpustat: Mapping[str, Any]) -> list[Row]:
-    """Return every figure of every GPU, side by side in one unit."""
+    """Return every figure of every GPU, with the values of all programs converted to one unit."""
     out = []
     stat = {gpu["uuid"]: gpu for gpu in gpustat["gpus"]}
     for i, (uuid, own) in enumerate(mine.items()):

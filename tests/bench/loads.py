@@ -123,7 +123,7 @@ def sleepers(count: int) -> Iterator[None]:
 def family(name: str) -> Iterator[None]:
     """Run a Python program with 31 children, whose name decides whether they count as loaders.
 
-    name: the name of the children; "-" for the name that they have anyway.
+    name: the name of the children; "-" for the name that a child has by default.
     """
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         script = Path(folder) / "train.py"

@@ -1,4 +1,4 @@
-"""Parts of a refresh alone, on synthetic machines: processes, block devices, the verdict, the picture, the recording.
+"""The cost of single parts of a refresh on synthetic machines: processes, devices, verdict, picture and recording.
 
 ``python -m tests.bench.parts [--rounds 5] [--write]`` prints the CPU time per item. With ``--marks`` it runs each part
 once, for a counter of instructions that watches for calls of ``getpriority`` (tests/bench/callgrind.py).

@@ -94,7 +94,7 @@ def parse_pidstat(text: str) -> dict[int, dict[str, float]]:
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Mapping[int, bool] | None = None) -> str:
     """Return a table whose cells are padded, so that it is readable as text.
 
-    right: for each column, whether it is aligned to the right; by default those of numbers are.
+    right: for a column, whether it is aligned to the right; by default a column of numbers is.
     """
     sides = right or {}
     widths = [max(len(row[i]) for row in [list(header), *[list(r) for r in rows]]) for i in range(len(header))]

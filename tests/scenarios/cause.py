@@ -33,18 +33,17 @@ Scene = Callable[[Path], "contextlib.AbstractContextManager[Setting]"]
 class Cause(NamedTuple):
     """A cause of lost time, with its trainer and the right class.
 
-    label: the right class. scene: makes the trouble in the run's folder. options: the options of the trainer.
-    gpu: whether the trainer appears on the C NVML library. gpus: the number of GPUs. card: how their figures differ
-    from those of the usual card.
-    program: a script that is run as ``program FOLDER --log FILE [options] [--gpu CONF]``; None for a cause without a
-    trainer.
-    torch: whether the trainer needs a Python with torch. Without one the cause is skipped.
+    label: the right class. scene: makes the trouble in the run's folder. options: the options of the trainer. gpu:
+    whether the trainer appears on the C NVML library. gpus: the number of GPUs. card: how their figures differ from
+    those of the usual card. program: a script that is run as ``program FOLDER --log FILE [options] [--gpu CONF]``; None
+    for a cause without a trainer. torch: whether the trainer needs a Python with torch; without one the cause is
+    skipped.
+
     negative: whether nothing is wrong, so that any alarm is false. also: further classes that do not count as false
-    alarms.
-    window_s: the seconds that the verdict may take. seconds: the shortest time to watch.
-    background: whether one of the repeats runs beside a busy core. draw: returns the cause with other parameters.
-    setting: these parameters as text. captured: whether the cause is made from a captured tree. why_not: returns why
-    this machine cannot make the cause; "" when it can.
+    alarms. window_s: the seconds that the verdict may take. seconds: the shortest time to watch. background: whether
+    one of the repeats runs beside a busy core. draw: returns the cause with other parameters. setting: these parameters
+    as text. captured: whether the cause is made from a captured tree. why_not: returns why this machine cannot make the
+    cause; "" when it can.
     """
 
     label: str

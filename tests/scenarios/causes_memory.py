@@ -44,7 +44,7 @@ def _shm(cause: Cause, chance: random.Random) -> Cause:
 
 @contextlib.contextmanager
 def failing(folder: Path) -> Iterator[Setting]:
-    """A captured machine with two more disks, one of which fails. The real smartctl reads prepared answers."""
+    """A captured machine with two more disks, one of which is failing. The real smartctl reads prepared answers."""
     machine("vm-6.18", folder / "root")
     smartctl = Smartctl(folder)
     smartctl.disk("nvme0", HEALTHY)

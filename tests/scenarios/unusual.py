@@ -158,7 +158,7 @@ def simulate(a: argparse.Namespace, log: Steps) -> None:
 
 
 def pack_and_save(path: Path, size: int, pack_s: float) -> None:
-    """Save a checkpoint. pack_s: the seconds for which each mebibyte is made by a Python loop before it is written.
+    """Save a checkpoint. pack_s: the seconds for which a Python loop runs before each mebibyte is written.
 
     The loop holds the interpreter's lock, as a pickler does.
     """

@@ -48,7 +48,7 @@ def duration(text: str) -> float:
 
 
 class SelectedJob:
-    """The job that --job selects: gives its verdict in each Frame, and an error when no Frame contains the job.
+    """The job that --job selects. Gives the verdict on it in each Frame, and an error when no Frame contains it.
 
     pid: a process of the job; 0 selects the leading job.
     """

@@ -47,9 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge and print; return the exit code.
 
-    Without --fail-if it is 1 when something slowed the job, 2 when the verdict is unknown. With --fail-if it is 1 when
-    a
-    condition is met.
+    Without --fail-if the code is 1 when something slowed the job, and 2 when the verdict is unknown. With --fail-if it
+    is 1 when a condition is met.
     """
     conditions = [ConditionOverRun(one) for one in conditions_of(args)]
     job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 def watch(source: Source, trend: Trend, intervals: int) -> Trend:
     """Add up to ``intervals`` Frames of the source to the trend; Ctrl-C stops early.
 
-    Raises UnknownError without any.
+    Raises UnknownError if the source yields no Frame with rates.
     """
     stream = frames(source)
     try:

@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     asked: Parser | None = None
     """The parser of the command that the user calls.
 
-    It is kept, as argparse reports unknown words to the outer parser.
+    The parser is kept, because argparse reports unknown words to the outer parser.
     """
     argv: Sequence[str] = ()
     commands: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def interval(text: str) -> float:
-    """Return the seconds between two readings, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
+    """Return the seconds between two readings in a text, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)
     except UsageError as error:
@@ -61,14 +61,14 @@ def interval(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Return a whole number of at least 1. Raises ArgumentTypeError."""
+    """Return the whole number in a text; it must be at least 1. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 1 or more")
     return int(text)
 
 
 def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
-    """Add the flags that every command has which reads the machine.
+    """Add the flags of all commands that read the machine.
 
     sub: whether the parser belongs to a subcommand. A subcommand without a flag keeps the value before the subcommand.
     """
@@ -121,7 +121,7 @@ def add_job_flag(parser: argparse._ActionsContainer) -> None:
 
 
 def pid(text: str) -> int:
-    """Return a process id. Raises ArgumentTypeError."""
+    """Return the process id in a text. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
         raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
     return int(text)

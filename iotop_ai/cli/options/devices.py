@@ -24,8 +24,8 @@ _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
     """Return the Settings with the kernel names of their ``devices`` and of the devices that hold ``path``.
 
-    Reads nothing if the Settings have neither. Raises UsageError, which lists the existing devices, for a device or
-    folder that does not exist. Raises UnknownError if the folder is not on a disk or the devices cannot be listed.
+    Reads nothing if the Settings have neither. Raises UsageError for a device or folder that does not exist; its text
+    lists the existing ones. Raises UnknownError if the folder is not on a disk or the devices cannot be listed.
     """
     if not settings.devices and not settings.path:
         return settings

@@ -19,7 +19,7 @@ def explained(message: str, argv: Sequence[str], flags: Sequence[str], commands:
     """Return argparse's message with a hint.
 
     flags: the flags of the called command. commands: the names of all commands. elsewhere: a sentence that names the
-    command which has a flag that this one lacks.
+    command to use for a flag that the called command lacks.
     """
     if wrong := _NO_COMMAND.match(message):
         before = argv[argv.index(wrong[1]) - 1] if wrong[1] in argv[1:] else ""

@@ -55,7 +55,7 @@ VARIABLES = (
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
     """Return the facts of the host, as this process sees it.
 
-    rights: whether to find out if the user may drop caches, which may run sudo without a prompt.
+    rights: whether to find out if the user may drop caches. To find that out may run sudo, without a prompt.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))
@@ -104,7 +104,7 @@ def read_links(root: Root) -> tuple[tuple[str, str], ...] | None:
 def read_shm(root: Root) -> tuple[int | None, int | None, str]:
     """Return the size, the free bytes and the reason for unknown values of /dev/shm.
 
-    The size is None if it has none.
+    The size is None if the filesystem reports none.
     """
     path = root.place(SHM)
     try:

@@ -1,9 +1,9 @@
-"""Checks of the GPUs, their driver, and the torch of the user's Python. It takes facts and returns lines.
+"""Checks of the GPUs, their driver, and the torch of the user's Python. Pure: takes facts, returns checks.
 
-Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (for DRIVERS: CUDA Toolkit and minimum required
-driver version for minor version compatibility),
-https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables (for CUDA_VISIBLE_DEVICES: an index
-or the beginning of a UUID; the first that does not exist ends the list).
+Sources: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (for DRIVERS: CUDA Toolkit and minimum required driver
+version for minor version compatibility),
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables (for CUDA_VISIBLE_DEVICES: an index or
+the beginning of a UUID; the first that does not exist ends the list).
 """
 
 from __future__ import annotations

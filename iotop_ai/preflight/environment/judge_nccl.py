@@ -36,8 +36,8 @@ def _slow(name: str, value: str, how: str) -> Check:
 def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact: bool) -> Iterator[Check]:
     """Yield a check if no interface matches the variable's value, or if all that match are down.
 
-    value: names or beginnings of names; after "^" all interfaces but these, after "=" whole names. exact: whether the
-    names are always whole names.
+    value: a list of names or beginnings of names. A "^" in front excludes these interfaces, and a "=" in front makes
+    the words whole names. exact: whether the words are always whole names.
     """
     if not value or value.startswith("^"):
         return

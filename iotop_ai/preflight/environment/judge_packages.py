@@ -1,4 +1,4 @@
-"""Checks of an environment's packages against each other and the Python. It takes facts and returns lines.
+"""Checks of an environment's packages against each other and against the Python. Pure: takes facts, returns checks.
 
 Sources: https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/ (manylinux_2_28 needs glibc
 2.28), https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html (pip in conda).
@@ -69,7 +69,7 @@ def _wheels(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _why_not(one: Package, ours: str, machine: str, libc: tuple[int, ...]) -> str:
-    """Return the part of this Python that none of the wheel's tags fits; "" if a tag fits."""
+    """Return the part of the wheel's first tag that this Python does not match; "" if it matches one of the tags."""
     why = ""
     for tag in one.tags:
         parts = tag.split("-")

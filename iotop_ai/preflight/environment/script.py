@@ -68,7 +68,8 @@ def cells_text(text: str) -> str:
 def _without_magics(source: str) -> str:
     """Return the cell with ``pass`` in place of each magic.
 
-    A line counts as a magic only if the cell is not Python with it, because ``% (a, b)`` may continue an expression.
+    A line counts as a magic only if the cell with that line is not valid Python, because ``% (a, b)`` may continue an
+    expression.
     """
     lines = source.splitlines()
     for _ in range(MOST_MAGICS if len(source) <= LARGEST_CELL else 0):

@@ -23,8 +23,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 _FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
 _PHASES = {"import": "importing the module", "build": "the factory", "start": "starting the workers"}
 SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
-"""A bus error is attributed to /dev/shm if it has fewer free bytes than the first, but not if it has more than the
-second.
+"""With fewer free bytes than the first, /dev/shm counts as full. With more than the second, it has room in any case.
 """
 
 

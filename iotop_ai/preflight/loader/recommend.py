@@ -8,8 +8,7 @@ from iotop_ai.model.preflight.loader.report import NEAR_BEST, Choice
 from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, curve
 
 FULL_CORE = 0.85
-"""A process that uses at least this many CPU seconds per second uses a whole core. The same share of all cores counts
-as all of them.
+"""From this many CPU seconds per second on, a process uses a whole core. From this share on, all cores are in use.
 """
 OFTEN = 0.5
 """A worker's state counts as its bottleneck from this share of its samples on."""

@@ -73,7 +73,7 @@ class TreeWatch:
     def look(self) -> None:
         """Sample each process's CPU time and each worker's state.
 
-        Without workers, the states are those of its threads.
+        Without workers, the states are those of the loader's threads.
         """
         for pid in self.pids:
             with suppress(ValueError):
@@ -173,7 +173,7 @@ class TreeWatch:
     def stuck(self) -> list[Stuck]:
         """Return the main process and each worker with its state, for a loader that hangs.
 
-        The lines of Python are missing.
+        The field ``frame``, the line of Python, is still empty.
         """
         self.find()
         out = []

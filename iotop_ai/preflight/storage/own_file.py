@@ -41,7 +41,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def own_name() -> str:
-    """Return the name of this user's file."""
+    """Return the name of our file for this user."""
     return f".iotop-ai-check-{os.geteuid()}"
 
 

@@ -29,7 +29,7 @@ def cpu(stack: str, script: str, kind: str, loss: float, more: str = "", cause: 
 def healthy(stack: str, script: str, kind: str, slack: float, more: str = "") -> Case:
     """Return a case in which a step takes longer than its batch.
 
-    slack: by which part; 0.5 keeps the loaders 2/3 busy.
+    slack: the share by which the step is longer; 0.5 keeps the loaders busy for two thirds of the time.
     """
     return Case(stack, script, HEALTHY, _words(kind, -slack, more))
 

@@ -38,9 +38,9 @@ def write_folder(folder: Path, megabytes: int) -> None:
 
 
 def augment(image: bytes, work: int) -> object:
-    """Return an array of 224 x 224, which is decoded, and cropped and flipped ``work`` times.
+    """Decode an image, crop and flip it ``work`` times, and return an array of 224 x 224.
 
-    For 0 it has 12,288 bytes of the image as they are, not decoded.
+    If ``work`` is 0, the array holds 12,288 bytes of the image as they are, without decoding.
     """
     import numpy
     from PIL import Image, ImageOps

@@ -107,7 +107,7 @@ def _row(name: str, runs: Sequence[Scored]) -> str:
 
 
 def rows_by(runs: Sequence[Scored], key: Callable[[Scored], str]) -> list[str]:
-    """Return a row for each value of the key."""
+    """Return a row of figures for each value that ``key`` returns."""
     groups: dict[str, list[Scored]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)

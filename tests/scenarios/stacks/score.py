@@ -119,7 +119,7 @@ def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Score
 
 
 def wilson(hits: int, runs: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the 95 % interval of a share: E. B. Wilson, "Probable inference", JASA 22 (1927)."""
+    """Return the 95 % interval of a share. Source: E. B. Wilson, "Probable inference", JASA 22 (1927)."""
     if not runs:
         return 0.0, 1.0
     share, square = hits / runs, z * z

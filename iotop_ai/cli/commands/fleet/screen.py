@@ -33,7 +33,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
         print(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"), file=sys.stderr)
         return NO_TERMINAL
-    if settings.theme:  # Under NO_COLOR Textual would show a theme that the user chose in grey.
+    if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)
     here = terminal(settings, os.environ)
     shown = FleetView(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 NO_TERMINAL = 2
 EXIT_S, LEAST_STATE_S = 0.8, 0.1
-"""The seconds that the whole exit may take, and the seconds of them that are reserved for the state folder."""
+"""The seconds that the whole exit may take, and how many of them are reserved for writing the state folder."""
 IN_BROWSER = Terminal("dark", 2**24, False)
 
 
@@ -69,12 +69,14 @@ def is_terminal() -> bool:
 class Opening(NamedTuple):
     """What a screen needs to start.
 
-    first: the Frame that is painted first. judged: whether ``first`` already has a verdict.
-    frames: the Frames that follow ``first``. If ``first`` has no verdict, they begin with the same Frame and its
-    verdict, which is computed after the first paint. changes: new values for fields of the View, by field name.
-    keeper, make_playback: functions that make the recorder of a live session, and the player of a recording; they are
-    called after the first paint. make_alerts: a function that makes the alerts of a live session.
-    on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a time limit in seconds.
+    first: the Frame that is painted first. judged: whether ``first`` already has a verdict. frames: the Frames that
+    follow ``first``. If ``first`` has no verdict, they begin with the same Frame and its verdict, which is computed
+    after the first paint. changes: new values for fields of the View, by field name.
+
+    keeper, make_playback, make_alerts: functions that make the recorder of a live session, the player of a recording,
+    and the alerts of a live session. They are called after the first paint. on_exit: called with the View, the theme
+    ("" if unchanged), the newest Frame and a time limit in seconds.
+
     shared: whether the program that writes to our stdin may read the same terminal. on_paint: called after ``first`` is
     painted.
     """
@@ -131,7 +133,7 @@ def run_monitor(
         save_baselines(settings, newest, limit_s)
         now = merge_left_view(view, look, newest, start, before)
         if settings.remember and (now != before or trouble):
-            with contextlib.suppress(OSError):  # with a read-only home the view is not remembered, without a message
+            with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
 
     return run_screen(start, opening, source.close)
@@ -203,7 +205,7 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
         print(why, file=sys.stderr)
         return NO_TERMINAL
     quiet_log()
-    if settings.theme:  # Under NO_COLOR Textual would show a theme that the user chose in grey.
+    if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)
     here = terminal(settings, os.environ)
     if in_browser():

@@ -30,10 +30,9 @@ _VERSION = 1
 class RememberedView(NamedTuple):
     """The view at the last exit. A field is None if its value was not remembered.
 
-    device: the kernel name, serial number, model and label of the selected device.
-    reverse, only_active: always None, because a reversed order and the filter for active rows last for one session
-    only;
-    the values in older files are ignored.
+    device: the kernel name, serial number, model and label of the selected device. reverse, only_active: always None,
+    because a reversed order and the filter for active rows last for one session only; the values in older files are
+    ignored.
     """
 
     sort: str | None = None
@@ -135,8 +134,7 @@ def restored_device(frame: Frame, before: RememberedView) -> str:
     """Return the current kernel name of the remembered device; "" when none was selected or the device is absent.
 
     A device with a serial number is found under any kernel name. A device without one is found by its name and model,
-    or
-    by its label.
+    or by its label.
     """
     if before.device is None:
         return ""
