@@ -1,9 +1,9 @@
 """Compares the sweep over processes with a C program that does the same reads: ``python -m tests.bench.collector``.
 
-The flags are [--procs 10000] [--rounds 3] [--ticks 8], for a number of sleeping processes. The two sides alternate, and
-each sweeps once a second in a separate process. The figures are the CPU time per sweep in ms: the minimum and the
-median of all sweeps but the first COHORTS of each round. Exit code 1: our figure is above the goal. 2: there is no C
-compiler.
+The flags are [--procs 10000], the number of sleeping processes, [--rounds 3] and [--ticks 8]. The two sides alternate,
+and each sweeps once a second in a separate process. The figures are the CPU time per sweep in ms: the minimum and the
+median of all sweeps but the first COHORTS of each round. Exit code 1: our figure is above the goal. 2: a C
+compiler is missing.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ def scored(records: Sequence[Record]) -> list[Scored]:
 class Figures(NamedTuple):
     """The figures of a set of runs. Ratios are from 0 to 1. A figure is None if no run has data for it.
 
-    false_alarms: the share of the negatives' ticks that raise an alarm about another class. late_s: the median delay of
-    the runs that were right at some time. near: the share of windows whose share of time lost is within 0.10 of the
-    trainer's log, or within 0.15 beside a busy core.
+    false_alarms: the share of the negatives' ticks that raise an alarm about another class. late_s: the median delay in
+    seconds, of the runs that were right at some time. near: the share of windows whose share of time lost is within
+    0.10 of the trainer's log, or within 0.15 beside a busy core.
     """
 
     runs: int

@@ -28,7 +28,7 @@ READ_MOST_BYTES = 16 << 30
 """The most bytes that are read in one phase."""
 _TICK_MS = 50
 _BUSY = 0.9
-"""The share of a core, or of all cores, from which on the readers, not the storage, may be the limit."""
+"""If the readers use at least this share of a core or of all cores, the limit may be the readers, not the storage."""
 _PR_SET_PDEATHSIG = 1
 _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
 """The position of each of a reader's words in the shared memory, and the number of words of a reader."""
@@ -188,7 +188,7 @@ class Run:
             silent_ns = now - max(begun_ns, *self._column(_ENDED))
             if parts and silent_ns > HANG_S * 1e9:
                 raise HangError(silent_ns / 1e9)
-        if not parts:  # without a result when stopped, as the times and bytes then do not match
+        if not parts:  # a stopped run has no result, as its times and bytes do not match
             self._times.frombytes(bytes(raw))
 
     def _reap(self, back: int) -> None:

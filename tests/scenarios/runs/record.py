@@ -59,7 +59,7 @@ def in_memory() -> Iterator[Setting]:
 
 @contextlib.contextmanager
 def place(delay_us: int | None) -> Iterator[Setting]:
-    """Return the place of a run's data: a slow disk, or memory for None."""
+    """Provide the place of a run's data: a slow disk, or memory if ``delay_us`` is None."""
     if delay_us is None:
         with in_memory() as setting:
             yield setting

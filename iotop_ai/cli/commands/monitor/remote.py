@@ -162,7 +162,6 @@ class Ssh:
         self._child.stdout.close()
         self._stderr_thread.join(_EXIT_S)
         # The master process of a shared connection (ControlPersist) keeps stderr open, so the thread may still be
-        # reading.
-        # If the descriptor were closed now, the thread would read the next file that gets the same number.
+        # reading. If the descriptor were closed now, the thread would read the next file that gets the same number.
         if not self._stderr_thread.is_alive():
             self._child.stderr.close()
