@@ -1,7 +1,7 @@
-"""Capture of this machine: ``python -m tests.capture NAME.tree`` (or a folder) keeps just the files that are read.
+"""Capture this machine: ``python -m tests.capture NAME.tree`` (or a folder) keeps only the files that are read.
 
-The collectors run once over a Root that notes every path; these are copied with the links that lead to them. Serial
-numbers are replaced by "SERIAL" unless ``--serials`` is given.
+The collectors run once over a Root that notes every path. The noted files are then copied, with the links that lead to
+them. Serial numbers are replaced by "SERIAL" unless ``--serials`` is given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHOLE_MACHINE = (
     *(f"proc/{name}" for name in ("stat", "meminfo", "vmstat", "loadavg", "self/mountstats")),
     *(f"proc/pressure/{name}" for name in ("cpu", "io", "memory")),
 )
-"""Files of the other collectors, the same on every machine."""
+"""The files that the other collectors read, whose paths are the same on every machine."""
 
 
 class NotingRoot(Root):
@@ -58,14 +58,14 @@ class NotingRoot(Root):
 
 
 class Copy:
-    """The entries of a copy of the paths below a root, links kept as links."""
+    """A copy of the noted paths below a root, in which links stay links."""
 
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/")
         self.entries: Entries = {}
 
     def add(self, relative: str, listed: bool = False) -> None:
-        """Copy a file; of a listed folder the links and the names of its folders."""
+        """Copy a file. Of a folder that is listed, copy the links and the names of its subfolders."""
         real = self._walk(relative)
         place = f"{self._root}/{real}"
         if os.path.isdir(place):
@@ -80,7 +80,7 @@ class Copy:
                 return
 
     def _walk(self, relative: str) -> str:
-        """The path behind all links, which are noted on the way."""
+        """The real path to which all links lead; each link on the way is noted."""
         rest, at = relative.split("/")[::-1], ""
         while rest:
             part = rest.pop()
@@ -103,7 +103,7 @@ class Copy:
 
 
 def capture(root: str = "/", serials: bool = False) -> Entries:
-    """The paths that the collectors read."""
+    """Copy the paths that the collectors read."""
     noting, clock = NotingRoot(root), Clock()
     mounts, block = MountsCollector(noting, clock), BlockCollector(noting, clock)
     temperatures = Temperatures(noting, start=lambda work: work())
@@ -129,7 +129,7 @@ def capture(root: str = "/", serials: bool = False) -> Entries:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the tree of this machine."""
+    """Write the tree of this machine to a file or a folder."""
     parser = argparse.ArgumentParser(prog="python -m tests.capture", description=__doc__.splitlines()[0])
     parser.add_argument("target", type=Path, help="NAME.tree, or a folder to build")
     parser.add_argument("--root", default="/", help="another root than /")

@@ -1,8 +1,8 @@
-"""Capture NVML's answers on this machine: every reply and the cost of every call, idle and under load.
+"""Capture NVML's answers on this machine: every reply and the cost of every call, when idle and under load.
 
     python -m tests.capture_gpu --out tests/data/gpu/NAME.json [--regimes idle matmul small starved copy] [--seconds 6]
 
-Serial numbers, UUIDs and board ids are replaced. Loads other than idle need torch with CUDA. Beside the replies are the
+Serial numbers, UUIDs and board ids are replaced. Every load but "idle" needs torch with CUDA. The capture also has the
 lines that ``nvidia-smi --query-gpu`` printed in the same second.
 """
 
@@ -110,7 +110,7 @@ def calls(handle: Any, last: int) -> dict[str, Callable[[], Any]]:
 
 
 def field(handle: Any, number: int) -> Any:
-    """One field value, or its NVML error."""
+    """The value of one field, or its NVML error."""
     value = nv.nvmlDeviceGetFieldValues(handle, [number])[0]
     if value.nvmlReturn:
         raise nv.NVMLError(value.nvmlReturn)
@@ -123,7 +123,7 @@ def field(handle: Any, number: int) -> Any:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A reply as JSON."""
+    """Convert a reply to values that JSON can hold."""
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     if isinstance(value, bytes):
@@ -142,7 +142,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def ask(call: Callable[[], Any], times: int) -> dict[str, Any]:
-    """The reply or error of a call, and its µs."""
+    """The reply or the error of a call, and how long the call took in µs."""
     costs, reply, error = [], None, None
     for _ in range(times):
         start = time.perf_counter_ns()
@@ -167,7 +167,7 @@ def ask(call: Callable[[], Any], times: int) -> dict[str, Any]:
 
 
 def gpm(handle: Any, wait_s: float = 0.3) -> dict[str, Any]:
-    """One pair of GPM samples: values, and what the two calls cost."""
+    """The metrics of one pair of GPM samples, and the cost of the two calls."""
     first, second = nv.nvmlGpmSampleAlloc(), nv.nvmlGpmSampleAlloc()
     try:
         start = time.perf_counter_ns()
@@ -230,13 +230,13 @@ def load(regime: str, ready: Any, stop: Any) -> None:
 
 
 def hide(text: str) -> str:
-    """Without data that identifies this board."""
+    """Replace everything that identifies this board."""
     text = re.sub(r"GPU-[0-9a-f]{8}-[0-9a-f-]{27}", "GPU-00000000-0000-0000-0000-000000000000", text)
     return re.sub(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0", "00000000:00:00.0", text)
 
 
 def capture(handle: Any, regime: str, seconds: float, times: int) -> dict[str, Any]:
-    """All replies in one regime, with a series of the fast ones."""
+    """Capture all replies under one load, with a series of the replies to fast calls."""
     child, stop = None, None
     if regime != "idle":
         spawn = multiprocessing.get_context("spawn")
@@ -275,7 +275,7 @@ def capture(handle: Any, regime: str, seconds: float, times: int) -> dict[str, A
 
 
 def main() -> int:
-    """Write the capture."""
+    """Write the capture to a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--regimes", nargs="+", default=["idle", "matmul", "small", "starved", "copy"])

@@ -1,4 +1,4 @@
-"""Clocks that a test moves."""
+"""Clocks whose time a test controls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iotop_ai.collectors.io.clock import Clock
 
 
 class SetClock(Clock):
-    """Its monotonic time stands until a test sets it."""
+    """A clock whose monotonic time changes only when a test sets it."""
 
     def __init__(self, now_ns: int = 0) -> None:
         self.now_ns = now_ns
@@ -19,7 +19,7 @@ class SetClock(Clock):
 
 
 class ShiftedClock(Clock):
-    """The machine's clock, whose monotonic time a test moves ahead."""
+    """The machine's clock, whose monotonic time a test may move ahead."""
 
     ahead_ns = 0
 

@@ -1,4 +1,4 @@
-"""Real processes are signalled and given other priorities, never one with a reused pid."""
+"""Signals and priorities for real processes, never for a process with a reused pid."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def command(text: str) -> Command:
         ("io rt 7", "io", 1 << 13 | 7, "io rt 7"),
     ],
 )
-def test_commands(text: str, kind: str, value: int, shown: str) -> None:
+def test_commands_are_parsed(text: str, kind: str, value: int, shown: str) -> None:
     assert parse_command(text) == (kind, value, shown)
 
 
@@ -114,7 +114,7 @@ def test_every_thread_gets_the_priority(sleeper: subprocess.Popen[bytes], audit:
     assert output.strip() == "idle"
 
 
-def test_remaining_processes_of_several_are_signalled(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
+def test_only_the_processes_that_still_run_are_signalled(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
     other = subprocess.Popen(["sleep", "300"])
     keys = [key_of(sleeper.pid), key_of(other.pid)]
     other.kill()
@@ -140,7 +140,7 @@ def test_each_tagged_process_is_audited(sleeper: subprocess.Popen[bytes], audit:
     ]  # fmt: skip
 
 
-def test_nothing_is_done_without_an_audit_log(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_nothing_is_signalled_without_an_audit_log(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     each = act_on_each(command("kill"), [(key_of(sleeper.pid), "s")], ROOT, Audit(Clock(), tmp_path / "file"))
     assert each.done == ()
@@ -184,8 +184,8 @@ def test_an_ordinary_user_is_refused_with_a_remedy(sleeper: subprocess.Popen[byt
 @pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/proc/sys/kernel/task_delayacct", os.W_OK), reason="needs root and the switch"
 )
-def test_delay_accounting_is_switched(tmp_path: Path, audit: Audit) -> None:
-    """On a made tree: other programs of this machine read the real one."""
+def test_delay_accounting_is_switched_on_and_off(tmp_path: Path, audit: Audit) -> None:
+    """The switch is in a folder that stands in for /proc, because other programs of this machine read the real one."""
     switch = tmp_path / "root/proc/sys/kernel/task_delayacct"
     switch.parent.mkdir(parents=True)
     switch.write_text("0\n")
@@ -193,7 +193,7 @@ def test_delay_accounting_is_switched(tmp_path: Path, audit: Audit) -> None:
     assert set_delayacct(True, root, audit).text == "delay accounting switched on"
     assert switch.read_text().startswith("1")
     now = ROOT.read("proc/sys/kernel/task_delayacct").strip() == b"1"
-    assert set_delayacct(now, ROOT, audit).done  # as it is already
+    assert set_delayacct(now, ROOT, audit).done  # it is on already
     assert [action for action, _, _ in results(audit)][:2] == ["task_delayacct on"] * 2
 
 
@@ -207,7 +207,8 @@ def test_two_threads_may_write_the_audit_log_at_once(audit: Audit) -> None:
 
 
 def test_each_process_of_a_large_row_is_in_the_audit_log(audit: Audit) -> None:
-    keys = [ProcessKey(5_000_000 + i, 1) for i in range(300)]  # beyond any pid_max: they do not exist
+    # these are above every pid_max, so no such process exists
+    keys = [ProcessKey(5_000_000 + i, 1) for i in range(300)]
     assert not act_on(command("term"), keys, "worker", ROOT, audit).done
     targets = [target for _, target, _ in results(audit)]
     assert targets[0] == "worker: " + " ".join(str(key.pid) for key in keys)

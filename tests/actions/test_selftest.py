@@ -55,8 +55,8 @@ def test_a_test_starts_refuses_a_second_and_aborts(tmp_path: Path) -> None:
 
 
 @needs_smartctl
-def test_a_smartctl_that_silently_does_nothing_has_failed(tmp_path: Path) -> None:
-    """The real one, below 7.4, on an NVMe: status 0, no message, no self-test."""
+def test_a_smartctl_that_silently_starts_no_test_has_failed(tmp_path: Path) -> None:
+    """smartctl below 7.4 does this on an NVMe disk: exit status 0, no message, and no self-test."""
     smartctl = Smartctl(tmp_path)
     smartctl.disk("nvme8", {"model": "M", "serial": "S"})
     audit = Audit(Clock(), tmp_path / "state")
@@ -112,7 +112,7 @@ def test_a_missing_or_silent_smartctl_is_an_error(tmp_path: Path) -> None:
         ({"out": '{"smartctl":{"exit_status":0}}', "status": 0}, True, "long self-test begun"),
     ],
 )
-def test_smartctls_answers_are_understood(response: dict[str, object], done: bool, text: str) -> None:
+def test_the_answers_of_smartctl_are_understood(response: dict[str, object], done: bool, text: str) -> None:
     outcome = outcome_of("long", response)
     assert (outcome.done, outcome.text) == (done, text)
 
@@ -129,7 +129,7 @@ def test_the_audit_log_is_append_only_and_clean(tmp_path: Path) -> None:
 
 
 def full(write: Callable[[], object]) -> bool:
-    """Whether the filesystem refused it for lack of space."""
+    """Whether the filesystem refused the write for lack of space."""
     try:
         write()
     except OSError as error:
@@ -150,7 +150,7 @@ def test_a_full_filesystem_leaves_no_partial_line(tmp_path: Path) -> None:
         with (tmp_path / "filler").open("wb", buffering=0) as filler:
             while not full(lambda: filler.write(b"x" * 4096)):
                 pass
-        # The log's page has some space left; a line that does not fit is written in part.
+        # The last page of the log has some space left, so a line that does not fit is written in part.
         while not full(lambda: audit.write("more", "t" * 200, "asked")):
             pass
         raw = audit.path.read_bytes()

@@ -1,4 +1,4 @@
-"""Deliveries to real servers and programs, and what a hostile alert or a bad hook cannot do."""
+"""Deliveries to real servers and programs, and the damage that a hostile alert or a faulty hook cannot do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def script(folder: Path, body: str) -> str:
     return str(path)
 
 
-def test_one_mail_and_one_message_for_a_condition_that_flaps() -> None:
+def test_a_condition_that_flaps_sends_one_mail_and_one_message() -> None:
     with web_server() as (url, bodies), mail_server() as (smtp, mails):
         messages: list[str] = []
         deliveries: list[Delivery] = [
@@ -73,7 +73,7 @@ def test_one_mail_and_one_message_for_a_condition_that_flaps() -> None:
         assert "Subject: [warning] dgx-07: hot firing" in mails[0]
 
 
-def test_a_hostile_name_is_data_for_the_command(tmp_path: Path) -> None:
+def test_a_hostile_name_is_only_data_to_the_command(tmp_path: Path) -> None:
     hook = script(tmp_path, f'cd {tmp_path}; echo "$IOTOP_AI_ALERT_SUBJECT" > variable; cat > stdin')
     CommandDelivery("hook", (hook,), 30.0, 12).send(alert(HOSTILE), threading.Event())
     assert (tmp_path / "variable").read_text() == HOSTILE + "\n"
@@ -91,7 +91,7 @@ while True:
 
 
 def example(word: str) -> str:
-    """The command in docs/alerts.md that has this word."""
+    """The command in docs/alerts.md that contains this word."""
     blocks = (Path(__file__).parents[2] / "docs/alerts.md").read_text().split("```sh\n#!/bin/sh\n")[1:]
     (found,) = (command for block in blocks if word in (command := block.split("```")[0]))
     return found
@@ -107,14 +107,14 @@ def test_the_documented_command_lets_the_trainer_save(tmp_path: Path) -> None:
     assert saved.read_text() == "saved"
 
 
-def test_the_documented_backup_is_made_by_one_of_many(tmp_path: Path) -> None:
+def test_the_documented_backup_is_made_by_one_node_of_many(tmp_path: Path) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
     data.mkdir()
     (data / "model.ckpt").write_text("weights")
     text = example("rsync").replace("/shared/", f"{tmp_path}/").replace("/data/checkpoints/", f"{data}/")
     hook = script(tmp_path, text.replace("backup:/checkpoints/", str(backup)))
     with open(tmp_path / "backup.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another node is at it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another node makes the backup
         with pytest.raises(NotDelivered, match="ended with status 1"):
             CommandDelivery("backup", (hook,), 30.0, 12).send(alert(), threading.Event())
     assert not backup.exists()
@@ -162,7 +162,7 @@ def test_messages_an_hour_are_limited() -> None:
 
 
 class Held:
-    """A delivery that waits for ``go`` before its first message."""
+    """A delivery whose first message waits until ``go`` is set."""
 
     name, at_most = "held", 1000
 
@@ -182,7 +182,7 @@ class Held:
 
 
 def full(held: Held, messages: list[str]) -> Outbox:
-    """An outbox whose queue is full behind a message that is being sent."""
+    """An outbox whose queue is full while its delivery still sends the first message."""
     outbox = Outbox([held], messages.append)
     outbox.put(alert())
     assert held.begun.wait(30)
@@ -191,13 +191,13 @@ def full(held: Held, messages: list[str]) -> Outbox:
     return outbox
 
 
-def test_alerts_that_wait_at_the_end_are_counted() -> None:
+def test_alerts_that_still_wait_when_the_monitor_ends_are_counted() -> None:
     held, messages = Held(), list[str]()
     full(held, messages).close(0.2)
     assert messages == ["alert disk is not sent to held: ended", "64 alerts are not delivered: the monitor ended"]
 
 
-def test_a_full_queue_is_delivered_at_the_end() -> None:
+def test_a_full_queue_is_delivered_before_the_monitor_ends() -> None:
     held, messages = Held(), list[str]()
     outbox = full(held, messages)
     threading.Timer(0.3, held.go.set).start()
@@ -205,7 +205,7 @@ def test_a_full_queue_is_delivered_at_the_end() -> None:
     assert (held.sent, messages) == (WAITING + 1, [])
 
 
-def test_an_alert_of_several_deliveries_names_those_that_the_end_left_out() -> None:
+def test_an_alert_names_each_delivery_that_the_end_of_the_monitor_prevented() -> None:
     held, messages = Held(), list[str]()
     outbox = Outbox([held, Faulty()], messages.append)
     outbox.put(alert())
@@ -214,7 +214,7 @@ def test_an_alert_of_several_deliveries_names_those_that_the_end_left_out() -> N
 
 
 class Recovering:
-    """A delivery that fails a few times, and then sends."""
+    """A delivery whose first tries fail and whose later ones succeed."""
 
     name, at_most = "web", 2
 
@@ -232,7 +232,7 @@ class Recovering:
 
 
 @pytest.mark.parametrize(("failures", "sent", "last"), [(3, 2, "2 an hour were sent"), (99, 0, "8 an hour were tried")])
-def test_failed_tries_take_no_place_of_a_message(failures: int, sent: int, last: str) -> None:
+def test_failed_tries_do_not_count_towards_the_limit_of_messages(failures: int, sent: int, last: str) -> None:
     web, messages = Recovering(failures), list[str]()
     outbox = Outbox([web], messages.append)
     for _ in range(9):
@@ -276,7 +276,7 @@ def test_a_busy_server_is_asked_again(
     assert messages == ([] if waits else ["alert disk is not sent to web: the server answered 404"])
 
 
-def test_a_mail_has_a_date_and_an_id_of_its_own() -> None:
+def test_a_mail_has_its_own_date_and_message_id() -> None:
     one = alert()._replace(wall_ns=1_700_000_000 * 10**9)
     mails = [message(one, "iotop-ai", "ops@example.org") for _ in range(2)]
     assert mails[0]["Date"] == "Tue, 14 Nov 2023 22:13:20 +0000"
@@ -285,14 +285,14 @@ def test_a_mail_has_a_date_and_an_id_of_its_own() -> None:
     assert message(one._replace(host="a> b\u00fc"), "iotop-ai", "root")["Message-ID"].endswith("@localhost>")
 
 
-def test_names_are_no_mentions() -> None:
+def test_a_name_mentions_no_user_of_the_chat() -> None:
     assert payload(alert("<!channel> @everyone"), "slack")["text"].count("&lt;!channel&gt;") == 1
     assert payload(alert("@everyone"), "discord")["allowed_mentions"] == {"parse": []}
 
 
 @contextlib.contextmanager
 def sends(text: bytes) -> Iterator[str]:
-    """The address of a server that answers every connection with this and closes it."""
+    """The address of a server that answers every connection with this text and then closes it."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):
@@ -308,7 +308,7 @@ def sends(text: bytes) -> Iterator[str]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_server_of_another_protocol_is_one_line() -> None:
+def test_a_server_of_another_protocol_is_a_one_line_error() -> None:
     with sends(b"SSH-2.0-OpenSSH_9\r\n") as url, pytest.raises(NotDelivered, match="answer is not HTTP") as error:
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
     assert error.value.again
@@ -345,7 +345,7 @@ def test_a_server_that_trickles_is_not_waited_for(kind: str) -> None:
 
 
 class Faulty:
-    """A delivery with a fault of its own."""
+    """A delivery that raises an error which its class does not announce."""
 
     name, at_most = "faulty", 12
 
@@ -356,7 +356,7 @@ class Faulty:
         return ""
 
 
-def test_an_unexpected_fault_loses_no_later_alert() -> None:
+def test_an_unexpected_error_loses_no_later_alert() -> None:
     with web_server() as (url, bodies):
         messages: list[str] = []
         outbox = Outbox([Faulty(), WebhookDelivery("web", url, "json", 10.0, 12)], messages.append)
@@ -368,11 +368,11 @@ def test_an_unexpected_fault_loses_no_later_alert() -> None:
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
-def test_a_command_of_another_user_holds_up_no_alert(tmp_path: Path) -> None:
+def test_a_command_that_runs_as_another_user_delays_no_alert(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hook = script(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 1000")
 
-    def become_nobody() -> None:  # then the command is another user's, as that of sudo
+    def become_nobody() -> None:  # as under sudo, the command then belongs to another user
         wait_for(pid.exists, "the command")
         os.setresuid(UID, UID, UID)
 
@@ -388,11 +388,11 @@ def test_a_command_of_another_user_holds_up_no_alert(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["a@", "<", '"', "a@[", "@", "(", "=?utf-8?q?=0a?=@x"])
-def test_what_is_not_an_address_is_one_line(to: str) -> None:
+def test_an_invalid_address_is_a_one_line_error(to: str) -> None:
     with pytest.raises(NotDelivered, match="is not an address; write 'you@"):
         MailDelivery("mail", to, "iotop-ai", "127.0.0.1:1", 1.0, 12).send(alert(), threading.Event())
 
 
 @pytest.mark.parametrize("to", ["root", "a@b", "Ops <ops@example.org>, b@c", "üser@x"])
-def test_addresses_and_local_users(to: str) -> None:
+def test_addresses_and_local_users_are_valid_recipients(to: str) -> None:
     assert message(alert(), "iotop-ai", to)["To"] == to

@@ -1,4 +1,4 @@
-"""When a rule fires: once for a condition that flaps, again after its cool-down, never for what is unknown."""
+"""When a rule fires: once while its condition flaps, again after its cool-down, never for an unknown value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def template() -> Frame:
 
 
 def at(second: int, celsius: float | None, *findings: Finding) -> Frame:
-    """A Frame with this temperature of its GPU."""
+    """A Frame in which the GPU has this temperature."""
     frame = template()
     assert frame.sample.gpu.value is not None
     gpu = {uuid: rates._replace(temperature_celsius=celsius) for uuid, rates in frame.sample.gpu.value.items()}
@@ -55,21 +55,21 @@ def test_the_message_has_the_value_that_fired() -> None:
     assert texts[0].endswith(": met: gpus.0.temperature_celsius > 85 C for 3 s, now 91 C")
 
 
-def test_it_is_resolved_when_it_was_unmet_for_long_enough() -> None:
+def test_an_alert_is_resolved_when_its_condition_was_unmet_for_long_enough() -> None:
     assert states(HOT, [90.0] * 10 + [80.0] * 100) == [(0, FIRING), (70, RESOLVED)]
 
 
-def test_it_fires_again_after_its_cool_down() -> None:
+def test_a_rule_fires_again_after_its_cool_down() -> None:
     again = ([90.0] * 10 + [80.0] * 90) * 10
     assert [second for second, state in states(HOT, again) if state == FIRING] == [0, 600]
 
 
-def test_unknown_changes_nothing() -> None:
+def test_an_unknown_value_changes_nothing() -> None:
     assert states(HOT, [None] * 200) == []
     assert states(HOT, [90.0] + [None] * 200) == [(0, FIRING)]
 
 
-def test_it_is_resolved_when_its_job_has_ended() -> None:
+def test_an_alert_is_resolved_when_its_job_has_ended() -> None:
     (rule,) = (rule._replace(enabled=True) for rule in default_rules() if rule.name == "data_wait")
     short, rules = rule._replace(when=parse_condition("jobs.*.data_wait >= 20% for 20s")), AlertRules([rule])
     ended = later(110, jobs=Reading(JobTable(), Status.OK))

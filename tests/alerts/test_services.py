@@ -1,4 +1,4 @@
-"""A mail by a server with TLS and a login, and a message by apprise."""
+"""Mail through a server with TLS and a login, and messages through apprise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
-def test_a_server_with_tls_and_a_login(
+def test_a_server_with_tls_and_a_login_gets_the_mail(
     tls: str, password: str, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with mail_server(tls, certificate, LOGIN) as (smtp, mails):
@@ -84,24 +84,24 @@ def test_a_server_without_tls_gets_no_password(password: str) -> None:
         ({"smtp": "h", "user": "x", "password_file": "~/password"}, "name the password_file by its absolute path"),
     ],
 )
-def test_a_login_that_cannot_be_used(table: dict[str, object], error: str) -> None:
+def test_a_login_that_cannot_be_used_is_refused(table: dict[str, object], error: str) -> None:
     with pytest.raises(UsageError, match=error):
         delivery(mail="ops@localhost", **table)
 
 
-def test_a_password_that_others_may_read(password: str) -> None:
+def test_a_password_file_that_others_may_read_is_refused(password: str) -> None:
     Path(password).chmod(0o644)
     with pytest.raises(UsageError, match="other users may read"):
         delivery(mail="ops@localhost", smtp="h", user="x", password_file=password)
 
 
-def test_a_password_is_in_no_text_of_its_delivery(password: str) -> None:
+def test_the_password_is_in_no_text_about_its_delivery(password: str) -> None:
     one = delivery(mail="ops@localhost", smtp="h", user="x", password_file=password)
     assert isinstance(one, MailDelivery)
     assert LOGIN[1] not in repr(one) + one.describe()
 
 
-def test_a_message_by_apprise() -> None:
+def test_apprise_sends_a_message() -> None:
     pytest.importorskip("apprise")
     with web_server() as (url, bodies):
         one = delivery(apprise=url.replace("http://", "json://"))

@@ -1,4 +1,4 @@
-"""Runs the real program in a process of its own, or its function in this one."""
+"""Runs the real program in a process of its own, or calls its main function in this process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if "XDG_STATE_HOME" in os.environ:
 
 
 def command(*arguments: str) -> list[str]:
-    """The program's argv by this Python."""
+    """The command line that runs the program with this Python."""
     return [sys.executable, "-m", "iotop_ai", *arguments]
 
 
 def iotop(*arguments: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run to its end with pipes for all three streams."""
+    """Run the program to its end, with pipes as its three standard streams."""
     return subprocess.run(
         command(*arguments),
         cwd=TOP,
@@ -38,7 +38,7 @@ def iotop(*arguments: str, timeout: float = 30, **environment: str) -> subproces
 
 
 def iotop_here(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same in this process: for tests of what it says, many of which need no start of their own."""
+    """Run the program in this process, for the many tests that only check its output and need no new process."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         code = main(arguments)

@@ -1,4 +1,4 @@
-"""A packed recording that is cut off is read as far as it goes, and a line says so."""
+"""A compressed recording that was cut off is read up to the cut, and one line reports it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def answer(
     path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str], other: Path | None = None
 ) -> tuple[int, str]:
-    """(exit code, stderr)."""
+    """Run the command. Returns its exit code and stderr."""
     files = [str(path)] if other is None else [str(other), str(path)]
     code = main([arguments[0], "--allow-root", *arguments[1:], *files])
     return code, capsys.readouterr().err
@@ -45,7 +45,9 @@ def test_a_file_cut_in_a_later_part_is_named(
     assert lines[0].startswith(f"{cut} is cut off: its last ")
 
 
-def test_a_part_that_is_being_written_is_not(tmp_path: Path, whole: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_that_is_still_being_written_is_not_called_cut_off(
+    tmp_path: Path, whole: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.iotop.jsonl.gz.part"
     path.write_bytes(whole[:-20])
     assert "cut off" not in answer(path, ["diagnose"], capsys)[1]

@@ -1,4 +1,4 @@
-"""The real program, end to end: its output, on which stream, and its exit code."""
+"""The real program, end to end: its stdout, its stderr and its exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.job_times import SLOW_DISK
 
 
 def complaint(*arguments: str, run: Callable[..., subprocess.CompletedProcess[str]] = iotop) -> str:
-    """The line on stderr of a run without an answer."""
+    """The line on stderr of a run that gives no answer."""
     done = run(*arguments)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
@@ -27,7 +27,7 @@ def complaint(*arguments: str, run: Callable[..., subprocess.CompletedProcess[st
     return done.stderr.strip()
 
 
-def test_version() -> None:
+def test_the_version_is_printed() -> None:
     done = iotop("--version")
     assert (done.returncode, done.stdout) == (0, f"iotop-ai {iotop_ai.__version__}\n")
 
@@ -79,19 +79,19 @@ def test_an_unknown_device_names_those_that_exist() -> None:
     assert not disks or any(name in line for name in disks)
 
 
-def test_an_unknown_folder_and_one_without_a_disk() -> None:
+def test_an_unknown_folder_and_a_folder_without_a_disk_are_errors() -> None:
     assert complaint("snapshot", "--path", "/no/such/folder").startswith("usage: no folder")
     assert complaint("-b", "--path", "/proc").startswith("unknown: /proc is not on a disk")
 
 
-def test_snapshot_json() -> None:
+def test_a_snapshot_is_printed_as_json() -> None:
     begun = time.monotonic()
     done = iotop("snapshot", "--json", "-d", "0.3")
     took = time.monotonic() - begun
     assert (done.returncode, done.stderr) == (0, "")
     data = json.loads(done.stdout)
     assert tuple(data) == KEYS
-    assert 0.25 < data["interval_s"] < took  # the second reading comes late on a busy machine
+    assert 0.25 < data["interval_s"] < took  # the second reading may come late on a busy machine
     listed = {device["name"] for device in data["devices"]}
     assert listed <= set(os.listdir("/sys/block"))
     assert all(set(IOSTAT_KEYS) <= device.keys() for device in data["devices"])
@@ -99,7 +99,7 @@ def test_snapshot_json() -> None:
     assert not any(finding["class"] == "unknown" for finding in data["findings"])
 
 
-def test_snapshot_text_holds_the_same_devices() -> None:
+def test_the_text_of_a_snapshot_has_the_devices_of_the_json() -> None:
     done = iotop("snapshot", "-d", "0.2", "--no-smart")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -107,19 +107,19 @@ def test_snapshot_text_holds_the_same_devices() -> None:
     assert any(line.startswith("Device ") and line.split()[-1] == "mounted" for line in lines)
 
 
-def test_flags_before_the_command_count_too() -> None:
-    done = iotop("-d", "2", "--no-smart", "snapshot", "--json")  # the default is 1 s
+def test_flags_before_the_command_apply_too() -> None:
+    done = iotop("-d", "2", "--no-smart", "snapshot", "--json")  # the default interval is 1 s
     assert json.loads(done.stdout)["interval_s"] > 1.9
 
 
-def test_batch_prints_as_many_blocks_as_asked() -> None:
+def test_batch_prints_as_many_blocks_as_requested() -> None:
     done = iotop("-b", "-n", "2", "-d", "0.2")
     assert (done.returncode, done.stderr) == (0, "")
     verdicts = [line for line in done.stdout.splitlines() if line.startswith("verdict ")]
     assert len(verdicts) == 2
 
 
-def test_a_closed_pipe_is_a_silent_end() -> None:
+def test_a_closed_pipe_ends_the_program_silently() -> None:
     with subprocess.Popen(
         command("-b", "-d", "0.1"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -133,7 +133,7 @@ def test_a_closed_pipe_is_a_silent_end() -> None:
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "more than a buffer"])
 @pytest.mark.parametrize("name", ["report", "diagnose"])
-def test_a_closed_pipe_does_not_change_the_answer(name: str, form: tuple[str, ...]) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_code(name: str, form: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "wb") as pipe:
@@ -145,7 +145,7 @@ def test_a_closed_pipe_does_not_change_the_answer(name: str, form: tuple[str, ..
 
 
 def interrupted(after_a_block: bool) -> tuple[int, str]:
-    """The exit code and stderr of a batch run that gets Ctrl-C."""
+    """The exit code and stderr of a batch run that is ended by Ctrl-C."""
     with subprocess.Popen(
         command("-b", "-d", "0.2" if after_a_block else "3600"),
         cwd=TOP,
@@ -165,11 +165,11 @@ def interrupted(after_a_block: bool) -> tuple[int, str]:
         return code, process.stderr.read()
 
 
-def test_ctrl_c_after_a_block_is_the_usual_end() -> None:
+def test_ctrl_c_after_a_block_is_a_normal_end() -> None:
     assert interrupted(after_a_block=True) == (0, "")
 
 
-def test_ctrl_c_before_any_block() -> None:
+def test_ctrl_c_before_any_block_gives_exit_code_130() -> None:
     assert interrupted(after_a_block=False) == (130, "")
 
 
@@ -219,7 +219,7 @@ def test_trend_prints_charts() -> None:
 
 
 @pytest.mark.parametrize(("locale", "glyphs"), [("C", False), ("C.UTF-8", True)])
-def test_trend_draws_what_the_locale_has(locale: str, glyphs: bool) -> None:
+def test_trend_draws_only_what_the_locale_can_show(locale: str, glyphs: bool) -> None:
     done = iotop("trend", "-n", "2", "-d", "0.1", LC_ALL=locale, TERM="xterm-256color")
     assert (done.returncode, done.stderr) == (0, "")
     assert (not done.stdout.isascii()) is glyphs

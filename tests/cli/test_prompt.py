@@ -13,7 +13,7 @@ from tests.clocks import SetClock
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Make stderr a terminal, in the test itself: pytest sets its own at each phase. The other end's descriptor."""
+    """Make stderr a terminal, and return the descriptor of its other end. pytest sets stderr anew before each phase."""
     ours, theirs = pty.openpty()
     monkeypatch.setattr(sys, "stderr", os.fdopen(theirs, "w"))
     os.set_blocking(ours, False)

@@ -1,4 +1,4 @@
-"""A secret in a process's command line, in a mark or in an error is in nothing that is written or printed."""
+"""No output and no file contains a secret that is in a process's command line, in a mark or in an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 
 S = "Zq7planted"
 BUSY = 'import time\nwhile True: open("/proc/self/stat").read(); sum(range(20000)); time.sleep(0.05)'
-"""Does a little, so that it stands among the active."""
+"""This program does a little work, so that it is listed among the active processes."""
 LINES = (
     ("mysql", "-c", BUSY, f"-p{S}", f"--password={S}", "--api-key", S),
     ("curl", "-c", BUSY, "-u", f"alice:{S}", "-H", f"Authorization: Bearer {S}", f"https://a:{S}@host/"),
@@ -28,7 +28,7 @@ LINES = (
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes with the secret in their command lines, as /proc shows them."""
+    """Processes that have the secret in their command lines, as /proc shows them."""
     children = [subprocess.Popen(argv, executable=sys.executable) for argv in LINES]
     try:
         for child in children:
@@ -44,7 +44,7 @@ def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def assert_hidden(raw: bytes, shown: bool = True) -> None:
-    """shown: the planted processes are in the text, so the secret is absent because it was hidden."""
+    """shown: whether the text names the planted processes, so that only hiding can explain the missing secret."""
     assert S.encode() not in raw, raw[max(0, raw.index(S.encode()) - 200) :][:300]
     if shown:
         assert b"curl" in raw

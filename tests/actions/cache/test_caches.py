@@ -1,4 +1,4 @@
-"""Dropping and evicting on the real kernel, and refusals."""
+"""Dropping the page cache and evicting a dataset on the real kernel, and the cases in which both are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ needs_nobody = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody(
 
 
 class Machine:
-    """A made tree with /proc/meminfo and the switches as plain files."""
+    """A folder that stands in for /proc, with meminfo and the kernel's switches as plain files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root, self.clock = folder, Root(str(folder / "root")), ShiftedClock()
@@ -135,7 +135,7 @@ def test_a_strange_stamp_is_not_read_whole_and_does_not_block(tmp_path: Path) ->
     assert machine.drop().outcome.done
     stamp = tmp_path / "state" / "drop-caches.json"
     with stamp.open("r+b") as file:
-        file.truncate(1 << 40)  # a terabyte of nothing
+        file.truncate(1 << 40)  # a sparse file of one terabyte
     assert wait_s(machine.root, machine.clock, tmp_path / "state") == 0.0
     stamp.unlink()
     os.mkfifo(stamp)
@@ -217,7 +217,7 @@ def test_evicting_a_dataset_leaves_the_rest_in_memory(disk_folder: Path, how: st
     data, other = disk_folder / "data", disk_folder / "other"
     data.mkdir()
     for i in range(5):
-        (data / f"{i}.bin").write_bytes(os.urandom(2 * MIB))  # dirty: it has to be written out first
+        (data / f"{i}.bin").write_bytes(os.urandom(2 * MIB))  # dirty pages: the eviction has to write them out first
     (data / "-n\n\x1b[31m").write_bytes(b"x" * 100)
     (data / "out").symlink_to(other)
     other.write_bytes(os.urandom(2 * MIB))
@@ -278,8 +278,8 @@ print(set_switch(TASK_DELAYACCT, {value!r}, Root("/")))
 
 @needs_nobody
 @pytest.mark.parametrize("ruled", [True, False])
-def test_a_sudo_rule_is_found_and_used_and_without_one_nothing_prompts(ruled: bool) -> None:
-    """As nobody, in a mount namespace with sudoers rules of its own; the switch is set to what it is."""
+def test_a_sudo_rule_is_used_and_without_one_no_password_is_asked_for(ruled: bool) -> None:
+    """The user nobody writes the switch's present value to it, in a mount namespace with its own sudoers rules."""
     python = next((path for path in ("/usr/bin/python3",) if os.access(path, os.X_OK)), "")
     if not python or not shutil.which("sudo") or not shutil.which("unshare"):
         pytest.skip("needs sudo, unshare and a Python outside /root")

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() 
 
 @pytest.fixture
 def open_path() -> Iterator[Path]:
-    """A folder of root's that every user may enter."""
+    """A folder that belongs to root and that every user may enter."""
     top = Path(tempfile.mkdtemp(prefix="iotop-ai-stage-"))
     top.chmod(0o755)
     yield top
@@ -42,7 +42,7 @@ def open_path() -> Iterator[Path]:
 
 @pytest.fixture
 def victim(open_path: Path) -> Path:
-    """A folder of root's with a secret in it, outside of both ends."""
+    """A folder of root's with a secret in it, which lies outside both the source and the target."""
     folder = open_path / "victim"
     folder.mkdir()
     (folder / "0").write_bytes(b"precious")
@@ -52,7 +52,7 @@ def victim(open_path: Path) -> Path:
 
 
 def state(top: Path) -> list[tuple[object, ...]]:
-    """Everything that can change in a folder; its ctime also shows a chmod or chown that was undone."""
+    """Everything that can change in a folder. The ctime also shows a chmod or chown that was undone."""
     out: list[tuple[object, ...]] = []
     for path in [top, *sorted(top.rglob("*"))]:
         found = path.lstat()
@@ -116,7 +116,7 @@ def swapping(victim: Path, *swapped: Path) -> Iterator[None]:
 
 
 def race(act: Callable[[], None]) -> tuple[int, int]:
-    """(number of copies, number of refusals) in RACE_S."""
+    """Repeat the act for RACE_S seconds, and return how often it succeeded and how often it was refused."""
     until = time.monotonic() + RACE_S
     done = refused = 0
     while time.monotonic() < until:
@@ -136,7 +136,7 @@ def race(act: Callable[[], None]) -> tuple[int, int]:
 def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
     open_path: Path, victim: Path, mode: int, uid: int, above: bool
 ) -> None:
-    """above: the user also owns the folder that gets the copy, and swaps the copy itself."""
+    """above: whether the user also owns the folder that gets the copy, and swaps the copy itself."""
     source, fast = make_source(open_path), open_path / "fast"
     if above:
         give(fast)
@@ -152,7 +152,7 @@ def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
         moment += 10_000_000_000
         for path in source.rglob("*"):
             if path.is_file():
-                os.utime(path, ns=(moment, moment))  # so that each is copied again
+                os.utime(path, ns=(moment, moment))  # so that every file is copied again
         with places(str(source), str(fast)) as ends:
             plan(ends, ROOT)
             copy_by_ourselves(ends, lambda _: None)
@@ -175,7 +175,7 @@ def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
         if (copied / place).is_symlink():
             (copied / place).unlink()
         elif (copied / place).is_dir() and (copied / place).stat().st_uid != UID and not os.listdir(copied / place):
-            (copied / place).rmdir()  # a swap ended the copy before it gave the new folder away
+            (copied / place).rmdir()  # a swap ended the copy before it changed the owner of the new folder
     stage(source, fast)
     with places(str(source), str(fast)) as ends:
         assert verify(ends, None).wrong == 0
@@ -260,7 +260,7 @@ def test_an_interrupted_copy_belongs_to_root_until_it_is_complete(open_path: Pat
 
 
 def test_in_a_folder_of_another_user_a_part_is_never_continued(open_path: Path, victim: Path) -> None:
-    """A file of root's, moved there under the part's name, would be completed and given away."""
+    """A file of root's that was moved there under the name of a part would be completed and given to the user."""
     source, fast = make_source(open_path, files=2), open_path / "fast"
     give(fast)
     stage(source, fast)
@@ -276,7 +276,7 @@ def test_in_a_folder_of_another_user_a_part_is_never_continued(open_path: Path, 
     assert (fast / "data" / "0").read_bytes() == (source / "0").read_bytes()
 
 
-def test_a_folder_of_roots_that_was_moved_there_is_not_given_away(open_path: Path, victim: Path) -> None:
+def test_a_folder_of_roots_that_was_moved_into_the_target_is_not_given_away(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     give(fast)
     (victim / "sub").rename(fast / "data")
@@ -293,7 +293,7 @@ def test_setuid_and_setgid_are_not_copied(open_path: Path) -> None:
     (source / "sub" / "deeper").chmod(0o2775)
     stage(source, fast)
     modes = [stat.S_IMODE((fast / "data" / name).stat().st_mode) for name in ("0", "sub", "sub/deeper")]
-    assert modes == [0o755, 0o755, 0o775]  # writable by all is safe with the sticky bit alone
+    assert modes == [0o755, 0o755, 0o775]  # a folder that all users may write is safe only with the sticky bit
 
 
 def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_source_replaced_after_its_lookup_is_refused(open_path: Path, victim: 
 
 
 @pytest.mark.parametrize("end", ["source", "folder"])
-def test_root_follows_another_users_link_only_to_their_own_files(open_path: Path, victim: Path, end: str) -> None:
+def test_root_follows_another_users_link_only_to_that_users_files(open_path: Path, victim: Path, end: str) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     link = open_path / "link"
     link.symlink_to(victim)

@@ -54,7 +54,7 @@ except UnknownError as error:
 
 
 def by_rsync(source: Path, folder: Path) -> list[str]:
-    """The argv that copies by rsync; as root it runs as nobody, which then owns both ends."""
+    """The command line that copies by rsync. For root, rsync runs as the user nobody, who first gets both trees."""
     argv = [sys.executable, "-c", BY_RSYNC, str(source), str(folder)]
     if not find_rsync():
         pytest.skip("needs rsync")
@@ -141,7 +141,7 @@ def made(source: Path, folder: Path) -> Plan:
 
 
 def look(top: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Mode, time and content by path."""
+    """The mode, the modification time and the content of each entry, by path."""
     out = {}
     for path in sorted(top.rglob("*")):
         found = path.lstat()
@@ -183,7 +183,7 @@ def test_setuid_and_setgid_are_not_copied(tmp_path: Path, how: str) -> None:
     fast.mkdir()
     (source / "program").write_bytes(b"#!/bin/sh")
     if how == "rsync":
-        by_rsync(source, fast)  # to change the owner would drop the bits
+        by_rsync(source, fast)  # a change of the owner would clear these bits
     (source / "program").chmod(0o6755)
     (source / "sub").chmod(0o2775)
     copy(how, source, fast)
@@ -192,7 +192,7 @@ def test_setuid_and_setgid_are_not_copied(tmp_path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", COPIERS)
-def test_a_single_file(tmp_path: Path, how: str) -> None:
+def test_a_single_file_is_copied(tmp_path: Path, how: str) -> None:
     file, fast = tmp_path / "set.tar", tmp_path / "fast"
     file.write_bytes(os.urandom(3 * MIB))
     fast.mkdir()
@@ -201,7 +201,7 @@ def test_a_single_file(tmp_path: Path, how: str) -> None:
     assert verified(file, fast).wrong == 0
 
 
-def test_our_own_copy_resumes_an_interrupted_one(tmp_path: Path) -> None:
+def test_our_own_copier_resumes_an_interrupted_copy(tmp_path: Path) -> None:
     source, target = tmp_path / "data", tmp_path / "fast" / "data"
     source.mkdir()
     target.mkdir(parents=True)
@@ -267,7 +267,7 @@ def test_invalid_places_are_refused(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="root filesystem"):
         places("/", str(fast))
     with pytest.raises(InputError, match="no such folder or file"):
-        places("", str(fast))  # of an unset variable
+        places("", str(fast))  # as a shell passes an unset variable
     (fast / "data").symlink_to("/etc")
     with pytest.raises(InputError, match="another type"):
         places(str(dataset), str(fast))
@@ -299,7 +299,7 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) ->
     ("source_ns", "target_ns", "same"),
     [
         (1_700_000_001_123_456_789, 1_700_000_001_123_456_789, True),
-        (1_700_000_001_123_456_789, 1_700_000_002_023_456_789, False),  # ext4: written a second later
+        (1_700_000_001_123_456_789, 1_700_000_002_023_456_789, False),  # ext4: a copy that was written a second later
         (1_700_000_001_123_456_789, 1_700_000_000_000_000_000, True),  # FAT
         (1_700_000_001_123_456_789, 1_700_000_001_123_456_700, True),  # NTFS
         (1_700_000_001_123_456_789, 1_700_000_001_123_400_000, False),
@@ -328,7 +328,7 @@ def test_a_differing_copy_is_found(dataset: Path, tmp_path: Path) -> None:
         file.write(b"?")
     done = verified(dataset, target.parent)
     assert (done.wrong, done.first_wrong) == (1, "sub/2.bin: different content")
-    assert verified(dataset, target.parent, []).wrong == 0  # sizes alone
+    assert verified(dataset, target.parent, []).wrong == 0  # only the sizes are compared
     assert verified(dataset, target.parent, [("sub/2.bin", MIB)]).wrong == 1
     (target / "empty").unlink()
     assert verified(dataset, target.parent, []).first_wrong == "empty: No such file or directory"
@@ -370,7 +370,8 @@ def test_a_too_small_filesystem_is_detected_before_and_during_the_copy(tmp_path:
         found = made(source, small)
         assert found.fits is False
         assert refusal(found, None, update=True, anyway=True) == "it does not fit"
-        for how in reversed(COPIERS):  # rsync first: as nobody it could not continue root's copy
+        # rsync goes first: it runs as nobody, and could not continue a copy that belongs to root
+        for how in reversed(COPIERS):
             with pytest.raises(UnknownError, match="No space left"):
                 copy(how, source, small)
         assert verified(source, small, []).wrong >= 1
@@ -378,7 +379,7 @@ def test_a_too_small_filesystem_is_detected_before_and_during_the_copy(tmp_path:
 
 
 @needs_root
-def test_a_filesystem_without_inodes_left(tmp_path: Path) -> None:
+def test_a_filesystem_with_too_few_inodes_does_not_fit(tmp_path: Path) -> None:
     source = tmp_path / "data"
     source.mkdir()
     for i in range(40):
@@ -390,7 +391,7 @@ def test_a_filesystem_without_inodes_left(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("a slow disk")
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
 def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
-    """The source's disk takes 20 ms a request, and its pages are in memory: only the disk may count."""
+    """The files are cached, but only the source's disk may be measured, which takes 20 ms per request."""
     (tmp_path / "rig").mkdir()
     with FuseDisk(tmp_path / "rig", 64) as disk:
         made_ = subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], capture_output=True, check=False)
@@ -414,7 +415,7 @@ def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
     assert speed.source_read is not None
     assert speed.source_read <= 128 * 1024 / 0.020 * 1.1
     assert speed.speedup is not None
-    assert speed.speedup > 3  # 1 MB from memory takes a millisecond, or a turn of the scheduler on a busy machine
+    assert speed.speedup > 3  # reading 1 MB from memory takes a millisecond, or one time slice if the machine is busy
     assert refusal(found, speed, update=False, anyway=False) == ""
 
 
@@ -426,7 +427,7 @@ def test_one_filesystem_under_two_names_is_the_same_disk(dataset: Path, tmp_path
 
 
 @needs_root
-def test_two_filesystems_of_one_disk_are_the_same_disk_and_memory_is_not(tmp_path: Path, disk_folder: Path) -> None:
+def test_two_filesystems_of_one_disk_share_it_and_memory_is_another(tmp_path: Path, disk_folder: Path) -> None:
     data = disk_folder / "data"
     data.mkdir()
     (data / "file").write_bytes(b"x" * MIB)
@@ -443,7 +444,7 @@ def test_two_filesystems_of_one_disk_are_the_same_disk_and_memory_is_not(tmp_pat
             assert same_disk(ends, ROOT, Clock()) == ""
 
 
-def test_the_same_disk_is_never_a_gain() -> None:
+def test_a_copy_on_the_same_disk_is_never_worth_it() -> None:
     plan_ = Plan("/a", "/b", files=9, size_bytes=10, room_bytes=100, same_disk="vda")
     fast = Speed(source_read=1e6, target_write=1e6, target_read=2.8e6)
     assert refusal(plan_, None, update=False, anyway=False).startswith("same disk, no gain: both lie on vda")
@@ -482,7 +483,7 @@ def test_the_same_speed_is_not_worth_a_copy() -> None:
     assert Speed(source_read=1.0).seconds(5) is None
 
 
-def test_a_target_that_takes_no_probe_is_unknown_and_not_slow(tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_probed_is_unknown_and_not_slow(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"x" * MIB)
     proc = os.open("/proc", os.O_RDONLY)
     with places(str(tmp_path / "data"), str(tmp_path.parent)) as ends:

@@ -21,7 +21,7 @@ def written(folder: Path, text: str, mode: int = 0o600) -> str:
     return str(path)
 
 
-def test_the_defaults_are_off(own_folder: Path) -> None:
+def test_all_alerts_are_off_by_default(own_folder: Path) -> None:
     done = iotop("alerts", "list", XDG_CONFIG_HOME=str(own_folder))
     rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
     assert rows == [["off", name] for name in ("gpu_hot", "failing_disk", "data_wait", "disk_busy")]
@@ -36,11 +36,11 @@ def test_a_test_message_arrives(own_folder: Path) -> None:
         done = iotop("alerts", "test", "--alerts", path)
     assert (done.returncode, done.stdout) == (0, "web: sent (webhook 127.0.0.1, slack)\n")
     assert json.loads(bodies[0])["text"].endswith(": a test message of iotop-ai alerts test")
-    done = iotop("alerts", "test", "--alerts", path)  # the server is gone
+    done = iotop("alerts", "test", "--alerts", path)  # the server has ended by now
     assert (done.returncode, done.stdout) == (1, "web: not sent: Connection refused\n")
 
 
-def test_what_the_shipped_units_must_allow(own_folder: Path) -> None:
+def test_the_settings_that_the_shipped_units_need_are_printed_as_documented(own_folder: Path) -> None:
     text = (TOP / "docs/alerts.md").read_text()
     (documented,) = re.findall(r"```ini\n(.*?)```", text, re.DOTALL)
     folder = own_folder / "iotop-ai"
@@ -139,7 +139,7 @@ def test_a_file_that_others_may_change_is_refused(own_folder: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_one_line(own_folder: Path, text: str, why: str) -> None:
+def test_a_mistake_in_the_file_is_one_line(own_folder: Path, text: str, why: str) -> None:
     done = iotop_here("alerts", "list", "--alerts", written(own_folder, text))
     assert done.returncode == 2
     assert done.stderr.startswith(f"usage: {own_folder}/alerts.toml: ")
@@ -148,7 +148,7 @@ def test_a_mistake_is_one_line(own_folder: Path, text: str, why: str) -> None:
     assert "s3cret" not in done.stderr
 
 
-def test_one_delivery_that_fails_leaves_the_others(own_folder: Path) -> None:
+def test_a_delivery_that_fails_does_not_stop_the_others(own_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, web_server() as (url, bodies):
 
         def answer() -> None:

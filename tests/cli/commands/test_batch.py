@@ -25,7 +25,7 @@ def test_the_first_snapshot_prints_nothing(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == ""
 
 
-def test_accumulated_counts_from_the_first_snapshot(capsys: pytest.CaptureFixture[str]) -> None:
+def test_accumulated_bytes_count_from_the_first_snapshot(capsys: pytest.CaptureFixture[str]) -> None:
     print_blocks(MemoryRecording(pair()), Settings(accumulated=True), count=1)
     titles = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("Device")).split()
     assert titles[1:3] == ["r", "rkB"]
@@ -39,7 +39,7 @@ def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(line) == json.loads(json.dumps(snapshot_object(frame)))
 
 
-def test_the_stream_and_once_of_the_program() -> None:
+def test_the_program_prints_a_stream_or_one_block() -> None:
     done = iotop("-b", "--json", "-n", "2", "-d", "0.2", "--no-smart")
     first, second = (json.loads(line) for line in done.stdout.splitlines())
     assert first["time"] < second["time"]
@@ -49,7 +49,7 @@ def test_the_stream_and_once_of_the_program() -> None:
 
 
 @pytest.mark.parametrize("words", [("-t", "--json"), ("-a", "--json"), ("--once", "-n", "3")])
-def test_flags_that_do_not_go_together(words: tuple[str, ...]) -> None:
+def test_flags_that_exclude_each_other_are_refused(words: tuple[str, ...]) -> None:
     done = iotop(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: ")

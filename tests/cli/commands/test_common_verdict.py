@@ -29,11 +29,11 @@ from tests.tui.scene import snapshot
 
 @pytest.fixture(scope="module")
 def stalled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A recording of two minutes in which sda is slow for 30 s."""
+    """A recording of two minutes during which the disk sda is slow for 30 s."""
     return record(tmp_path_factory.mktemp("why") / "a.iotop.jsonl", stalling())
 
 
-def test_why_prints_the_banners_words() -> None:
+def test_why_prints_the_words_of_the_banner() -> None:
     done = iotop("why", "--duration", "3", "-d", "0.5", "--no-smart")
     lines = done.stdout.splitlines()
     assert lines[0].split()[0] in tuple(State)
@@ -43,7 +43,7 @@ def test_why_prints_the_banners_words() -> None:
     assert "\x1b" not in done.stdout
 
 
-def test_why_fences_for_markdown() -> None:
+def test_why_prints_a_fenced_block_for_markdown() -> None:
     lines = iotop("why", "--duration", "1", "-d", "0.2", "--no-smart", "--md").stdout.splitlines()
     assert (lines[0], lines[-1]) == ("```", "```")
     assert len(lines) > 3
@@ -68,7 +68,7 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
         duration(text)
 
 
-def test_diagnose_of_a_recording_is_the_largest_loss(stalled: str) -> None:
+def test_diagnose_blames_the_largest_loss_of_a_recording(stalled: str) -> None:
     done = iotop("diagnose", stalled, "--allow-root", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (1, "")
@@ -77,19 +77,19 @@ def test_diagnose_of_a_recording_is_the_largest_loss(stalled: str) -> None:
     assert 0 < found["data_stall_ratio"] <= 1
 
 
-def test_diagnose_of_a_part_of_a_recording(stalled: str) -> None:
+def test_diagnose_reads_a_part_of_a_recording(stalled: str) -> None:
     done = iotop("diagnose", stalled, "--allow-root", "--json", "--end", "+40s")
     assert "storage_read" not in [one["verdict"] for one in json.loads(done.stdout)["timeline"]]
     assert done.returncode in (0, 2)
 
 
-def test_diagnose_of_the_last_seconds(stalled: str) -> None:
+def test_diagnose_reads_the_last_seconds(stalled: str) -> None:
     done = iotop("diagnose", stalled, "--allow-root", "--json", "--begin", "-20s")
     assert (done.returncode, done.stderr) == (1, "")
     assert json.loads(done.stdout)["verdict"] == "storage_read"
 
 
-def test_diagnose_in_words(stalled: str) -> None:
+def test_diagnose_prints_words(stalled: str) -> None:
     done = iotop("diagnose", stalled, "--allow-root")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("STARVED   ")
@@ -133,7 +133,7 @@ def test_neither_loads_textual() -> None:
         ("idle", Severity.INFO, 0),
     ],
 )
-def test_exit_codes(class_id: str, severity: Severity, code: int) -> None:
+def test_each_kind_of_finding_has_its_exit_code(class_id: str, severity: Severity, code: int) -> None:
     assert exit_code_of(Finding(class_id, severity, 0.9)) == code
 
 
@@ -143,7 +143,7 @@ def test_a_machine_without_a_job_is_an_answer(state: str) -> None:
 
 
 @pytest.mark.parametrize("class_id", ["unknown", "starting", None])
-def test_no_answer_is_an_error_of_its_own(class_id: str | None) -> None:
+def test_no_answer_is_an_error_and_not_an_exit_code(class_id: str | None) -> None:
     with pytest.raises(UnknownError):
         exit_code_of(None if class_id is None else Finding(class_id, Severity.INFO, 0.0))
 
@@ -152,14 +152,14 @@ def seconds(count: int) -> Iterable[Snapshot]:
     return (snapshot(n) for n in range(count))
 
 
-def test_it_watches_exactly_the_given_time() -> None:
+def test_the_machine_is_watched_for_exactly_the_given_time() -> None:
     source = MemoryRecording(seconds(100))
     last = watch(source, 12.0, SelectedJob(0))
     assert last is not None
     assert last.verdict.watched_s == 12.0
 
 
-def test_while_unsure_it_watches_for_up_to_a_minute() -> None:
+def test_the_machine_is_watched_for_up_to_a_minute_while_unsure() -> None:
     unsure = [snapshot(0)._replace(seq=n, at_ns=(5000 + n) * 10**9, wall_ns=n * 10**9) for n in range(100)]
     last = watch(MemoryRecording(unsure), None, SelectedJob(0))
     assert last is not None
@@ -169,7 +169,7 @@ def test_while_unsure_it_watches_for_up_to_a_minute() -> None:
     assert sure.verdict.watched_s == 15.0
 
 
-def test_an_unknown_job_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_job_is_refused_with_a_list_of_the_known_ones() -> None:
     job = SelectedJob(77)
     job.judge(play((JOB_STARVED, 3))[-1])
     with pytest.raises(UsageError, match=r"process 77 is not part of a training job; jobs: \d+ \(train.py of "):

@@ -115,7 +115,7 @@ def test_every_setting_of_the_file_is_read(path: Path) -> None:
     assert settings.chosen == {setting.field for setting in SETTINGS}
 
 
-def test_flags_override_the_environment_and_that_the_file(path: Path) -> None:
+def test_flags_override_the_environment_which_overrides_the_file(path: Path) -> None:
     text = "interval = 2\ntheme = 'light'\nreadonly = true\n"
     settings, origins = of(path, text, {"interval_s": 5.0}, IOTOP_AI_INTERVAL="3", IOTOP_AI_READONLY="0")
     assert (settings.interval_s, settings.readonly, settings.theme) == (5.0, False, "light")
@@ -126,7 +126,7 @@ def test_flags_override_the_environment_and_that_the_file(path: Path) -> None:
     assert settings.chosen == {"interval_s", "readonly", "theme"}
 
 
-def test_the_environment_without_a_file(tmp_path: Path) -> None:
+def test_the_environment_applies_without_a_file(tmp_path: Path) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path), "IOTOP_AI_DEVICES": "sda,sdb", "IOTOP_AI_MARKS_AWAIT": "5"}
     found = effective({}, environ)
     assert found.settings.devices == ("sda", "sdb")
@@ -135,7 +135,7 @@ def test_the_environment_without_a_file(tmp_path: Path) -> None:
         effective({}, environ | {"IOTOP_AI_INTERVAL": "0"})
 
 
-def test_a_tree_elsewhere_makes_it_read_only(tmp_path: Path) -> None:
+def test_a_tree_of_another_place_makes_the_program_read_only(tmp_path: Path) -> None:
     home = {"XDG_CONFIG_HOME": str(tmp_path)}
     found = effective({"procfs": "/proc/"}, {**home, "IOTOP_AI_SYSFS": "/host/sys"})
     assert (found.settings.readonly, found.origins["readonly"]) == (True, "environment IOTOP_AI_SYSFS")
@@ -204,7 +204,7 @@ def test_all_mistakes_are_listed_at_once(path: Path) -> None:
     assert found.values == {"sort": "cpu"}
 
 
-def test_lines_of_keys() -> None:
+def test_the_line_of_each_key_is_found() -> None:
     text = 'a = 1\n# b = 2\n[ t . "u v" ] # x\n"sort.next" = [\n  "a",\n]\nsort . last=1\n'
     assert key_lines(text) == {"a": 1, "t.u v": 3, "t.u v.sort.next": 4, "t.u v.sort.last": 7}
 
@@ -243,7 +243,7 @@ def test_a_file_given_by_flag_must_exist(path: Path) -> None:
         read_config(path, required=True)
 
 
-def test_the_file_is_found_where_documented(tmp_path: Path) -> None:
+def test_the_file_is_found_at_the_documented_place(tmp_path: Path) -> None:
     assert config_path({"XDG_CONFIG_HOME": "/x"}) == Path("/x/iotop-ai/config.toml")
     home = config_path({"XDG_CONFIG_HOME": "relative", "HOME": str(tmp_path)})
     assert home.is_absolute()
@@ -256,7 +256,9 @@ def run(*argv: str) -> int:
     return main(["config", *argv])
 
 
-def test_the_command(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_subcommand_of_config_works(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(path.parent.parent))
     for name in ("NO_COLOR", *(setting.variable for setting in SETTINGS if setting.variable)):
         monkeypatch.delenv(name, raising=False)
@@ -288,12 +290,12 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert capsys.readouterr().err.startswith(f"usage: {path}:1: theme: 3")
 
 
-def test_the_template_matches_the_table(path: Path) -> None:
+def test_the_template_has_every_setting_of_the_table(path: Path) -> None:
     text = config.template()
     plain = "\n".join(line if line.startswith("# ") else line.removeprefix("#") for line in text.splitlines())
     assert set(tomllib.loads(plain)) == {setting.name.partition(".")[0] for setting in SETTINGS}
     assert parse_config(path, plain).problems == ()
 
 
-def test_the_page_is_fresh() -> None:
+def test_the_documentation_is_up_to_date() -> None:
     assert config_doc.PAGE.read_text() == config_doc.page(), "run python -m tests.config_doc"

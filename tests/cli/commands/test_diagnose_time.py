@@ -1,4 +1,4 @@
-"""``diagnose`` on a real job on a slow disk: where its time went."""
+"""``diagnose`` on a real job on a slow disk: the table of where the job's time went."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD = SLOW_DISK.parents[1] / "verdicts" / "storage_read_nw0.iotop.jsonl.gz"
 ROW = re.compile(r" {10}(\S.*?) +(<?[\d.]+) % +([\d.]+) s")
 
 
-def test_a_table_that_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(SLOW_DISK), "--allow-root"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(re.fullmatch(r"stall     \d\d % of 4\d s without data", line) for line in lines)
@@ -42,14 +42,14 @@ def test_changes_that_are_left_out_are_counted() -> None:
     assert (lines[0].split(maxsplit=1)[1], len(lines)) == ("... 10 earlier changes", 21)
 
 
-def test_one_job_by_its_pid(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_job_is_selected_by_its_pid(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", str(SLOW_DISK), "--allow-root", "--json"])
     (job,) = json.loads(capsys.readouterr().out)["jobs"]
     main(["diagnose", str(SLOW_DISK), "--allow-root", "--json", "--job", str(job["pid"])])
     assert json.loads(capsys.readouterr().out)["jobs"] == [job]
 
 
-def test_a_recording_made_before_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_without_job_times_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", str(OLD), "--allow-root"])
     out = capsys.readouterr().out
     assert re.search(r"^job       trainer\.py \(pid \d+\): time not recorded$", out, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The real program: a recording out, a log in, and every refusal."""
+"""The real program: exports of a recording, imports of logs, and every refusal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def export(recording: Path | str, *arguments: str) -> int:
     return main(["export", "--allow-root", str(recording), *arguments])
 
 
-def test_csv_to_standard_output(recording: Path) -> None:
+def test_csv_goes_to_standard_output(recording: Path) -> None:
     done = iotop("export", "--allow-root", str(recording))
     assert (done.returncode, done.stderr) == (0, "")
     head, *rows = done.stdout.splitlines()
@@ -49,7 +49,7 @@ def test_csv_to_standard_output(recording: Path) -> None:
     assert all(row.split(",")[2] == "sda" for row in rows)
 
 
-def test_begin_and_end(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_begin_and_end_select_rows(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export(recording, "--table", "system") == 0
     every = capsys.readouterr().out.splitlines()[1:]
     assert export(recording, "--table", "system", "--begin", "50%") == 0
@@ -65,7 +65,7 @@ def test_begin_and_end(recording: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert one == [every[30]]
 
 
-def test_every_table_into_one_database(recording: Path, tmp_path: Path) -> None:
+def test_every_table_goes_into_one_database(recording: Path, tmp_path: Path) -> None:
     out = tmp_path / "a.sqlite"
     assert export(recording, "-o", str(out)) == 0
     with sqlite3.connect(out) as db:
@@ -76,7 +76,7 @@ def test_every_table_into_one_database(recording: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_a_link_in_the_place_of_the_part_is_not_followed(
+def test_a_link_in_place_of_the_partial_file_is_not_followed(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner of the folder may put a link there at any time."""
@@ -95,8 +95,10 @@ def test_a_link_in_the_place_of_the_part_is_not_followed(
     assert not victim.exists()
 
 
-def test_a_database_grows_beside_its_target(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small TMPDIR would be full before the target is."""
+def test_the_temporary_database_is_beside_its_target(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small TMPDIR would be full before the target's filesystem is."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     out = tmp_path / "out" / "100 %?a#b.sqlite"
     out.parent.mkdir()
@@ -107,7 +109,7 @@ def test_a_database_grows_beside_its_target(recording: Path, tmp_path: Path, mon
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_database_grows_elsewhere_where_others_may_rename_its_file(recording: Path, tmp_path: Path) -> None:
+def test_the_temporary_database_is_in_another_folder_if_others_may_rename_it(recording: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o775)
@@ -122,7 +124,7 @@ def test_a_database_grows_elsewhere_where_others_may_rename_its_file(recording: 
     assert [one.name for one in folder.iterdir()] == ["a.sqlite"]
 
 
-def test_a_folder_gets_one_file_a_table(recording: Path, tmp_path: Path) -> None:
+def test_a_folder_gets_one_file_for_each_table(recording: Path, tmp_path: Path) -> None:
     assert export(recording, "-o", f"{tmp_path}/out/") == 0
     assert {p.name for p in (tmp_path / "out").iterdir()} >= {"devices.csv", "gpus.csv", "findings.csv"}
 
@@ -195,7 +197,7 @@ def test_root_is_refused_a_file_that_others_may_write(recording: Path, capsys: p
     assert "--allow-root" in err
 
 
-def test_a_log_through_a_pipe_into_a_table() -> None:
+def test_a_log_from_a_pipe_becomes_a_table() -> None:
     log = str(LOGS / "iostat-12.6-t.txt")
     first = subprocess.Popen(command("import", "--iostat", log, "-o", "-"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE)
     done = subprocess.run(
@@ -211,7 +213,7 @@ def test_a_log_through_a_pipe_into_a_table() -> None:
     assert {row["cpu_busy_ratio"] for row in rows} == {None}
 
 
-def test_import_and_replay_of_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_imported_logs_of_both_kinds_are_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "a.iotop.jsonl"
     assert (
         main(["import", "--nvidia-smi", str(LOGS / "made-nvidia-smi.csv"), "-o", str(out), "--host-name", "box"]) == 0
@@ -237,7 +239,7 @@ def test_the_mean_since_boot_alone_is_not_an_interval(tmp_path: Path, capsys: py
     assert main([*arguments, "--keep-first"]) == 0
 
 
-def test_a_suffix_that_no_format_has_is_refused(recording: Path, tmp_path: Path) -> None:
+def test_a_suffix_of_no_known_format_is_refused(recording: Path, tmp_path: Path) -> None:
     done = iotop("export", "--allow-root", str(recording), "-o", str(tmp_path / "x.xls"))
     assert done.returncode == 2
     assert ".xls; use .csv, .jsonl, .sqlite, .db, .parquet, or --format" in done.stderr

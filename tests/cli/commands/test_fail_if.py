@@ -1,4 +1,4 @@
-"""``diagnose --fail-if``: the exit code is the answer to a condition."""
+"""``diagnose --fail-if``: the exit code says whether a condition is met."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = (str(SLOW_DISK), "--allow-root")
         (["smart.*.used_percent > 90%", "data_wait > 10%"], 1),
     ],
 )
-def test_the_exit_code(conditions: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_is_the_answer(conditions: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
     flags = [word for one in conditions for word in ("--fail-if", one)]
     assert main(["diagnose", *FILE, *flags]) == code
     out, err = capsys.readouterr()
@@ -33,14 +33,14 @@ def test_the_exit_code(conditions: list[str], code: int, capsys: pytest.CaptureF
     assert err.startswith("unknown: ") == (code == 2)
 
 
-def test_the_answer_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_answer_is_printed_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", *FILE, "--fail-if", "data_wait > 10% and disks.*.r_await > 20 ms for 5s"])
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("fail-if   data_wait > 10% and disks.*.r_await > 20 ms for 5s: met: data_wait 67.0 %; ")
     assert "disks.loop0.read_await_ms > 20 ms for" in line
 
 
-def test_the_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_answer_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", *FILE, "--json", "--fail-if", "data_wait > 10%"])
     (found,) = json.loads(capsys.readouterr().out)["fail_if"]
     (clause,) = found.pop("clauses")
@@ -49,7 +49,7 @@ def test_the_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert clause == {"text": "data_wait > 10%", "met": True, "name": "", "unit": "ratio", "held_s": None}
 
 
-def test_a_mistake_is_found_before_anything_is_read() -> None:
+def test_a_mistake_is_reported_before_anything_is_read() -> None:
     done = iotop("diagnose", "/nonexistent", "--fail-if", "data_weight > 10%")
     assert done.returncode == 2
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""``gpu-log`` on the library of the rig: nvidia-smi's names, titles, units and order."""
+"""``gpu-log`` with the fake NVML library: the names, titles, units and order of nvidia-smi."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_each_line_is_flushed_and_the_interval_is_kept(rig: Path) -> None:
 
 
 @needs_library
-def test_formats(rig: Path) -> None:
+def test_each_format_is_printed(rig: Path) -> None:
     query = "clocks.sm,clocks_throttle_reasons.active,clocks_event_reasons.sw_power_cap,pstate,ecc.mode.current"
     plain, _ = start(rig, "-n", "1", "--query-gpu", query, "--format", "csv,nounits").communicate(timeout=30)
     assert plain.splitlines() == [

@@ -1,4 +1,4 @@
-"""``iotop-ai help TOPIC``: every topic and command, and what is in them."""
+"""``iotop-ai help TOPIC``: every topic and every command, and their texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(*words: str) -> str:
     return done.stdout
 
 
-def test_without_a_topic_it_lists_them_all() -> None:
+def test_without_a_topic_all_topics_are_listed() -> None:
     listed = text()
     for name in (*TOPICS, *(command.name for command in COMMANDS)):
         assert f"  {name} " in listed
@@ -35,7 +35,7 @@ def test_every_state_has_its_meaning() -> None:
     assert [line.split()[0] for line in text("states").splitlines() if line[2:3] != " "] == [*State]
 
 
-def test_every_key_and_column() -> None:
+def test_every_key_and_column_is_explained() -> None:
     keys = text("keys")
     for key in keys_of(View()):
         assert key.text in " ".join(keys.split())
@@ -52,7 +52,7 @@ def test_the_examples_of_filters_are_valid() -> None:
             assert parse_filter(example).trouble == "", example
 
 
-def test_every_figure_of_a_condition() -> None:
+def test_every_figure_of_a_condition_is_explained() -> None:
     found = text("figures")
     for figure in (
         "data_wait",
@@ -67,11 +67,11 @@ def test_every_figure_of_a_condition() -> None:
 
 
 @pytest.mark.parametrize("topic", ["times", "exit-codes"])
-def test_the_other_topics(topic: str) -> None:
+def test_the_other_topics_have_a_text(topic: str) -> None:
     assert len(text(topic).splitlines()) >= 4
 
 
-def test_an_unknown_topic_names_the_known_ones() -> None:
+def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
     done = iotop("help", "nope")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: no topic and no column 'nope'; help columns lists the columns; topics: keys,")
@@ -87,7 +87,7 @@ def test_an_unknown_topic_names_the_known_ones() -> None:
         (("busy%",), "a kernel ran, however small"),
     ],
 )
-def test_a_column_is_a_topic(words: tuple[str, ...], meaning: str) -> None:
+def test_a_column_title_is_a_topic(words: tuple[str, ...], meaning: str) -> None:
     found = text(*words)
     assert found.startswith("main screen:\n")
     assert meaning in found

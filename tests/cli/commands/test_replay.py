@@ -41,7 +41,7 @@ def one_line(*arguments: str, run: Callable[..., subprocess.CompletedProcess[str
     return done.stderr
 
 
-def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path, path: str) -> None:
+def test_a_file_that_is_not_a_recording_is_a_one_line_error(tmp_path: Path, path: str) -> None:
     junk = tmp_path / "junk"
     for raw in (b"", b"%PDF-1.7 secret", b"{}\n", b"\x00" * 9999, gzip.compress(b"secret " * 99), b"[" * 99999):
         junk.write_bytes(raw)
@@ -55,14 +55,14 @@ def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path, path: str) -
     assert one_line(str(junk)).startswith("input: ")
 
 
-def test_invalid_usage_is_one_line(path: str) -> None:
+def test_invalid_usage_is_a_one_line_error(path: str) -> None:
     assert "25:00" in one_line("--at", "25:00", path)
     assert "0.25 to 64" in one_line("--speed", "99", path)
     assert "not a terminal" in one_line(path, run=iotop)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
-def test_root_reads_its_own_files_and_others_with_allow_root(path: str, tmp_path: Path) -> None:
+def test_root_reads_its_own_files_and_needs_allow_root_for_others(path: str, tmp_path: Path) -> None:
     link, theirs = tmp_path / "link", tmp_path / "theirs.iotop.jsonl"
     link.symlink_to("/etc/shadow")
     shutil.copyfile(path, theirs)
@@ -84,7 +84,7 @@ def test_root_reads_its_own_files_and_others_with_allow_root(path: str, tmp_path
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
 @pytest.mark.parametrize("words", [(), ("--allow-root",)])
-def test_the_content_of_other_files_is_not_shown(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_the_content_of_other_files_is_not_printed(tmp_path: Path, words: tuple[str, ...]) -> None:
     path = tmp_path / "shadow"
     for text in (
         b"root:$6$hash:19000::\n",
@@ -103,7 +103,7 @@ def test_the_content_of_other_files_is_not_shown(tmp_path: Path, words: tuple[st
 
 
 @pytest.mark.parametrize(("text", "factor"), [("2", 2.0), ("0.25x", 0.25), ("64X", 64.0)])
-def test_speeds(text: str, factor: float) -> None:
+def test_speeds_are_parsed(text: str, factor: float) -> None:
     assert speed(text) == factor
 
 
@@ -113,7 +113,7 @@ def test_invalid_speeds_are_refused(text: str) -> None:
         speed(text)
 
 
-def test_a_file_grows_until_it_is_closed(tmp_path: Path) -> None:
+def test_a_file_that_still_grows_is_followed_until_it_is_closed(tmp_path: Path) -> None:
     recorder = recorder_of(FileSink(str(tmp_path / "a")))
     live = stalling(5)
     for frame in live:
@@ -125,7 +125,7 @@ def test_a_file_grows_until_it_is_closed(tmp_path: Path) -> None:
     assert not Chain(str(tmp_path / "a")).grows(1_000_000_000)
 
 
-def test_a_recording_gets_a_name_of_host_and_time(tmp_path: Path) -> None:
+def test_a_recording_is_named_by_its_host_and_time(tmp_path: Path) -> None:
     sink = open_file(Clock(), str(tmp_path))
     assert Path(sink.path).name.startswith(os.uname().nodename + "-2")
     assert Path(sink.path).stat().st_mode & 0o777 == 0o600
@@ -140,12 +140,12 @@ def test_an_invalid_host_is_refused(host: str) -> None:
 
 @pytest.fixture
 def ssh(tmp_path: Path) -> Path:
-    """The path of a program in place of ssh."""
+    """The path at which a test puts a program that replaces ssh."""
     return tmp_path / "ssh"
 
 
 def stand_in(program: Path, text: str) -> None:
-    """A program in place of ssh."""
+    """Write a shell script that replaces ssh."""
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)
 
@@ -172,7 +172,7 @@ def test_errors_of_a_remote_screen_are_explained(ssh: Path, script: str, message
         assert terminal.mode()["alternate_on"] == "0"
 
 
-def test_no_ssh_at_all() -> None:
+def test_a_missing_ssh_is_an_error() -> None:
     with pytest.raises(InputError, match="OpenSSH"):
         Ssh("box", "true", program="/nonexistent/ssh")
 
@@ -183,8 +183,8 @@ def test_ssh_gets_the_right_command(ssh: Path) -> None:
         assert os.read(child.fd, 999).decode().splitlines() == [*KEEPALIVE, "--", "-x", "iotop-ai record -o -"]
 
 
-def test_a_shared_connection_that_keeps_stderr_open(ssh: Path) -> None:
-    """As the master that ControlPersist leaves: the thread still reads, so the descriptor is not for another file."""
+def test_a_shared_connection_may_keep_stderr_open(ssh: Path) -> None:
+    """A master of ControlPersist does this: the thread still reads stderr, so its descriptor must stay open."""
     stand_in(ssh, "sleep 3 >/dev/null & exit 0")
     with Ssh("box", "true", program=str(ssh)) as child:
         assert os.read(child.fd, 9) == b""
@@ -195,7 +195,7 @@ def test_a_shared_connection_that_keeps_stderr_open(ssh: Path) -> None:
 
 
 @needs_tmux
-def test_a_remote_machine_on_this_screen(ssh: Path, path: str) -> None:
+def test_a_remote_machine_is_shown_on_this_screen(ssh: Path, path: str) -> None:
     stand_in(ssh, f"cat {path}; sleep 30")
     with Terminal(80, 24, {"IOTOP_AI_SSH": str(ssh)}) as terminal:
         terminal.type(" ".join(command("--host", "user@box")) + "; echo rc=$?\n")

@@ -19,7 +19,7 @@ LONG_S = 60.0
 TIMELINE = re.compile(r"^ (\d\d:\d\d:\d\d) .* (\d\d:\d\d:\d\d)$", re.MULTILINE)
 
 
-def test_the_file_under_the_name_is_replaced(tmp_path: Path) -> None:
+def test_the_replay_continues_when_the_file_of_its_name_is_replaced(tmp_path: Path) -> None:
     live = stalling()
     path = tmp_path / "a.iotop.jsonl"
     record(path, live[:80])
@@ -43,7 +43,7 @@ def test_the_file_under_the_name_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> None:
-    """The real recorder fills a file every 2 s while the real screen follows, goes back to the first and returns."""
+    """The recorder fills a file every 2 s. The screen follows it, goes to the first file, and back to the newest."""
     path = tmp_path / "a.iotop.jsonl"
     record_all = command("record", "--no-smart", "-d", "0.25", "--rotate", "2s", "-o", str(path))
     recorder = subprocess.Popen(record_all, cwd=TOP, env=PLAIN, stderr=subprocess.DEVNULL)
@@ -63,7 +63,7 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
             begun = parts()
             terminal.wait_until(lambda _: parts() >= begun + 2, LONG_S, "two rotations")
             clock_moves(terminal)
-            # A thread reads appended lines, and may be late.
+            # Another thread reads the appended lines, so they may arrive late.
             terminal.wait_until(
                 lambda text: (line := TIMELINE.search(text)) and line[1] < line[2], LONG_S, "a long line"
             )

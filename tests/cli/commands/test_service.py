@@ -45,7 +45,7 @@ def verify(path: Path, *, user: bool, folder: Path) -> str:
 
 
 @FORMS
-def test_it_records_for_ever_within_limits(user: bool) -> None:
+def test_the_unit_records_for_ever_within_limits(user: bool) -> None:
     options = options_of(unit(program(), user=user))
     assert options.output == "/var/lib/iotop-ai/recordings/host.iotop.jsonl"
     assert (options.settings.interval_s, options.burst_s, options.append) == (10.0, 1.0, True)
@@ -76,15 +76,17 @@ def test_systemd_accepts_the_drop_in_for_alerts(tmp_path: Path) -> None:
 
 
 def test_systemd_reports_a_missing_program(tmp_path: Path) -> None:
-    # Proves the test above: systemd-analyze does complain.
+    # This shows that the previous test means something: systemd-analyze does report errors.
     path = tmp_path / "iotop-ai.service"
     path.write_text(unit(["/nowhere/iotop-ai"], user=False))
     assert "/nowhere/iotop-ai" in verify(path, user=False, folder=tmp_path)
 
 
 @FORMS
-def test_it_runs_nothing_from_another_users_folder(user: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))  # without a script beside it
+def test_the_unit_runs_nothing_from_another_users_folder(
+    user: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))  # there is no script of the program in that folder
     text = unit(program(), user=user)
     assert setting(text, "WorkingDirectory") == ["/"]
     assert setting(text, "ExecStart")[0].startswith(f"{tmp_path}/python -P -m iotop_ai record ")
@@ -120,7 +122,7 @@ def test_a_program_that_others_may_change_is_reported(tmp_path: Path) -> None:
 
 
 def unreadable() -> set[int]:
-    """Processes whose I/O is unreadable even for root with all capabilities: a container's guardian."""
+    """The processes whose I/O not even root may read with all capabilities, such as the supervisor of a container."""
     out = set()
     for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         try:
@@ -133,7 +135,7 @@ def unreadable() -> set[int]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="gives capabilities up, by setpriv")
-def test_with_the_remaining_capabilities_it_sees_everything(tmp_path: Path) -> None:
+def test_the_remaining_capabilities_suffice_to_see_everything(tmp_path: Path) -> None:
     (line,) = setting(unit(program(), user=False), "CapabilityBoundingSet")
     kept = ",".join(f"+{name.removeprefix('CAP_').lower()}" for name in line.split())
     path = tmp_path / "host.iotop.jsonl"

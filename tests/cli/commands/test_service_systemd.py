@@ -1,4 +1,4 @@
-"""The unit under a real systemd: started, confined, killed and started again, stopped."""
+"""The unit under a real systemd: it is started, confined, killed, started again and stopped."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.rigs.systemd import booted, until, why_no_systemd
 
 UNIT = "iotop-ai.service"
 SIX = 0x4002A1004
-"""DAC_READ_SEARCH, NET_ADMIN, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN, SYSLOG."""
+"""The bits of DAC_READ_SEARCH, NET_ADMIN, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN and SYSLOG."""
 
 
 def kinds(path: Path) -> list[str]:
-    """The kind of each whole line."""
+    """The kinds of the lines that are complete."""
     return [json.loads(line)["k"] for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 @pytest.mark.slow
-def test_systemd_runs_it(tmp_path: Path) -> None:
+def test_systemd_runs_the_unit(tmp_path: Path) -> None:
     why = why_no_systemd()
     if why:
         pytest.skip(why)

@@ -10,7 +10,7 @@ from tests.export.make import ok, pair
 PENDING: Reading[object] = Reading(None, Status.PENDING, "asked")
 
 
-def test_late_parts_come_from_a_later_snapshot_and_counters_do_not() -> None:
+def test_slow_parts_come_from_a_later_snapshot_and_counters_do_not() -> None:
     before, after = pair()
     waiting = after._replace(smart=PENDING, filesystems=ok({"/": PENDING}, after.at_ns))
     assert late_parts(waiting) == ("smart", "filesystems")
@@ -20,14 +20,14 @@ def test_late_parts_come_from_a_later_snapshot_and_counters_do_not() -> None:
     assert late_parts(done) == ()
 
 
-def test_nothing_late_changes_nothing() -> None:
+def test_without_slow_parts_nothing_changes() -> None:
     before, after = pair()
     assert late_parts(after) == ("filesystems",)
     whole = after._replace(filesystems=ok({}, after.at_ns))
     assert completed(whole, before) == whole
 
 
-def test_a_short_interval_judges_its_own_end() -> None:
+def test_a_short_interval_is_judged_by_its_end() -> None:
     before, after = pair()
     soon = after._replace(at_ns=before.at_ns + 300_000_000)
     state = SmartState("sda", "ata", "Spinner", "S1", "F1", "FAIL", "critical", ("312 reallocated sectors",))

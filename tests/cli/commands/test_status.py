@@ -1,4 +1,4 @@
-"""``iotop-ai status``: the line, its fields, a recording's newest state, and a stream for a status bar."""
+"""``iotop-ai status``: the line, its fields, the newest state of a recording, and a stream for a status bar."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_name_is_not_a_format_of_tmux() -> None:
     assert formatted("#[fg={colour}]{host}", fields).startswith("#[fg=red]a# [")
 
 
-def test_the_line_of_a_starved_machine() -> None:
+def test_a_starved_machine_has_its_line() -> None:
     fields = status_fields(STARVED[-1])
     assert set(fields) == set(MEANINGS)
     line = default_line(fields)
@@ -44,11 +44,11 @@ def test_before_the_first_window_no_state_is_claimed() -> None:
     assert default_line(fields).startswith("sda ")
 
 
-def test_an_unknown_time_of_requests_is_not_left_out() -> None:
+def test_an_unknown_latency_is_printed_as_unknown() -> None:
     assert status_fields(made_frames(1)[-1])["await"] == "? ms"
 
 
-def test_a_format_takes_fields_and_braces() -> None:
+def test_a_format_contains_fields_and_braces() -> None:
     fields = status_fields(STARVED[-1])
     assert formatted(checked_format("#[fg={colour}]{state}{{x}}"), fields) == "#[fg=red]STARVED{x}"
 
@@ -63,13 +63,13 @@ def test_another_format_is_refused(text: str, why: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_one_line_of_this_machine() -> None:
+def test_this_machine_has_one_line() -> None:
     done = iotop("status", "-d", "0.2")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r".*CPU \d+% MEM (<1|\d+)%\n", done.stdout)
 
 
-def test_the_newest_state_of_a_recording(tmp_path: Path) -> None:
+def test_a_recording_has_its_newest_state(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(95, (70, 100)))
     done = iotop("status", path, "--allow-root", "--format", "{state} {disk}")
     assert (done.returncode, done.stdout, done.stderr) == (0, "STARVED sda\n", "")
@@ -77,7 +77,7 @@ def test_the_newest_state_of_a_recording(tmp_path: Path) -> None:
     assert refused.stderr.startswith("usage: --follow and --duration watch this machine")
 
 
-def test_a_line_each_interval_until_a_signal() -> None:
+def test_a_line_is_printed_each_interval_until_a_signal() -> None:
     process = subprocess.Popen(
         command("status", "--follow", "-d", "0.2", "--format", "{time}"),
         stdout=subprocess.PIPE, text=True, cwd=TOP, env=PLAIN,
@@ -90,7 +90,7 @@ def test_a_line_each_interval_until_a_signal() -> None:
     process.stdout.close()
 
 
-def test_a_process_that_is_not_part_of_a_job(tmp_path: Path) -> None:
+def test_a_process_that_is_not_part_of_a_job_is_refused(tmp_path: Path) -> None:
     done = iotop("status", "-d", "0.2", "--job", "1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: process 1 is not part of a training job")
@@ -100,7 +100,7 @@ def test_a_process_that_is_not_part_of_a_job(tmp_path: Path) -> None:
     assert re.search(r"process 4194303 is not part of a training job; jobs: \d+ \(", unknown.stderr)
 
 
-def test_a_stream_is_unsure_while_the_job_is_not_seen() -> None:
+def test_a_stream_is_unsure_while_the_job_is_not_found() -> None:
     process = subprocess.Popen(
         command("status", "--follow", "-d", "0.2", "--job", "1", "--format", "{state}{job}"),
         stdout=subprocess.PIPE, text=True, cwd=TOP, env=PLAIN,
@@ -112,7 +112,7 @@ def test_a_stream_is_unsure_while_the_job_is_not_seen() -> None:
     process.stdout.close()
 
 
-def test_the_disk_of_a_recording(tmp_path: Path) -> None:
+def test_a_recording_has_the_state_of_its_disk(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(95, (70, 100)))
     words = ("status", path, "--allow-root", "--format", "{disk}")
     assert iotop(*words, "--device", "sdb").stdout == "sdb\n"
@@ -122,6 +122,6 @@ def test_the_disk_of_a_recording(tmp_path: Path) -> None:
     assert iotop(*words, "--path", "/").stderr.startswith("usage: --path is a folder of this machine")
 
 
-def test_a_process_that_does_not_exist() -> None:
+def test_a_process_that_does_not_exist_is_refused() -> None:
     done = iotop("status", "-d", "0.2", "--job", "4194303")
     assert (done.returncode, done.stderr) == (2, "usage: --job 4194303: no such process\n")

@@ -1,4 +1,4 @@
-"""``why`` on a machine with a young, busy Python program that does not train."""
+"""``why`` on a machine with a busy Python program that was just started and does not train."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ for _ in range(600):
 
 
 def test_a_growing_program_is_not_a_starting_training() -> None:
-    """It grows by 20 MB a second, like a trainer that loads its weights."""
+    """The program grows by 20 MB a second, like a trainer that loads its weights."""
     program = subprocess.Popen([sys.executable, "-c", GROWS])
     try:
         done = iotop("why", "--duration", "13", "--no-smart")
     finally:
         program.kill()
         program.wait()
-    # Another program of this machine may be training.
+    # A training may run on this machine besides, so only the lines about this program count.
     own = [line for line in done.stdout.splitlines() if str(program.pid) in line]
     assert not any("STARTING" in line or "starting" in line for line in own)
     first = done.stdout.splitlines()[0]

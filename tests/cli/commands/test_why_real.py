@@ -1,4 +1,4 @@
-"""``why`` and ``diagnose`` about a real trainer, run by an ordinary user on that user's own job."""
+"""``why`` and ``diagnose`` about a real trainer, run by the ordinary user who owns the job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not_nobody()), reaso
 
 
 def nobody(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The program as nobody."""
+    """Run the program as the user nobody."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(TOP), "LANG": "C.UTF-8"}
     return subprocess.run(
         as_nobody(*command(*words)), env=environment, cwd=TOP, capture_output=True, text=True, timeout=120, check=False
@@ -31,7 +31,7 @@ def nobody(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Iterator[int]:
-    """Pid of nobody's trainer, whose only loader computes longer than a step takes."""
+    """The pid of a trainer of the user nobody, whose only loader takes longer for a batch than a step takes."""
     data = tmp_path / "data"
     data.mkdir()
     write_files(data, 4, 8)
@@ -48,7 +48,7 @@ def trainer(tmp_path: Path) -> Iterator[int]:
         program.wait()
 
 
-def test_an_ordinary_user_sees_their_own_job(trainer: int, tmp_path: Path) -> None:
+def test_an_ordinary_user_gets_the_verdict_on_that_users_job(trainer: int, tmp_path: Path) -> None:
     done = nobody(tmp_path, "why", "--duration", "30", "--md")
     lines = done.stdout.splitlines()
     assert lines[0] == lines[-1] == "```", done

@@ -1,4 +1,4 @@
-"""The line of ``why --stack``: of a real trainer's process, and where nothing is known."""
+"""The line that ``why --stack`` prints: for a real trainer's process, and where no stack is known."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ next_batch()
 
 
 def with_trainer(frame: Frame, pid: int) -> Frame:
-    """The Frame with the first rank of each job at this pid."""
+    """The Frame, with the first rank of each job changed to this pid."""
     table = frame.snapshot.jobs.value
     assert table is not None
     jobs = {
@@ -42,7 +42,7 @@ def starved() -> Frame:
 
 
 @pytest.mark.skipif(not py_spy_path(), reason="needs py-spy")
-def test_the_line_of_the_trainer(tmp_path: Path) -> None:
+def test_the_line_has_the_stack_of_the_trainer(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINER)
     child = subprocess.Popen([sys.executable, str(tmp_path / "train.py")], stdout=subprocess.PIPE)
     try:
@@ -56,7 +56,7 @@ def test_the_line_of_the_trainer(tmp_path: Path) -> None:
     assert "looks in train.py:3, time.sleep(600)" in text
 
 
-def test_without_a_job_or_a_process() -> None:
+def test_without_a_job_or_a_process_there_is_no_stack() -> None:
     assert code_line(Root(), made_frames(3)[-1]) == "code      unknown: no training job is seen"
     ended = subprocess.Popen(["true"])
     ended.wait()

@@ -15,7 +15,7 @@ def parse(*argv: str) -> Settings:
     return settings_of(build_parser(argv).parse_args(argv))._replace(chosen=frozenset())
 
 
-def test_nothing_given_is_the_default() -> None:
+def test_without_flags_all_settings_have_their_defaults() -> None:
     assert parse() == Settings()
 
 
@@ -40,19 +40,19 @@ def test_every_flag_reaches_its_setting() -> None:
 
 
 @pytest.mark.parametrize("command", ["snapshot", "trend"])
-def test_a_subcommand_keeps_what_was_given_before_it(command: str) -> None:
+def test_a_subcommand_keeps_the_flags_given_before_it(command: str) -> None:
     assert parse("-d", "2", "--no-smart", command) == Settings(interval_s=2.0, smart=False)
     assert parse("-d", "2", command, "-d", "5", "--device", "sda") == Settings(interval_s=5.0, devices=("sda",))
 
 
-def test_intervals() -> None:
+def test_intervals_are_parsed() -> None:
     assert (interval("0.1"), interval("1m"), interval("1h")) == (0.1, 60.0, 3600.0)
     for text in ("0", "0.09", "3601", "-1", "x", "inf", "nan"):
         with pytest.raises(argparse.ArgumentTypeError):
             interval(text)
 
 
-def test_counts() -> None:
+def test_counts_are_parsed() -> None:
     assert count("12") == 12
     for text in ("0", "-1", "1.5", "", "x", "²"):
         with pytest.raises(argparse.ArgumentTypeError):
@@ -79,11 +79,11 @@ def test_abbreviated_flags_are_refused() -> None:
         (["replay", "-"], ["replay", "-"]),
     ],
 )
-def test_record_to_a_pipe_in_short(given: list[str], meant: list[str]) -> None:
+def test_record_to_a_pipe_has_a_short_form(given: list[str], meant: list[str]) -> None:
     assert expand_stream(given) == meant
 
 
-def test_the_switches_of_record_are_known() -> None:
+def test_record_accepts_each_switch() -> None:
     parser = argparse.ArgumentParser()
     add_record_flags(parser)
     switches = {name for action in parser._actions if action.nargs == 0 for name in action.option_strings}
@@ -91,12 +91,12 @@ def test_the_switches_of_record_are_known() -> None:
 
 
 @pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
-def test_another_machine_is_never_shown_this_ones_figures(words: list[str]) -> None:
+def test_the_screen_of_another_machine_has_no_figures_of_this_one(words: list[str]) -> None:
     with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
         run(["--host", "box", *words])
 
 
-def test_devices_of_the_file_are_this_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_in_the_file_apply_only_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOTOP_AI_DEVICES", "nvme0n1")
     for argv, here, elsewhere in (([], ("nvme0n1",), ()), (["--device", "sda"], ("sda",), ("sda",))):
         args = build_parser(argv).parse_args(argv)
@@ -107,7 +107,7 @@ def test_devices_of_the_file_are_this_machines(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "argv", [[], ["-d", "1"], ["--delay", "0.1"], ["-d", "1m"], ["-d", "3600"], ["-d", "1h"], ["-d", "0.5s"]]
 )
-def test_a_plain_start_matches_the_parser(argv: list[str]) -> None:
+def test_a_start_without_arguments_equals_the_parsers_result(argv: list[str]) -> None:
     args = build_parser(argv).parse_args(argv)
     assert plain_flags(argv) == flags_of(args)
     assert (args.command, args.batch, args.host, args.config, getattr(args, "job", 0)) == (None, False, None, None, 0)
@@ -128,7 +128,7 @@ def test_a_plain_start_matches_the_parser(argv: list[str]) -> None:
         *(["-d1"], ["--delay=1"], ["-b"], ["--help"], ["snapshot"], ["-d", "1", "-b"], ["-o", "1"], ["", "1"]),
     ],
 )
-def test_other_arguments_go_to_the_parser(argv: list[str]) -> None:
+def test_every_other_argument_goes_to_the_parser(argv: list[str]) -> None:
     assert plain_flags(argv) is None
 
 
@@ -143,5 +143,5 @@ def test_other_arguments_go_to_the_parser(argv: list[str]) -> None:
         (["gpu-log", "-d", "5"], ["gpu-log", "-d", "5"]),
     ],
 )
-def test_a_time_before_the_end_is_a_value(given: list[str], meant: list[str]) -> None:
+def test_a_time_counted_from_the_end_is_a_value_and_not_a_flag(given: list[str], meant: list[str]) -> None:
     assert join_times(given) == meant

@@ -35,24 +35,24 @@ def test_devices_are_found_by_every_kind_of_name(word: str, names: list[str]) ->
     assert matching_devices(word, INFOS) == names
 
 
-def test_an_unknown_name_lists_the_devices_without_loops() -> None:
+def test_an_unknown_name_is_refused_with_a_list_of_devices_without_loops() -> None:
     with pytest.raises(UsageError) as caught:
         matching_devices("hda", INFOS)
     assert str(caught.value) == "no device 'hda'; devices: sda, sda1, nvme0n1, dm-0 (vg/data)"
 
 
-def test_without_devices_it_says_so() -> None:
+def test_a_machine_without_devices_is_reported() -> None:
     with pytest.raises(UsageError, match="this machine has none"):
         matching_devices("hda", {})
 
 
 def device_of(path: Path) -> str:
-    """The path's device as mountinfo writes it."""
+    """The major and minor number of the path's device, as mountinfo writes them."""
     number = path.stat().st_dev
     return f"{os.major(number)}:{os.minor(number)}"
 
 
-def test_a_folder_on_a_volume_selects_volume_and_disk(tmp_path: Path) -> None:
+def test_a_folder_on_a_volume_selects_the_volume_and_its_disk(tmp_path: Path) -> None:
     mounts = (
         Mount("/", "ext4", "/dev/sda1", device="8:1"),
         Mount(str(tmp_path), "xfs", "/dev/dm-0", device=device_of(tmp_path)),
@@ -61,7 +61,7 @@ def test_a_folder_on_a_volume_selects_volume_and_disk(tmp_path: Path) -> None:
     assert devices_of_path(str(tmp_path), mounts, infos, Root("/")) == ["dm-0", "nvme0n1"]
 
 
-def test_a_kernel_folder_mounted_over_a_disk_has_no_disk() -> None:
+def test_a_kernel_filesystem_mounted_on_top_of_a_disk_has_no_disk() -> None:
     mounts = (Mount("/", "ext4", "/dev/sda1", device="8:1"),)
     with pytest.raises(UnknownError, match="not on a disk"):
         devices_of_path("/proc", mounts, INFOS, Root("/"))
@@ -83,7 +83,7 @@ def test_without_a_name_nothing_is_read() -> None:
     assert resolve_devices(settings, Root("/nonexistent")) is settings
 
 
-def test_on_this_machine() -> None:
+def test_devices_of_this_machine_are_found() -> None:
     names = [name for name in os.listdir("/sys/block") if not name.startswith(("loop", "ram"))]
     if not names:
         pytest.skip("no disk here")

@@ -1,4 +1,4 @@
-"""The machine's trees mounted elsewhere: --procfs and --sysfs of the installed program."""
+"""The /proc and /sys of a machine mounted at other places: --procfs and --sysfs of the installed program."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.machines import machine
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 BOUND = 'mount --make-rprivate / && mkdir -p "$1/proc" && mount --rbind /proc "$1/proc" && shift && '
 INSIDE = 'exec unshare --pid --fork --mount-proc "$@"'
-"""A pid namespace with a /proc of its own, to which the host's is mounted as docker -v does."""
+"""Runs a command in a pid namespace with a new /proc. The host's /proc is mounted beside it, as by docker -v."""
 
 
 def taken(*flags: str, **environment: str) -> dict[str, object]:
-    """One ``snapshot --json``."""
+    """The result of one ``snapshot --json``."""
     done = iotop(*flags, "snapshot", "--json", "-d", "0.2", "--no-smart", **environment)
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
@@ -31,12 +31,12 @@ def taken(*flags: str, **environment: str) -> dict[str, object]:
 
 
 def flags_of(folder: Path) -> tuple[str, ...]:
-    """The flags for a tree."""
+    """The flags that select the trees in this folder."""
     return ("--procfs", str(folder / "proc"), "--sysfs", str(folder / "sys"))
 
 
 @pytest.mark.parametrize("name", ["made-gpu-server", "made-container", "vm-6.18"])
-def test_another_machines_trees_are_shown_without_our_own_data(name: str, tmp_path: Path) -> None:
+def test_another_machines_trees_are_shown_without_data_of_ours(name: str, tmp_path: Path) -> None:
     machine(name, tmp_path)
     shown = taken(*flags_of(tmp_path))
     devices = {line["name"] for line in shown["devices"]}  # type: ignore[attr-defined]
@@ -51,8 +51,8 @@ def test_another_machines_trees_are_shown_without_our_own_data(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["--once", "snapshot", "status"])
-def test_garbage_in_a_tree_is_a_reason_and_no_traceback(text: str, tmp_path: Path) -> None:
-    """Names that control a terminal, numbers that no counter holds, half lines, pipes, endless files."""
+def test_garbage_in_a_tree_gives_a_reason_and_not_a_traceback(text: str, tmp_path: Path) -> None:
+    """The trees have names that control a terminal, too large numbers, cut lines, pipes and endless files."""
     machine("vm-6.18", tmp_path)
     proc = tmp_path / "proc"
     (proc / "meminfo").write_bytes(b"MemTotal: " + b"9" * 5000 + b" kB\n")
@@ -86,14 +86,14 @@ def test_an_invalid_directory_is_one_line(flags: tuple[str, ...], why: str) -> N
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"usage: {why}\n")
 
 
-def test_our_own_trees_by_path_are_our_own() -> None:
+def test_our_trees_given_by_their_paths_are_known_as_ours() -> None:
     assert root_from_options("/proc", "/sys").live
     assert root_from_options("", "").live
     with pytest.raises(UsageError, match="no such directory"):
         root_from_options("/proc/stat", "")
 
 
-def test_nothing_is_changed_through_other_trees(tmp_path: Path) -> None:
+def test_nothing_is_changed_through_another_machines_trees(tmp_path: Path) -> None:
     machine("vm-6.18", tmp_path)
     for what in (("cache", "drop"), ("stage", str(tmp_path), str(tmp_path / "there"))):
         done = iotop(*flags_of(tmp_path), *what)
@@ -104,7 +104,7 @@ def test_nothing_is_changed_through_other_trees(tmp_path: Path) -> None:
     assert "use --device sda" in done.stderr
 
 
-def test_a_pid_of_a_captured_tree_is_never_ours(tmp_path: Path) -> None:
+def test_a_pid_of_a_captured_tree_is_never_taken_for_ours(tmp_path: Path) -> None:
     machine("vm-6.18", tmp_path)
     root = root_from_options(str(tmp_path / "proc"), str(tmp_path / "sys"))
     assert (root.live, root.foreign, root.own_pid) == (False, True, -1)
@@ -123,7 +123,7 @@ def test_a_pipe_in_a_tree_does_not_block(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_container_sees_the_hosts_processes_and_mounts(tmp_path: Path) -> None:
+def test_a_container_shows_the_hosts_processes_and_mounts(tmp_path: Path) -> None:
     words = command("--procfs", f"{tmp_path}/proc", "snapshot", "--json", "-d", "0.5", "--no-smart")
     with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
         try:
@@ -143,7 +143,7 @@ def test_a_container_sees_the_hosts_processes_and_mounts(tmp_path: Path) -> None
     assert busy.pid in {line["pid"] for line in shown["processes"]}
     assert shown["system"]["host"]["container"] == ""
     mounts = {mount["mount"]: mount for mount in shown["system"]["filesystems"]}
-    if os.path.exists("/proc/1/root/."):  # the init of a VM may be closed to root, too
+    if os.path.exists("/proc/1/root/."):  # in a VM even root may be refused access to the root folder of init
         assert mounts["/"]["total_bytes"] == os.statvfs("/").f_blocks * os.statvfs("/").f_frsize
     else:
         assert mounts["/"]["status"] == "denied"

@@ -1,4 +1,4 @@
-"""A process that exits while a file's disk hangs, on a machine that is too busy to end its threads at once."""
+"""The exit of a process while the disk of an open file hangs, on a machine too busy to end its threads at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.rigs.home import Home, may_hide, why_no_home
 
 _ATTEMPTS = 30
-"""Where the child goes when the main thread ends, about one exit in ten waits."""
+"""The number of tries. On a kernel with the fault, about one exit in ten waits for the disk."""
 
 _EXITS = """
 import os, sys, threading, time

@@ -1,4 +1,4 @@
-"""A signal while the live screen starts."""
+"""A signal that arrives while the live screen starts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def signals() -> Iterator[EndingSignals]:
             signal.signal(number, handler)
 
 
-def test_the_first_signal_is_what_ends_the_start(signals: EndingSignals) -> None:
+def test_the_first_signal_decides_how_the_start_ends(signals: EndingSignals) -> None:
     signals.check()
     assert signals.take() is None
     os.kill(os.getpid(), signal.SIGHUP)
@@ -55,7 +55,7 @@ def test_the_first_signal_is_what_ends_the_start(signals: EndingSignals) -> None
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
-def test_a_start_that_does_not_look_is_ended_by_force() -> None:
+def test_a_start_that_ignores_the_signal_is_ended_by_force() -> None:
     with subprocess.Popen([sys.executable, "-c", SWALLOWS], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.read(6) == b"ready "
@@ -67,7 +67,7 @@ def test_a_start_that_does_not_look_is_ended_by_force() -> None:
 
 
 def test_a_signal_at_any_moment_of_the_start_ends_the_program() -> None:
-    """Also between the first picture and the app's own handlers, where an exception was swallowed."""
+    """This includes the moments before the app installs its handlers, when an exception was once swallowed."""
     for delay_s in (0.0, 0.2, 0.35, 0.45, 0.55, 0.7):
         pid, terminal = pty.fork()
         if pid == 0:
@@ -88,13 +88,13 @@ def test_a_signal_at_any_moment_of_the_start_ends_the_program() -> None:
 
 
 def _read(terminal: int, seconds: float, until: bytes = b"\0 never") -> bytes:
-    """What the program writes in ``seconds``, at most until ``until`` is in it or the program ends."""
+    """Return the output until ``until`` is in it, the program ends, or ``seconds`` have passed."""
     data = b""
     end = time.monotonic() + seconds
     while until not in data and (left := end - time.monotonic()) > 0:
         if select.select([terminal], [], [], left)[0]:
             try:
                 data += os.read(terminal, 65536)
-            except OSError:  # EIO: the other end is closed
+            except OSError:  # the kernel reports EIO when the other end is closed
                 break
     return data

@@ -1,4 +1,4 @@
-"""The first frame is the app's own screen, in the colours that the app will use."""
+"""The first frame equals the app's own screen and has the colours that the app will use."""
 
 import re
 
@@ -25,7 +25,7 @@ BYTE = st.integers(0, 255)
 
 
 @given(BYTE, BYTE, BYTE)
-def test_the_palette_equals_richs(red: int, green: int, blue: int) -> None:
+def test_the_palette_equals_that_of_rich(red: int, green: int, blue: int) -> None:
     expected = Color.from_rgb(red, green, blue).downgrade(ColorSystem.EIGHT_BIT).number
     assert palette_index(red, green, blue) == expected
 
@@ -39,15 +39,15 @@ def test_both_frames_look_the_same(theme: str, colours: int, system: ColorSystem
         for background in ("", "sel", "panel"):
             look = text_style_of(theme, token, background)
             style = rich_style(look)
-            style._ansi = None  # Rich keeps the codes of the colour system that it was first asked for
+            style._ansi = None  # Rich caches the codes of the colour system for which they were first requested
             rendered = style.render("x", color_system=system)
             codes = set(re.findall(r"\x1b\[([0-9;]*)m", rendered)[0].split(";")) if rendered != "x" else set()
             ours = set(sgr_parameters(look, colours).split(";")) - {""}
-            # Rich names the default colours, which a reset has set already.
+            # Rich also emits the default colours, which our reset has already set.
             assert codes - {"39", "49"} == ours, (token, background)
 
 
-def test_without_colour_no_colour_is_sent() -> None:
+def test_a_terminal_without_colour_gets_no_colour() -> None:
     assert sgr_parameters(TextStyle("#ff0000", "4", bold=True), 0) == "1"
     assert sgr_parameters(TextStyle("9", "1"), 16) == "91;41"
     assert sgr_parameters(TextStyle("#ff0000", ""), 16) == ""
@@ -67,7 +67,7 @@ async def test_the_app_repaints_the_same_cells(size: tuple[int, int], ascii_only
     assert not ascii_only or "".join(shown).isascii()
 
 
-def test_only_our_own_sequences_reach_the_terminal() -> None:
+def test_the_terminal_gets_only_our_escape_sequences() -> None:
     frame = made_frames()[-1]
     raw = paint(screen_rows(160, 48, frame, View(focus="process")), "dark", 2**24)
     left = SEQUENCE.sub("", raw)
@@ -76,7 +76,7 @@ def test_only_our_own_sequences_reach_the_terminal() -> None:
     assert raw.count("H") >= 48
 
 
-def test_nothing_is_zero_before_there_are_rates() -> None:
+def test_no_rate_is_shown_as_zero_before_there_are_rates() -> None:
     frame = made_frames(1)[0]
     rows = {line.key: line.text for line in screen_rows(80, 24, frame, View()) if line.key.startswith("disk:")}
     assert rows["disk:sda"].count("?") >= 4
@@ -116,7 +116,7 @@ def test_a_chosen_theme_takes_precedence() -> None:
         ({}, True),
     ],
 )
-def test_glyphs_need_utf8(environment: dict[str, str], expected: bool) -> None:
+def test_the_special_characters_need_utf8(environment: dict[str, str], expected: bool) -> None:
     assert terminal(Settings(), environment).ascii_only is expected
     assert terminal(Settings(ascii_only=True), environment).ascii_only
 

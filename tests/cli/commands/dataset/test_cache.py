@@ -21,7 +21,7 @@ needs_nobody = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody(
 SOCKET = {"IOTOP_AI_SOCKET": "/nonexistent/socket"}
 
 
-def test_status_evict_status(disk_folder: Path, tmp_path: Path) -> None:
+def test_an_evicted_dataset_is_no_longer_in_memory(disk_folder: Path, tmp_path: Path) -> None:
     data = disk_folder / "data set"
     data.mkdir()
     (data / "a").write_bytes(os.urandom(4 * MIB))
@@ -67,10 +67,11 @@ def test_a_missing_path_is_an_error(what: str) -> None:
     assert "\x1b" not in done.stderr
 
 
-def test_without_confirmation_nothing_is_done() -> None:
+def test_without_confirmation_nothing_is_dropped() -> None:
     done = iotop("cache", "drop")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].split(":")[0] in ("usage", "not done")  # not done: not root
+    # a user who is not root reads "not done"
+    assert done.stderr.splitlines()[-1].split(":")[0] in ("usage", "not done")
     assert "--yes" in done.stderr or "needs root" in done.stderr
 
 
@@ -83,7 +84,7 @@ def test_readonly_changes_nothing(what: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("drop", "--level", "4"), ("drop", "--level", "x"), ("flush",), ()])
-def test_bad_arguments(arguments: tuple[str, ...]) -> None:
+def test_bad_arguments_are_one_line(arguments: tuple[str, ...]) -> None:
     done = iotop("cache", *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")
@@ -91,7 +92,7 @@ def test_bad_arguments(arguments: tuple[str, ...]) -> None:
 
 
 @needs_nobody
-def test_an_ordinary_user_gets_the_remedy_and_the_way_without_root(tmp_path: Path) -> None:
+def test_an_ordinary_user_gets_the_remedy_and_a_way_that_needs_no_root(tmp_path: Path) -> None:
     done = subprocess.run(
         as_nobody(*command("cache", "drop", "--yes")),
         cwd=TOP,

@@ -48,7 +48,8 @@ def test_only_the_new_path_is_printed_and_a_second_run_copies_nothing(
         ("stage", "asked"),
         ("stage", f"copied: 5 files, {5 * MIB} B"),
     ]
-    again = iotop("stage", str(dataset), str(fast), "--quick", "--json", **environment)  # nothing to confirm
+    # the first run left nothing to copy, so there is nothing to confirm
+    again = iotop("stage", str(dataset), str(fast), "--quick", "--json", **environment)
     assert again.returncode == 0, again.stderr
     printed = json.loads(again.stdout)
     assert printed["path"] == f"{fast}/data set"
@@ -66,14 +67,14 @@ def test_a_dry_run_measures_and_copies_nothing(dataset: Path, fast: Path) -> Non
     assert not list(fast.iterdir())
 
 
-def test_a_target_on_the_same_disk_is_no_gain(dataset: Path, fast: Path) -> None:
+def test_a_target_on_the_same_disk_is_not_worth_a_copy(dataset: Path, fast: Path) -> None:
     done = iotop("stage", str(dataset), str(fast), "--yes", **SOCKET)
     assert (done.returncode, done.stdout) == (1, "")
     assert "not copied: same disk, no gain: both lie on the same filesystem; --anyway copies" in done.stderr
     assert not list(fast.iterdir())
 
 
-def test_nothing_is_copied_read_only_or_unconfirmed(dataset: Path, fast: Path) -> None:
+def test_nothing_is_copied_in_read_only_mode_or_without_confirmation(dataset: Path, fast: Path) -> None:
     done = iotop("stage", str(dataset), str(fast), "--no-measure")
     assert done.returncode == 2
     assert "usage: cannot ask for confirmation: stdin is not a terminal" in done.stderr
@@ -102,7 +103,7 @@ def test_invalid_usage_is_one_line(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
-def test_onto_memory_and_onto_memory_that_is_too_small(dataset: Path, fast: Path) -> None:
+def test_a_copy_into_memory_needs_enough_space_there(dataset: Path, fast: Path) -> None:
     for size, code in (("64m", 0), ("2m", 1)):
         mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(fast)]
         if subprocess.run(mount, capture_output=True, check=False).returncode:

@@ -1,4 +1,4 @@
-"""``fleet`` as a user runs it, against a real Prometheus that scrapes nine replayed machines and two others."""
+"""``fleet`` as a user runs it, with a real Prometheus that scrapes nine replayed machines and two other targets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
 
 
 @pytest.mark.slow
-def test_text_and_json(server: Prometheus) -> None:
+def test_the_table_and_the_json_have_every_machine(server: Prometheus) -> None:
     done = iotop("fleet", "--prometheus", server.url, *WINDOW, "--once")
     assert (done.returncode, done.stderr) == (1, "")
     first, _, titles, *rows = done.stdout.splitlines()
@@ -61,7 +61,7 @@ def test_text_and_json(server: Prometheus) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_without_an_answer_it_is_one_line_and_2() -> None:
+def test_a_server_that_does_not_answer_is_one_line_and_exit_code_2() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     done = iotop("fleet", "--prometheus", url, "--once")
     assert (done.returncode, done.stdout) == (2, "")
@@ -75,7 +75,7 @@ def test_without_an_answer_it_is_one_line_and_2() -> None:
         (b"", "it closes the connection without an answer"),
     ],
 )
-def test_garbage_is_one_line_and_2(fault: bytes, words: str) -> None:
+def test_a_garbled_answer_is_one_line_and_exit_code_2(fault: bytes, words: str) -> None:
     with answering() as server:
         server.fault = fault
         done = iotop("fleet", "--prometheus", server.url, "--window", "20s", "--json")
@@ -84,7 +84,7 @@ def test_garbage_is_one_line_and_2(fault: bytes, words: str) -> None:
 
 
 def ask_once(alerts: list[dict[str, str]], *flags: str) -> tuple[int, str, str]:
-    """Run ``fleet --once`` with these flags while these alerts fire: (exit code, stdout, stderr)."""
+    """Run ``fleet --once`` with these flags while these alerts fire. Returns its exit code, stdout and stderr."""
     with answering() as server:
         result = [{"metric": labels, "value": [1795402100, "1"]} for labels in alerts]
         answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
@@ -93,11 +93,11 @@ def ask_once(alerts: list[dict[str, str]], *flags: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_filter_without_a_machine_is_one_line_and_2() -> None:
+def test_a_filter_that_no_machine_passes_is_one_line_and_exit_code_2() -> None:
     assert ask_once([], "--find", "nosuch")[::2] == (2, "unknown: no machine has 'nosuch'\n")
 
 
-def test_a_watchdog_is_listed_and_not_a_fault() -> None:
+def test_a_watchdog_is_listed_but_is_not_a_fault() -> None:
     watchdog = {"alertname": "Watchdog", "severity": "none"}
     code, text, _ = ask_once([watchdog | {"instance": "gpu01:9743"}, watchdog], "--find", "gpu01")
     assert code == 0
@@ -106,7 +106,7 @@ def test_a_watchdog_is_listed_and_not_a_fault() -> None:
     assert ask_once([watchdog | {"instance": "gpu01:9743", "severity": "critical"}], "--find", "gpu01")[0] == 1
 
 
-def test_a_pipe_has_no_screen() -> None:
+def test_without_a_terminal_the_screen_is_refused() -> None:
     done = iotop("fleet", "--prometheus", f"http://127.0.0.1:{free_port()}")
     assert (done.returncode, done.stderr) == (2, "usage: not a terminal: use --once for text\n")
 
@@ -131,7 +131,7 @@ def test_invalid_arguments_are_one_line(arguments: tuple[str, ...], line: str) -
     assert done.stderr.startswith(line)
 
 
-def test_a_secret_that_others_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_secret_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     secret = tmp_path / "user"
     secret.write_text("me:pa55\n")
     secret.chmod(0o644)

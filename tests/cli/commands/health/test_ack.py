@@ -1,4 +1,4 @@
-"""``iotop-ai ack`` as users run it, and the finding that a word names."""
+"""``iotop-ai ack`` as users run it, and which finding a word selects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.diagnosis.verdict.test_acknowledge import ill
 NAME = "failing_disk:WD_1_2"
 
 
-def test_lasting_findings_are_listed_acknowledged_or_not() -> None:
+def test_lasting_findings_are_listed_whether_acknowledged_or_not() -> None:
     frame = play((ill(), 12))[-1]
     assert list(lasting_findings(frame)) == [NAME]
     acknowledged = frame._replace(carry=frame.carry._replace(acked={NAME: "critical critical=1 reallocated=312"}))
@@ -24,11 +24,11 @@ def test_lasting_findings_are_listed_acknowledged_or_not() -> None:
 
 
 @pytest.mark.parametrize("word", [NAME, "WD_1_2", "sda", "/dev/sda"])
-def test_a_disk_is_named_by_its_name_serial_number_or_identity(word: str) -> None:
+def test_a_disk_is_selected_by_its_name_serial_number_or_identity(word: str) -> None:
     assert matching_id(word, lasting_findings(play((ill(), 12))[-1])) == NAME
 
 
-def test_an_unknown_id_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_id_is_refused_with_a_list_of_the_known_ones() -> None:
     with pytest.raises(UsageError, match=f"'sdb' is not a finding to acknowledge; findings: {NAME}"):
         matching_id("sdb", lasting_findings(play((ill(), 12))[-1]))
 
@@ -50,7 +50,7 @@ def test_acknowledgements_are_listed_and_withdrawn(tmp_path: Path) -> None:
     assert kept.read() == {}
 
 
-def test_a_broken_file_is_named_and_kept(tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_and_kept(tmp_path: Path) -> None:
     folder = tmp_path / "iotop-ai"
     folder.mkdir(mode=0o700)
     (folder / "acknowledged.json").write_text("{")

@@ -1,4 +1,4 @@
-"""``iotop-ai health`` with the real smartctl on made disks: table, JSON, exit codes, self-tests, history."""
+"""``iotop-ai health`` with the real smartctl on made-up disks: table, JSON, exit codes, self-tests, history."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def disks(text: str) -> dict[str, dict[str, Any]]:
 
 
 @needs_smartctl
-def test_all_healthy(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_healthy_disks_give_exit_code_0(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     smartctl.disk("nvme8", HEALTHY)
     smartctl.sata("sda")
     smartctl.block("vda")
@@ -65,7 +65,7 @@ def test_all_healthy(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture
 
 
 @needs_smartctl
-def test_a_warning_or_worse_is_1_and_wins_over_2(
+def test_a_warning_or_worse_gives_exit_code_1_even_beside_an_error(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     smartctl.disk("nvme8", {**HEALTHY, "open_errno": 13})
@@ -84,7 +84,7 @@ def test_a_warning_or_worse_is_1_and_wins_over_2(
 
 
 @needs_smartctl
-def test_json_holds_everything_and_its_exit_code(
+def test_the_json_has_all_facts_and_the_exit_code(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     smartctl.disk("nvme8", {**HEALTHY, "media_errors": 0})
@@ -93,7 +93,7 @@ def test_json_holds_everything_and_its_exit_code(
     smartctl.disk("nvme8", {**HEALTHY, "media_errors": 2})
     import time
 
-    time.sleep(1.1)  # the history counts in seconds
+    time.sleep(1.1)  # the history stores times in whole seconds
     assert run("--json") == 1
     printed = json.loads(capsys.readouterr().out)
     assert printed["exit_code"] == 1
@@ -105,7 +105,7 @@ def test_json_holds_everything_and_its_exit_code(
 
 
 @needs_smartctl
-def test_disks_asleep_or_without_smart_change_nothing_unless_all_are(
+def test_disks_asleep_or_without_smart_do_not_change_the_exit_code_unless_all_are(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     smartctl.disk("nvme8", HEALTHY)
@@ -143,7 +143,7 @@ def test_a_failing_disk_is_never_quiet(smartctl: Smartctl, run: Run, capsys: pyt
     assert "nvme8n1" in capsys.readouterr().out
 
 
-def test_no_smartctl_and_no_such_disk(
+def test_a_missing_smartctl_and_a_missing_disk_are_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -175,7 +175,7 @@ def test_no_smartctl_and_no_such_disk(
         ([("ok", "ok"), ("off", None)], 2),
     ],
 )
-def test_exit_codes(readings: list[tuple[str, str | None]], code: int) -> None:
+def test_each_set_of_readings_has_its_exit_code(readings: list[tuple[str, str | None]], code: int) -> None:
     state = SmartState("d", "ata", "M", "S", "F", "PASS", "ok", ())
     made = [
         Reading(None if severity is None else state._replace(severity=severity), Status(status))
@@ -185,7 +185,7 @@ def test_exit_codes(readings: list[tuple[str, str | None]], code: int) -> None:
 
 
 @needs_smartctl
-def test_a_self_test_is_waited_for(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_waits_for_a_self_test(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     smartctl.sata("sda", seconds=1.5)
     assert run("sda", "--test", "short", "--wait") == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -197,7 +197,7 @@ def test_a_self_test_is_waited_for(smartctl: Smartctl, run: Run, capsys: pytest.
     assert "Extended offline: Completed: read failure" in capsys.readouterr().out
 
 
-def test_a_self_test_of_a_sas_disk_is_waited_for(
+def test_the_command_waits_for_a_self_test_of_a_sas_disk(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = SmartState("sda", "scsi", "X", "S", "1", "PASS", "ok", ())
@@ -239,7 +239,7 @@ def test_the_history_is_plotted(smartctl: Smartctl, run: Run, capsys: pytest.Cap
     for title in ("temperature, C", "rated life used, %", "media errors"):
         assert title in out
     assert "pending" not in out
-    # By serial number, also for a removed disk; without a name all known ones.
+    # A disk is selected by its serial number even after its removal. Without a name, all known disks are plotted.
     for words in (("S64GNE0T512345",), ()):
         assert run("--history", "--json", *words) == 0
         (disk,) = json.loads(capsys.readouterr().out)["disks"]
@@ -256,14 +256,14 @@ def test_invalid_combinations_are_refused(words: tuple[str, ...]) -> None:
         health.run(args)
 
 
-def test_the_program_itself(tmp_path: Path) -> None:
+def test_the_real_program_prints_the_table(tmp_path: Path) -> None:
     done = iotop("health", "nosuch", XDG_STATE_HOME=str(tmp_path))
     assert (done.returncode, done.stderr) == (2, "unknown: nosuch: no such disk\n")
     assert iotop("--readonly", "health", "sda", "--test", "short", XDG_STATE_HOME=str(tmp_path)).returncode == 2
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_types_of_disks_behind_controllers(place: str) -> None:
+def test_types_of_disks_behind_controllers_are_parsed(place: str) -> None:
     flags = ["--smart-type", "sda=megaraid,0", "--smart-type", "sda=megaraid,1"]
     argv = [*flags, "health"] if place == "before" else ["health", *flags]
     settings = settings_of(build_parser(argv).parse_args(argv))

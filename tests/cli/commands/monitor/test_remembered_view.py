@@ -1,4 +1,4 @@
-"""The view that the screen remembers from session to session."""
+"""The view that the screen remembers from one run to the next."""
 
 import json
 import os
@@ -79,7 +79,7 @@ def test_a_broken_file_is_ignored_and_reported(tmp_path: Path, text: str) -> Non
     assert read_view(tmp_path) == (RememberedView(), BROKEN)
 
 
-def test_other_files_are_not_read(tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "there").write_text(json.dumps({"version": 1, "sort": "cpu"}))
     (tmp_path / NAME).symlink_to(tmp_path / "there")
     was, message = read_view(tmp_path)
@@ -91,7 +91,7 @@ def test_other_files_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
-def test_another_users_file_and_folder(tmp_path: Path) -> None:
+def test_another_users_file_and_folder_are_not_used(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     write_view(folder, WHOLE)
     os.chown(folder / NAME, 65534, 65534)
@@ -103,14 +103,14 @@ def test_another_users_file_and_folder(tmp_path: Path) -> None:
         write_view(folder, WHOLE)
 
 
-def test_a_clear_device_name(tmp_path: Path) -> None:
+def test_a_device_name_has_no_control_characters(tmp_path: Path) -> None:
     write_view(tmp_path, WHOLE._replace(device=("a\x1b[31m", "", "", "")))
     was, _ = read_view(tmp_path)
     assert was.device is not None
     assert was.device[0].isprintable()
 
 
-def test_this_runs_choices_take_precedence() -> None:
+def test_flags_of_this_run_take_precedence() -> None:
     assert restored_settings(Settings(), RememberedView()) == Settings()
     found = restored_settings(Settings(), WHOLE)
     assert (found.sort, found.reverse, found.hidden, found.theme) == ("cpu", False, ("gpu", "system"), "cvd")
@@ -143,11 +143,11 @@ def test_the_view_at_exit_is_remembered() -> None:
     assert now.device[:2] == ("sda", "S1")
     moment = merge_left_view(View(reverse=True, only_active=True), "", shown, nothing, WHOLE)
     assert (moment.reverse, moment.only_active) == (None, None)
-    # A flag of this run is not remembered; its change by a key is.
+    # A flag of this run is not remembered, but a later change by a key is.
     flagged = Settings(sort="write", chosen=frozenset({"sort"}))
     was = RememberedView(sort="delay")
     assert merge_left_view(View(sort="write"), "", shown, flagged, was).sort == "delay"
     assert merge_left_view(View(sort="cpu"), "", shown, flagged, was).sort == "cpu"
-    # A removed device stays remembered.
+    # A device that was removed stays remembered.
     assert merge_left_view(View(device="sdz"), "", shown, nothing, WHOLE).device == WHOLE.device
     assert merge_left_view(View(), "", shown, nothing, WHOLE).device is None

@@ -1,4 +1,4 @@
-"""Another machine on this screen, over a real ssh to a real sshd: success, and one line for each failure."""
+"""The screen of another machine over a real ssh and sshd: success, and one line for each failure."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ PIPE = f"ssh box iotop-ai record - | {' '.join(command('replay', '--allow-root',
 
 
 def goes(terminal: Terminal) -> None:
-    """The screen of the other machine is updated."""
+    """Wait until the screen of the other machine shows a newer Snapshot."""
     terminal.wait_for("► REMOTE 1 s", LONG_S)
     first = terminal.wait_for_match(r"(\d\d:\d\d:\d\d)  ► REMOTE", LONG_S)[1]
     terminal.wait_until(lambda text: "► REMOTE" in text and f"{first}  ►" not in text, LONG_S, "a newer Snapshot")
 
 
 def left(terminal: Terminal, code: int = 0) -> str:
-    """The text in the terminal after the program."""
+    """Wait for the program's end, and return the text that is then in the terminal."""
     text = terminal.wait_for(f"rc={code}", LONG_S)
     assert "Traceback" not in text
     assert terminal.mode()["alternate_on"] == "0"
@@ -62,11 +62,11 @@ def left(terminal: Terminal, code: int = 0) -> str:
 
 
 @pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
-def test_it_is_shown_and_leaves_nothing_there(server: Sshd, terminal: Terminal, line: str) -> None:
+def test_the_other_machine_is_shown_and_no_program_stays_there(server: Sshd, terminal: Terminal, line: str) -> None:
     show(terminal, line)
     goes(terminal)
     assert len(server.sessions()) == 1
-    # Every key is ours, also where ssh reads the same terminal.
+    # Every key reaches our program, also where ssh reads from the same terminal.
     word = "abcdefghijklmnopqrst"
     terminal.keys("/")
     for letter in word:
@@ -97,7 +97,7 @@ def test_a_lost_connection_is_reported(server: Sshd, terminal: Terminal, line: s
 
 @pytest.mark.slow
 def test_a_silent_host_is_detected(server: Sshd, terminal: Terminal) -> None:
-    """No side closes the connection: the server is stopped, as behind a pulled cable."""
+    """Neither side closes the connection: the server is stopped, which looks like a pulled cable."""
     show(terminal, MONITOR)
     goes(terminal)
     sessions = server.sessions()

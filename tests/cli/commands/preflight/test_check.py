@@ -1,4 +1,4 @@
-"""``iotop-ai check`` by the real program."""
+"""``iotop-ai check`` as the real program runs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.rigs.pty_pair import PtyPair
 QUICK = ("--seconds", "2", "--engine", "own")
 
 
-def test_a_folder_as_text(tmp_path: Path) -> None:
+def test_a_folder_is_checked_and_printed_as_text(tmp_path: Path) -> None:
     done = iotop("check", str(tmp_path), *QUICK, "--ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "removed again; by its own reader" in done.stdout
@@ -31,7 +31,7 @@ def test_a_folder_as_text(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_thresholds_and_json(tmp_path: Path) -> None:
+def test_thresholds_are_judged_in_text_and_json(tmp_path: Path) -> None:
     asked = ("--min-read", "1kB/s", "--min-files", "900000000/s", "--max-await", "10s")
     done = iotop("check", str(tmp_path), *QUICK, *asked, "--json")
     found = json.loads(done.stdout)
@@ -56,7 +56,7 @@ def test_a_threshold_that_cannot_be_checked_has_no_answer(tmp_path: Path) -> Non
     assert done.stderr == "unknown: --min-files: not measured here\n"
 
 
-def test_a_dataset_and_the_forecast(tmp_path: Path) -> None:
+def test_a_dataset_gets_a_forecast(tmp_path: Path) -> None:
     for number in range(50):
         (tmp_path / f"{number}.bin").write_bytes(os.urandom(30_000))
     asked = ("--dataset", "--workers", "2", "--step-time", "1ms", "--batch", "1000", "--min-gpu", "90%")
@@ -76,7 +76,7 @@ def test_a_dataset_and_the_forecast(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 50
 
 
-def test_a_forecast_for_samples_of_a_size(tmp_path: Path) -> None:
+def test_the_forecast_counts_samples_of_the_given_size(tmp_path: Path) -> None:
     asked = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
     done = iotop("check", str(tmp_path), *QUICK, *asked)
     assert done.returncode == 0
@@ -130,7 +130,7 @@ def test_errors_are_one_line(arguments: tuple[str, ...], error: str) -> None:
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
-def test_it_needs_no_root(tmp_path: Path) -> None:
+def test_the_command_needs_no_root(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     folder = tmp_path / "own"
     folder.mkdir()
@@ -149,7 +149,7 @@ def test_it_needs_no_root(tmp_path: Path) -> None:
 
 
 def started(folder: Path) -> subprocess.Popen[str]:
-    """A long check of the folder whose file exists."""
+    """Start a long check of the folder, and wait until its file exists."""
     child = subprocess.Popen(
         command("check", str(folder), "--seconds", "60"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
@@ -163,12 +163,13 @@ def started(folder: Path) -> subprocess.Popen[str]:
 
 
 def written(path: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):  # it is created and deleted to count that
+    # the check first creates a file and deletes it, only to count these operations
+    with contextlib.suppress(FileNotFoundError):
         return path.stat().st_size
     return 0
 
 
-def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_file(tmp_path: Path) -> None:
     child = started(tmp_path)
     child.send_signal(signal.SIGINT)
     out, error = child.communicate(timeout=10)
@@ -176,7 +177,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_killed_program_s_file_is_removed_by_its_child(tmp_path: Path) -> None:
+def test_the_file_of_a_killed_program_is_removed_by_its_child(tmp_path: Path) -> None:
     child = started(tmp_path)
     child.kill()
     child.communicate()
@@ -186,7 +187,7 @@ def test_a_killed_program_s_file_is_removed_by_its_child(tmp_path: Path) -> None
         time.sleep(0.05)
 
 
-def test_progress_and_the_table_on_a_terminal(tmp_path: Path) -> None:
+def test_a_terminal_shows_progress_and_then_the_table(tmp_path: Path) -> None:
     with PtyPair(command("check", str(tmp_path), *QUICK), 80, 24, PLAIN, TOP) as line:
         line.wait_for("/16 ")
         line.wait_for("read")

@@ -1,4 +1,4 @@
-"""``iotop-ai doctor`` by the real program: text, JSON, the list of packages, the difference of two."""
+"""``iotop-ai doctor`` as the real program runs it: text, JSON, the list of packages, two compared snapshots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_text_has_a_line_for_each_check(python: str) -> None:
+def test_the_text_has_a_line_for_each_check(python: str) -> None:
     done = iotop(*QUICK, "--python", python)
     assert done.returncode in (0, 1, 2)
     lines = done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""``iotop-ai loader``: what it prints beside its exit code."""
+"""``iotop-ai loader``: the text that it prints and its exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.model.preflight.loader.run import Configuration, Failure, Run
 
 
 @pytest.mark.parametrize(("kind", "code", "begin"), [("hang", 1, "loader: "), ("refused", 2, "unknown: ")])
-def test_a_failure_beside_the_patch_is_unknown_only_without_an_answer(
+def test_a_failure_is_unknown_only_if_there_is_no_answer(
     kind: str, code: int, begin: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed = Run(Configuration(2, 32), failure=Failure(kind, "no batch in 30 s"))

@@ -1,4 +1,4 @@
-"""``iotop-ai record`` as a user runs it: files, refusals, signals, exit codes, the pipe."""
+"""``iotop-ai record`` as a user runs it: files, refusals, signals, exit codes, and a pipe as its output."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_command_that_cannot_run_leaves_no_file(tmp_path: Path) -> None:
     assert iotop("record", *FAST, "-o", str(path), "--", str(plain)).returncode == 126
 
 
-def test_a_summary_ends_a_command(tmp_path: Path) -> None:
+def test_a_summary_is_printed_after_the_command(tmp_path: Path) -> None:
     done = iotop(
         "record",
         *FAST,
@@ -186,7 +186,8 @@ def test_a_summary_ends_a_command(tmp_path: Path) -> None:
         "--",
         "sh",
         "-c",
-        # Several times, because an interval that a busy disk makes long is a gap, which has no peaks.
+        # The command writes several times, because a busy disk can make an interval so long that it is a gap without
+        # peaks.
         f"for i in 1 2 3 4 5 6 7 8; do head -c 2000000 /dev/zero >{tmp_path}/x; sync {tmp_path}/x; sleep 0.15; done",
     )
     assert done.returncode == 0
@@ -204,7 +205,7 @@ def test_with_recording_off_the_command_still_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [("-o", "-", "--duration", "2"), ("--duration", "2", "-")])
-def test_another_program_reads_it_from_a_pipe(flags: tuple[str, ...]) -> None:
+def test_another_program_reads_the_recording_from_a_pipe(flags: tuple[str, ...]) -> None:
     running = started(*flags)
     out, _ = running.communicate(timeout=20)
     assert running.returncode == 0
@@ -214,7 +215,7 @@ def test_another_program_reads_it_from_a_pipe(flags: tuple[str, ...]) -> None:
     assert sum(row["k"] == "snap" for row in rows) >= 4
 
 
-def test_a_closed_pipe_ends_it_quietly() -> None:
+def test_a_closed_pipe_ends_the_recording_quietly() -> None:
     running = started("-o", "-")
     assert running.stdout is not None
     assert running.stdout.readline().startswith('{"k":"hdr"')
@@ -224,7 +225,7 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
     assert running.stderr.read() == ""
 
 
-def test_command_lines_are_names_by_default(tmp_path: Path) -> None:
+def test_command_lines_are_reduced_to_names_by_default(tmp_path: Path) -> None:
     words = ("sh", "-c", "sleep 0.3", "visible1", "--token=hunter2")
     for level, shown in ((None, (False, False)), ("redacted", (True, False)), ("full", (True, True))):
         path = tmp_path / str(level)
@@ -261,7 +262,7 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_mark_right_before_the_end_is_recorded(tmp_path: Path, number: signal.Signals) -> None:
-    """The next Snapshot, which would have had it, is a minute away."""
+    """The next Snapshot, which would otherwise have carried the mark, is a minute away."""
     path, socket = tmp_path / "a", str(tmp_path / "m.sock")
     running = started("-d", "60", "-o", str(path), env={"IOTOP_AI_SOCKET": socket})
     until_it_has(path, 1)
@@ -298,7 +299,7 @@ def child_of(parent: int, pid: int) -> bool:
 
 
 def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
-    """A worker is killed, then the trainer; the command's own end is known without root."""
+    """A worker and then the trainer are killed. The end of the command itself is known without root."""
     (tmp_path / "data").mkdir()
     path = tmp_path / "a"
     trainer = [sys.executable, str(TRAINER), str(tmp_path / "data"), "--workers", "2", "--log", str(tmp_path / "log")]
@@ -310,7 +311,8 @@ def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
             for row in rows:
                 jobs = row["v"].get("jobs", {}).get("value", {}).get("jobs", {})  # type: ignore[attr-defined]
                 for job in jobs.get("+", jobs).values():
-                    # Other trainings of the machine are jobs, too; ours is the recorder's child.
+                    # Other trainings on this machine are jobs too; ours is the job whose process is the recorder's
+                    # child.
                     if isinstance(job, list) and job[0][0] in children(running.pid) and len(job[4][0][1]) == 2:
                         found, killed = job[0][0], job[4][0][1][0][0]
             if found:

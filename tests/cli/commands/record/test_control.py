@@ -1,4 +1,4 @@
-"""``record --control``: requests on standard input, answers on standard output, the end with the starting program."""
+"""``record --control``: requests on standard input, answers on standard output, and an end with its parent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from iotop_ai.export.tables.recording import Recording
 from tests.cli.program import PLAIN, TOP, command, iotop
 
-pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
 
 
 class Running:
@@ -62,7 +62,7 @@ def run(tmp_path: Path) -> Iterator[Running]:
         recording.wait()
 
 
-def test_it_answers_and_ends_with_its_standard_input(run: Running, tmp_path: Path) -> None:
+def test_the_recorder_answers_and_ends_with_its_standard_input(run: Running, tmp_path: Path) -> None:
     assert (run.ready["kind"], run.ready["path"]) == ("ready", str(tmp_path / "run.iotop.jsonl"))
     now = time.monotonic_ns()
     run.say(
@@ -92,7 +92,7 @@ def test_hostile_requests_are_ignored(run: Running, tmp_path: Path) -> None:
     assert (len(recording.marks), len(recording.steps)) == (0, 0)
 
 
-def test_an_end_is_a_request_too(run: Running) -> None:
+def test_the_end_of_the_recording_can_be_requested(run: Running) -> None:
     run.say(b'{"kind": "end"}')
     assert run.answer()["kind"] == "end"
     assert run.wait() == 0
@@ -106,13 +106,13 @@ def test_answers_that_are_not_read_do_not_stop_the_recording(run: Running, tmp_p
     assert [row["text"] for row in Recording(tmp_path / "run.iotop.jsonl", allow_root=True).marks] == ["after"]
 
 
-def test_a_signal_ends_it_as_well(run: Running) -> None:
+def test_a_signal_ends_the_recording(run: Running) -> None:
     run._child.send_signal(signal.SIGTERM)
     assert run.wait() == 0
 
 
 @pytest.mark.parametrize("more", [["-o", "-"], ["--csv", "-"], ["--", "true"]])
-def test_standard_streams_are_its_own(more: list[str]) -> None:
+def test_standard_streams_cannot_be_used_for_anything_else(more: list[str]) -> None:
     found = iotop("record", "--control", *more)
     assert found.returncode == 2
     assert found.stderr.startswith("usage: --control")

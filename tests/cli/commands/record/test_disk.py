@@ -1,4 +1,4 @@
-"""Full disks, rotation, retention, hooks, the CSV log: ``iotop-ai record`` and the resulting files."""
+"""Full disks, rotation, retention, hooks and the CSV log: ``iotop-ai record`` and the files that it leaves."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_read_only_disk_is_refused(small_disk: Path) -> None:
     assert (done.returncode, done.stderr) == (2, f"input: {small_disk / 'a'}: Read-only file system\n")
 
 
-def test_files_are_rotated_packed_kept_and_shipped(tmp_path: Path) -> None:
+def test_files_are_rotated_packed_shipped_and_in_the_end_deleted(tmp_path: Path) -> None:
     path, shipped = tmp_path / "run.iotop.jsonl", tmp_path / "shipped"
     hook = f"sh -c 'echo \"$IOTOP_AI_FILE\" >> {shipped}'"
     done = iotop(
@@ -125,7 +125,7 @@ def test_files_are_rotated_packed_kept_and_shipped(tmp_path: Path) -> None:
         f.snapshot.seq for part in (*parts, str(path)) for f in frames(FileRecording(part).items())
         if f.snapshot.at_ns >= FileRecording(part).first().at_ns
     ]  # fmt: skip
-    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # none twice, and none lost
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # no number is missing or there twice
 
 
 def test_a_hook_that_fails_or_hangs_is_reported(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_hook_that_fails_or_hangs_is_reported(tmp_path: Path) -> None:
     assert running.wait(10) == 0
 
 
-def test_the_csv_log_alone(tmp_path: Path) -> None:
+def test_the_csv_log_is_written_without_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "disk_io_log.csv"
     done = iotop("record", "--csv", str(path), *FAST, "--duration", "2", "--device", "vda")
     if done.returncode:
@@ -177,7 +177,7 @@ def test_the_csv_log_is_written_line_by_line() -> None:
 
 
 def small_files() -> None:
-    """As on a full disk: a file takes 300 bytes, which is within the second line of a log."""
+    """Limit the size of a file to 300 bytes, which ends within the second line of a log, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 
 
@@ -203,7 +203,7 @@ def test_a_full_disk_ends_the_csv_log_alone(tmp_path: Path) -> None:
     assert f"input: the CSV log ends: {path}: File too large" in stderr
 
 
-def test_a_reader_that_left_the_csv_log_keeps_the_exit_code() -> None:
+def test_the_exit_code_is_kept_when_the_reader_of_the_csv_log_has_left() -> None:
     running = started("--csv", "-", "--", "sh", "-c", "sleep 2; exit 7")
     assert running.stdout is not None
     assert running.stderr is not None
@@ -215,7 +215,7 @@ def test_a_reader_that_left_the_csv_log_keeps_the_exit_code() -> None:
     assert "CSV" not in stderr
 
 
-def test_a_csv_log_that_ended_leaves_the_recording(tmp_path: Path) -> None:
+def test_the_recording_goes_on_after_the_csv_log_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     argv = command("record", "--csv", "-", "-o", str(path), *FAST, "--duration", "1")
     with open("/dev/full", "w") as full:
@@ -293,7 +293,7 @@ def test_packing_writes_to_no_other_file(tmp_path: Path, kind: str) -> None:
     assert mine.read_text() == "mine"
 
 
-def test_a_neighbours_file_under_the_live_name_is_not_packed(tmp_path: Path) -> None:
+def test_another_users_file_under_the_live_name_is_not_packed(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     sink = FileSink(str(path))
     rotator = Rotator(Clock(), print)

@@ -28,5 +28,5 @@ def test_an_empty_file_that_cannot_be_removed_is_left(tmp_path: Path) -> None:
     output = Output(options, Clock(), lambda text: None, lambda: None)
     (folder / "run").unlink()
     folder.rmdir()
-    folder.write_text("")  # as on a filesystem that became read-only, the removal fails
+    folder.write_text("")  # this makes the removal fail, as on a filesystem that became read-only
     output.close()

@@ -1,7 +1,7 @@
-"""A real training on a real slow disk: recorded with its command, replayed at 80x24, stepped to the stall.
+"""A real training on a disk that becomes slow: recorded with its command, then replayed at 80x24 up to the stall.
 
-A DataLoader with two worker processes reads from an ext4 whose disk answers at once and later takes 40 ms for each
-request. torch comes from this Python, else from the one in IOTOP_AI_TORCH.
+A DataLoader with two worker processes reads from an ext4 whose disk answers at once in the beginning and later takes 40
+ms for each request. torch comes from this Python, else from the Python in IOTOP_AI_TORCH.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT
 
 
 class Recorded(NamedTuple):
-    """A recorded training. device: the slow one. steps: the trainer's own log."""
+    """A recorded training. device: the disk that becomes slow. steps: the log that the trainer wrote."""
 
     path: str
     csv: Path
@@ -52,7 +52,7 @@ class Recorded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FuseDisk, Path]]:
-    """A disk with a variable latency, and the folder of its file system, with files."""
+    """A disk with a variable latency, and the folder where its filesystem is mounted, which contains files."""
     folder = tmp_path_factory.mktemp("disk")
     data = folder / "data"
     data.mkdir()
@@ -89,14 +89,14 @@ def verdict_lines(path: str) -> list[VerdictLine]:
 
 
 def of_storage(path: str, device: str) -> list[int]:
-    """The time at which the banner blamed this device for a waiting job, Unix ns."""
+    """The times at which the banner blamed this device for a waiting job, in Unix ns."""
     firsts = [(line.wall_ns, line.verdict.primary) for line in verdict_lines(path)]
     return [at for at, first in firsts if first.class_id == "storage_read" and ("device", device) in first.args]
 
 
 @pytest.fixture(scope="module")
 def stall(disk: tuple[FuseDisk, Path], tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """Calm for some time, then slow until the recorder has judged and a while longer."""
+    """Record a training whose disk is fast at first, and slow until some time after the recorder has judged it."""
     slow, data = disk
     folder = tmp_path_factory.mktemp("session")
     path, csv, log, stop = (folder / name for name in ("run.iotop.jsonl", "disk_io_log.csv", "log", "stop"))
@@ -116,15 +116,15 @@ def stall(disk: tuple[FuseDisk, Path], tmp_path_factory: pytest.TempPathFactory)
     return Recorded(str(path), csv, slow.name, running.returncode, stderr, slow_at, steps(log))
 
 
-def test_the_exit_code_and_the_summary(stall: Recorded) -> None:
+def test_the_exit_code_is_kept_and_the_summary_is_printed(stall: Recorded) -> None:
     assert stall.code == 3
     assert "STARVED storage_read" in stall.stderr
     peaks = next(line for line in stall.stderr.splitlines() if "peaks" in line)
-    # Another disk may be slower still.
+    # Another disk of this machine may be slower still.
     assert float(re.search(r"await ([\d.]+) ms", peaks)[1]) > 35  # type: ignore[index]
 
 
-def test_how_the_job_ended_is_recorded(stall: Recorded) -> None:
+def test_the_end_of_the_job_is_recorded(stall: Recorded) -> None:
     ends = [event for event in FileRecording(stall.path).events() if event.kind == "process_ended"]
     (trainer,) = [event for event in ends if event.role == "trainer" and "torch_train.py" in event.text]
     assert (trainer.code, trainer.pid) == (3, trainer.job_pid)
@@ -132,7 +132,7 @@ def test_how_the_job_ended_is_recorded(stall: Recorded) -> None:
     assert len(workers) == 2
 
 
-def test_stepping_to_the_stall_shows_storage_in_the_banner(stall: Recorded) -> None:
+def test_a_replay_that_is_stepped_to_the_stall_blames_the_storage(stall: Recorded) -> None:
     stalls = of_storage(stall.path, stall.device)
     assert stalls
     assert stalls[0] > stall.slow_at * 1e9
@@ -156,7 +156,7 @@ def test_stepping_to_the_stall_shows_storage_in_the_banner(stall: Recorded) -> N
         terminal.wait_for("rc=0")
 
 
-def test_the_plain_log_is_read_by_pandas(stall: Recorded) -> None:
+def test_pandas_reads_the_plain_log(stall: Recorded) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     table = pandas.read_csv(stall.csv, parse_dates=["timestamp"])
     assert list(table.columns[:6]) == ["timestamp", "device", "util%", "rkB/s", "wkB/s", "await"]
@@ -192,6 +192,6 @@ def test_other_exit_codes_pass_through(disk: tuple[FuseDisk, Path], tmp_path: Pa
 
 
 def trainer_of(recorder: int) -> int:
-    """The pid of the recorder's command."""
+    """The pid of the command that the recorder started."""
     children = Path(f"/proc/{recorder}/task/{recorder}/children").read_text().split()
     return next(int(pid) for pid in children if b"torch_train" in Path(f"/proc/{pid}/cmdline").read_bytes())

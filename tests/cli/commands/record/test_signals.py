@@ -1,4 +1,4 @@
-"""Which thread acts on a signal, and a command that may not be signalled."""
+"""Which thread acts on a signal, and what happens with a command that may not be signalled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iotop_ai.store.write.recorder import Rotation
 
 
 def test_a_signal_that_reaches_the_main_thread_is_acted_on_by_the_other() -> None:
-    """As while a child is started: the main thread may hold a lock that the action needs."""
+    """The main thread may hold a lock that the action needs, for example while it starts a child."""
     acted: queue.Queue[tuple[signal.Signals, str]] = queue.Queue()
     with Signals({signal.SIGUSR1}, lambda number, _: acted.put((number, threading.current_thread().name))):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
@@ -25,8 +25,8 @@ def test_a_signal_that_reaches_the_main_thread_is_acted_on_by_the_other() -> Non
         assert acted.get(timeout=20) == (signal.SIGUSR1, "signals")
 
 
-def test_a_command_of_another_user_ends_no_signal_thread(capsys: pytest.CaptureFixture[str]) -> None:
-    """As ``record -- sudo COMMAND`` of a user."""
+def test_a_command_of_another_user_does_not_end_the_signal_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """This is the case when a user runs ``record -- sudo COMMAND``."""
 
     class OfRoot:
         def forward(self, number: signal.Signals) -> None:

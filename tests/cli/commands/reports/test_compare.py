@@ -1,4 +1,4 @@
-"""``compare`` on real runs, in each form, and as a gate."""
+"""``compare`` on real runs: as text, as JSON, as HTML, and as a condition on the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compare(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> s
     return capsys.readouterr().out
 
 
-def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_has_the_sentence_and_a_row_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
     lines = compare(capsys, *SLOW_MEMORY, *LOGS).splitlines()
     assert lines[0].startswith("1.7x faster (12.0 -> 19.8 steps/s): waiting for data 39 % -> 0 %, because ")
     rows = {line.split("  ")[0]: line for line in lines[lines.index("What changed") :]}
@@ -28,7 +28,9 @@ def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "hung" not in rows
 
 
-def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documentation_shows_the_text_that_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     page = (Path(__file__).parents[4] / "docs" / "compare.md").read_text()
     shown = page.split("iotop-ai compare slow.iotop.jsonl.gz")[1].split("```\n")[2].splitlines()
@@ -36,11 +38,11 @@ def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str], monk
     assert compare(capsys, *SLOW_MEMORY, *LOGS).splitlines()[: len(shown) - 1] == shown[:-1]
 
 
-def test_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_ascii_form_has_only_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(capsys, *SLOW_MEMORY, "--ascii").isascii()
 
 
-def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_has_the_figures_of_both_runs(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(compare(capsys, *SLOW_MEMORY, *LOGS, "--json"))
     assert (found["shape"], found["aligned_by"]) == (1, "job")
     assert [run["disk"] for run in found["runs"]] == ["loop0", None]
@@ -61,7 +63,7 @@ FAILING = ("change.steps_per_s > 50%", "change.data_wait < -30%", "change.lost <
 
 
 @pytest.mark.parametrize("conditions", [PASSING, FAILING], ids=["passing", "failing"])
-def test_a_gate(conditions: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_conditions_decide_the_exit_code(conditions: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     flags = [word for one in conditions for word in ("--fail-if", one)]
     out = compare(capsys, *SLOW_MEMORY, *LOGS, *flags, code=int(conditions is FAILING))
     for condition, line in zip(conditions, out.splitlines()[-len(conditions) :], strict=True):
@@ -73,18 +75,18 @@ def test_a_gate(conditions: tuple[str, ...], capsys: pytest.CaptureFixture[str])
         )
 
 
-def test_a_change_that_is_not_clear_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    """Equal runs do not fail a gate on any loss at all."""
+def test_an_unclear_change_meets_no_condition(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two equal runs pass even a condition that allows no loss at all."""
     same = (str(path("slow")), str(path("again")), "--allow-root")
     compare(capsys, *same, "--fail-if", "change.data_wait > 0%", "--fail-if", "change.goodput < 0%", code=0)
 
 
-def test_a_gate_without_its_figure_has_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_condition_without_its_figure_has_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *SLOW_MEMORY, "--fail-if", "change.steps_per_s < -5%"]) == 2
     assert capsys.readouterr().err.startswith("unknown: no answer to --fail-if change.steps_per_s < -5%")
 
 
-def test_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_html_page_is_written_to_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "compare.html"
     assert compare(capsys, *SLOW_MEMORY, *LOGS, "--html", str(out)) == ""
     page = out.read_text()

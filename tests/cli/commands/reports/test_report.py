@@ -1,4 +1,4 @@
-"""``report`` on a real run: each form has the same story."""
+"""``report`` on a real run: the text, Markdown, JSON and HTML agree with each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def report(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> st
     return out
 
 
-def test_the_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_has_every_section(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     out = report(capsys, *FILE, "--gpu-hour-price", "$2.50")
     lines = out.splitlines()
@@ -40,7 +40,7 @@ def test_the_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
         assert title in lines
 
 
-def test_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_ascii_form_has_only_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     assert report(capsys, *FILE, "--ascii").isascii()
 
 
@@ -52,7 +52,7 @@ def test_markdown_tables_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
 
 
-def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(report(capsys, *FILE, "--json", "--gpu-hour-price", "2.50 EUR"))
     assert (found["shape"], found["verdict"], found["state"]) == (1, "storage_read", "STARVED")
     (job,) = found["jobs"]
@@ -75,7 +75,7 @@ def test_json_agrees_with_diagnose(capsys: pytest.CaptureFixture[str]) -> None:
     assert [one["class"] for one in story["findings"]] == [one["class"] for one in diagnosis["findings"]]
 
 
-def test_one_job(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_is_about_the_selected_job(capsys: pytest.CaptureFixture[str]) -> None:
     pid = json.loads(report(capsys, *FILE, "--json"))["main_job"]
     assert report(capsys, *FILE, "--job", str(pid)) == report(capsys, *FILE)
     assert main(["report", *FILE, "--job", "1"]) == 2
@@ -85,7 +85,7 @@ def test_one_job(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("condition", "code"), [("data_wait > 10%", 1), ("data_wait > 90%", 0), ("cpu.busy_ratio > 1 for 1h", 0)]
 )
-def test_a_gate(condition: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_condition_decides_the_exit_code(condition: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         report(capsys, *FILE, "--fail-if", condition, code=code).splitlines()[-1].startswith(f"fail-if   {condition}: ")
     )
@@ -106,8 +106,8 @@ def test_an_error_is_one_line(words: tuple[str, ...], error: str, capsys: pytest
     assert capsys.readouterr().err == error
 
 
-def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A job's name that is Markdown, HTML and a table cell at once."""
+def test_a_hostile_name_stays_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The job's name contains Markdown, HTML and the separator of table cells."""
     name = "a|b<script>alert(1)</script>[x](javascript:y)`*"
     hostile = []
     for frame in slow_disk():
@@ -124,7 +124,7 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert json.loads(report(capsys, str(path), "--allow-root", "--json"))["jobs"][0]["name"] == name
 
 
-def test_an_html_file_appears_whole_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_html_file_is_written_whole_and_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     assert report(capsys, *FILE, "--html", str(out)) == ""
     page = out.read_text()

@@ -1,4 +1,4 @@
-"""``iotop-ai serve`` as a user runs it, asked by the real Prometheus."""
+"""``iotop-ai serve`` as a user runs it, scraped by the real Prometheus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUICK = ("--no-smart", "-d", "0.5")
 
 @contextlib.contextmanager
 def serving(folder: Path, *arguments: str, before: Sequence[str] = (), code: int = 0) -> Iterator[tuple[str, Path]]:
-    """(address of the metrics, its stderr) of a running ``serve``. before: words in front of it; code: of its exit."""
+    """Run ``serve``; yield the metrics' address and its log. before: words before the command; code: the exit code."""
     log = folder / "serve.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(
@@ -49,18 +49,18 @@ def serving(folder: Path, *arguments: str, before: Sequence[str] = (), code: int
         assert process.wait(60) == code, log.read_text()
 
 
-def test_prometheus_scrapes_it(tmp_path: Path) -> None:
+def test_prometheus_scrapes_the_metrics(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, _), prometheus(tmp_path, address.split("/")[2]) as server:
         assert wait_for(lambda: server.query('up{job="iotop-ai"} == 1'), "scrape")
         assert len(wait_for(lambda: server.query("iotop_verdict_state == 1"), "verdict")) == 1
-        # A counter from the kernel, and a rate of it.
+        # one metric is a counter of the kernel, the other one the rate that Prometheus computes from it
         assert wait_for(lambda: server.query("rate(iotop_monitor_cpu_seconds_total[10s]) > 0"), "rate")
         assert server.query('iotop_collector_status{collector="block",status="ok"}')
         (age,) = server.query("time() - iotop_monitor_reading_timestamp_seconds")
         assert float(age["value"][1]) < 60
 
 
-def test_the_formats_and_what_is_refused(tmp_path: Path) -> None:
+def test_each_format_is_served_and_other_requests_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, log):
         wait_for(lambda: fetch(address)[0] == 200, "first reading")
         _, kind, body = fetch(address)
@@ -89,13 +89,13 @@ def test_silent_clients_hold_up_no_scrape(tmp_path: Path) -> None:
         assert fetch(address)[0] == 200
 
 
-def test_a_recording_that_cannot_begin_ends_it() -> None:
+def test_a_recording_that_cannot_begin_ends_the_server() -> None:
     done = iotop("serve", "--listen", "127.0.0.1:0", "--record", "/nonexistent/x")
     assert done.returncode == 2
     assert "input: /nonexistent/x: No such file or directory" in done.stderr
 
 
-def test_a_token_and_tls(tmp_path: Path) -> None:
+def test_a_server_with_a_token_and_tls_refuses_other_clients(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret\n")
     token.chmod(0o644)
@@ -121,25 +121,25 @@ def test_a_token_and_tls(tmp_path: Path) -> None:
         assert ask(Authorization="Bearer s3cre") == 401
 
 
-def test_a_file_for_node_exporter_and_a_recording(tmp_path: Path) -> None:
+def test_a_file_for_node_exporter_and_a_recording_are_written(tmp_path: Path) -> None:
     folder = tmp_path / "textfile"
     folder.mkdir()
     text, recording = folder / "iotop.prom", tmp_path / "run.iotop.jsonl"
     path = tmp_path / "verdict.sock"
     with serving(tmp_path, "--textfile", str(text), "--record", str(recording), "--socket", str(path)):
         wait_for(text.exists, "textfile")
-        path.unlink()  # by another program: the end is that of any run
+        path.unlink()  # even though another program removes the file, serve ends as usual
         done = promtool("check", "metrics", text=text.read_bytes())
         assert (done.returncode, done.stderr) == (0, b"")
         assert text.stat().st_mode & 0o777 == 0o644
-    assert list(folder.iterdir()) == []  # old metrics would look new
+    assert list(folder.iterdir()) == []  # the metrics of a server that ended would look current
     replayed = iotop("diagnose", str(recording), "--json")
     assert json.loads(replayed.stdout)["not_recorded"] == []
     assert json.loads(recording.read_text().splitlines()[-1])["k"] == "end"
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
-def test_a_part_that_cannot_be_closed_leaves_no_other_open(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_closed_leaves_no_other_open(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     own, folder = tmp_path / "own", tmp_path / "socket"
     for one in (own, folder):
@@ -149,18 +149,18 @@ def test_a_part_that_cannot_be_closed_leaves_no_other_open(tmp_path: Path) -> No
     flags = ("--textfile", str(text), "--record", str(recording), "--socket", str(path))
     with serving(tmp_path, *flags, before=as_nobody(), code=2) as (_, log):
         wait_for(text.exists, "textfile")
-        os.chown(folder, 0, 0)  # the socket cannot be removed any more
+        os.chown(folder, 0, 0)  # so that serve may no longer remove the socket
     assert log.read_text().splitlines()[-1].startswith("unknown: verdict.sock: Permission denied")
     assert not text.exists()
     assert json.loads(recording.read_text().splitlines()[-1])["k"] == "end"
 
 
-def test_it_warns_beyond_loopback(tmp_path: Path) -> None:
+def test_an_address_beyond_loopback_is_warned_about(tmp_path: Path) -> None:
     with serving(tmp_path, "--listen", "0.0.0.0:0") as (_, log):
         assert "warning: any machine" in log.read_text()
 
 
-def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
+def test_flags_that_make_no_sense_are_one_line(tmp_path: Path) -> None:
     for arguments, line in (
         (("--listen", "example.org:1"), "usage: --listen example.org:1: example.org is not a numeric address"),
         (("--rotate", "1G"), "usage: --append, --rotate, --keep and --cmdline need --record FILE"),
@@ -181,7 +181,7 @@ def test_a_used_port_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (2, f"input: --listen 127.0.0.1:{port}: Address already in use\n")
 
 
-def test_addresses() -> None:
+def test_addresses_are_parsed() -> None:
     assert parse_listen("127.0.0.1:9743") == ("127.0.0.1", 9743)
     assert parse_listen("9743") == ("127.0.0.1", 9743)
     assert parse_listen("localhost:1") == ("127.0.0.1", 1)
@@ -195,25 +195,25 @@ def test_addresses() -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:9743", "127.0.0.1", "[::1]:9743", "10.1.2.3:9743", "gpu07", "GPU07:9743"])
-def test_own_names_are_allowed(host: str) -> None:
+def test_names_of_this_machine_are_allowed(host: str) -> None:
     assert allowed_host(host, {"gpu07"})
 
 
 @pytest.mark.parametrize(
     "host", ["", "evil.example", "gpu07.evil.example:9743", "localhost.evil.example", "127.0.0.1.x"]
 )
-def test_other_names_are_refused(host: str) -> None:
+def test_names_of_other_machines_are_refused(host: str) -> None:
     assert not allowed_host(host, {"gpu07"})
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="gives capabilities up, by setpriv")
-def test_the_units_capabilities_suffice(tmp_path: Path) -> None:
+def test_the_capabilities_of_the_shipped_unit_suffice(tmp_path: Path) -> None:
     unit = iotop("assets", "show", "iotop-ai-serve.service").stdout
     (line,) = re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)
     kept = "".join(f",+{name.removeprefix('CAP_').lower()}" for name in line.split())
 
     def seen(*before: str) -> set[bytes]:
-        """What each collector answers, and the figures that this process lacks."""
+        """The status lines of all collectors, which also show what a process with these capabilities lacks."""
 
         def answered() -> set[bytes]:
             status, _, body = fetch(address)
@@ -245,7 +245,7 @@ print(asking.makefile("rb").read().decode())
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
-def test_another_user_asks_for_its_own_verdict(tmp_path: Path) -> None:
+def test_another_user_asks_for_the_verdict_on_that_users_job(tmp_path: Path) -> None:
     path = tmp_path / "verdict.sock"
     tmp_path.chmod(0o755)
     with serving(tmp_path, "--socket", str(path)) as (_, log):
@@ -262,7 +262,7 @@ def test_another_user_asks_for_its_own_verdict(tmp_path: Path) -> None:
         taken = iotop("serve", "--listen", "127.0.0.1:0", "--socket", str(path))
         assert (taken.returncode, taken.stderr.count("\n")) == (2, 2)
         assert "is not replaced: a program listens there" in taken.stderr
-        with socket.socket(socket.AF_UNIX) as silent:  # it holds up no other
+        with socket.socket(socket.AF_UNIX) as silent:  # a client that sends nothing delays no other client
             silent.connect(str(path))
             assert ask()[0] == "200"
         assert "curl --unix-socket" in log.read_text()

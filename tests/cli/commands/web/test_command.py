@@ -1,4 +1,4 @@
-"""The screen in a browser: only with the key, only under our name, read-only, bounded, and ended with its page."""
+"""The screen in a browser: it needs the key and our host name, is read-only and bounded, and ends with its page."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ INSTALLED = importlib.util.find_spec("textual_serve") is not None
 needs_extra = pytest.mark.skipif(not INSTALLED, reason="needs the extra: textual-serve")
 LONG_S = 60.0
 MOST_MIB = 400
-"""A monitor of the largest screen takes about 50."""
+"""The most memory of a monitor with the largest screen, which normally takes about 50 MiB."""
 
 
 @pytest.mark.skipif(INSTALLED, reason="the extra is here")
-def test_without_the_extra_it_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_extra_packages_the_command_is_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["web"]) == 2
     assert capsys.readouterr().err == ("unknown: the browser needs textual-serve: pip install 'iotop-ai[web]'\n")
 
 
 @pytest.mark.parametrize("port", ["0", "80", "65536", "x", "-1"])
-def test_ports(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["web", f"--port={port}"]) == 2
     assert "is not a port; write 1024 to 65535" in capsys.readouterr().err
 
@@ -83,7 +83,7 @@ def test_a_session_has_the_settings_file_of_the_environment(tmp_path: Path, monk
         assert command(Settings(), args)[-2:] == ["--config", os.path.abspath(os.path.expanduser(given))]
 
 
-def test_the_largest_screen() -> None:
+def test_the_size_of_the_screen_is_bounded() -> None:
     assert bounded(211, 58) == (211, 58)
     assert bounded(10**9, 10**9) == (MOST_COLUMNS, MOST_ROWS)
     assert bounded(0, -5) == (1, 1)
@@ -96,14 +96,14 @@ def free_port() -> int:
 
 
 class Served(NamedTuple):
-    """A server. key: opens once."""
+    """A running server. key: the key of the printed address, which opens the page once."""
 
     port: int
     key: str
     child: subprocess.Popen[str]
 
     def get(self, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
-        """Status, headers and text of one answer; no redirect is followed."""
+        """The status, headers and text of one answer. Redirects are not followed."""
         with socket.create_connection(("127.0.0.1", self.port), 20) as line:
             lines = {"Host": f"127.0.0.1:{self.port}", "Connection": "close", **headers}
             head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())
@@ -114,26 +114,26 @@ class Served(NamedTuple):
         return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), text
 
     def open(self, key: str = "") -> str:
-        """The path of a page."""
+        """Open the page with a key, and return its path."""
         status, headers, _ = self.get(f"/{key or self.key}")
         assert status == 303
         return headers["Location"]
 
     def next_key(self) -> str:
-        """The key that is printed after one has been used."""
+        """The key that the server prints after the previous key was used."""
         assert self.child.stdout is not None
         found = re.search(rf"http://127\.0\.0\.1:{self.port}/(\S{{32}})\n", self.child.stdout.readline())
         assert found
         return found[1]
 
     def monitors(self) -> list[int]:
-        """Pids of the sessions' monitors."""
+        """The pids of the monitors, one for each open page."""
         text = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text()
         return [int(pid) for pid in text.split()]
 
     @contextlib.asynccontextmanager
     async def socket(self, page: str, size: str = "width=100&height=30") -> AsyncIterator[Any]:
-        """The websocket that a browser opens."""
+        """Open the websocket that a browser would open."""
         import aiohttp
 
         url = f"http://127.0.0.1:{self.port}{page}ws?{size}"
@@ -144,7 +144,7 @@ class Served(NamedTuple):
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """Started in a folder with a package that an unsafe Python would run."""
+    """A server that was started in a folder with a package which an unsafely started Python would import."""
     package = tmp_path / "iotop_ai"
     package.mkdir()
     for name in ("__init__", "__main__"):
@@ -178,7 +178,7 @@ async def until(what: Callable[[], bool], name: str) -> None:
 
 
 async def painted(ws: Any, word: str) -> str:
-    """The painted text up to a word."""
+    """Wait until the painted text contains the word, and return the text."""
     import aiohttp
 
     seen = ""
@@ -190,7 +190,7 @@ async def painted(ws: Any, word: str) -> str:
 
 
 @needs_extra
-def test_only_with_the_key_and_under_our_name(served: Served) -> None:
+def test_a_page_needs_the_key_and_our_host_name(served: Served) -> None:
     page = served.open()
     status, _, text = served.get(page)
     assert status == 200
@@ -213,7 +213,7 @@ def test_only_with_the_key_and_under_our_name(served: Served) -> None:
 
 @needs_extra
 def test_the_printed_address_opens_once(served: Served) -> None:
-    """A later reader of the terminal's history gets nothing, and the first browser keeps its page."""
+    """A later reader of the terminal's history cannot open it, while the first browser keeps its page."""
     assert served.get(f"/{served.key}", method="HEAD")[0] == 405
     assert served.get(f"/{served.key}", Sec_Purpose="prefetch;prerender")[0] == 503
     first = served.open()
@@ -226,7 +226,7 @@ def test_the_printed_address_opens_once(served: Served) -> None:
 
 @needs_extra
 def test_the_key_is_not_leaked(served: Served) -> None:
-    """No cookie, which every port of 127.0.0.1 would get, no Referer, and no request to other hosts."""
+    """There is no cookie, which every port of 127.0.0.1 would get, no Referer, and no request to another host."""
     page = served.open()
     for path in (
         f"/{served.next_key()}",
@@ -247,7 +247,7 @@ def test_the_key_is_not_leaked(served: Served) -> None:
 
 
 @needs_extra
-def test_it_listens_on_this_machine_only(served: Served) -> None:
+def test_the_server_listens_on_this_machine_only(served: Served) -> None:
     table = "".join(Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6"))
     listening = [line.split()[1] for line in table.splitlines() if line.split()[3] == "0A"]
     mine = f":{served.port:04X}"
@@ -284,7 +284,7 @@ async def test_a_session_shows_the_screen_and_writes_nothing(served: Served) -> 
     [
         ("width=100000&height=100000", []),
         ("width=100&height=30", [["resize", {"width": 100_000, "height": 100_000}]]),
-        ("width=100&height=30", [["stdin", "\x1b[48;100000;100000;1;1t"]]),  # the terminal's own report of it
+        ("width=100&height=30", [["stdin", "\x1b[48;100000;100000;1;1t"]]),  # the terminal's own report of its size
     ],
     ids=["address", "message", "typed"],
 )
@@ -344,7 +344,8 @@ async def test_an_invalid_message_closes_only_its_session(served: Served) -> Non
                 await assert_refused(ws, bad)
             line = await asyncio.to_thread(served.child.stderr.readline)
             assert line.startswith("web: a screen was closed: the page sent an invalid message ("), bad
-        await other.send_json(["resize", {"width": 99, "height": 29}])  # all is painted again
+        # after a resize the whole screen is painted again
+        await other.send_json(["resize", {"width": 99, "height": 29}])
         await painted(other, "process")
         assert len(served.monitors()) == 1
     served.child.send_signal(signal.SIGINT)
@@ -353,19 +354,19 @@ async def test_an_invalid_message_closes_only_its_session(served: Served) -> Non
 
 @needs_extra
 @pytest.mark.parametrize("stopped", [False, True], ids=["at once", "one that does not answer"])
-async def test_the_monitor_ends_with_its_page(served: Served, stopped: bool) -> None:
+async def test_the_monitor_ends_when_its_page_is_closed(served: Served, stopped: bool) -> None:
     async with served.socket(served.open()) as ws:
         await painted(ws, "process")
         (pid,) = served.monitors()
         if stopped:
             os.kill(pid, signal.SIGSTOP)
-        ws._response.close()  # like a killed browser: no close message
+        ws._response.close()  # as when a browser is killed, no close message is sent
     await until(lambda: not Path(f"/proc/{pid}").exists(), "the monitor has ended")
 
 
 @needs_extra
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-async def test_the_monitor_ends_with_the_server(served: Served, number: int) -> None:
+async def test_the_monitor_ends_when_the_server_ends(served: Served, number: int) -> None:
     begun = 0.0
     async with served.socket(served.open()) as ws:
         await painted(ws, "process")
@@ -378,7 +379,7 @@ async def test_the_monitor_ends_with_the_server(served: Served, number: int) -> 
 
 
 class Lines(list[str]):
-    """The lines of a server."""
+    """The lines that a server has printed."""
 
     def __call__(self, line: str) -> None:
         self.append(line)
@@ -386,7 +387,7 @@ class Lines(list[str]):
 
 @contextlib.asynccontextmanager
 async def server_of(*argv: str) -> AsyncIterator[tuple[str, Lines, Any]]:
-    """A server in this process whose monitors are another program: its page's address, and its lines."""
+    """A server in this process whose monitors are another program. Yields its page's address, lines and client."""
     import aiohttp
     from aiohttp import web
 
@@ -420,7 +421,7 @@ async def test_sessions_are_limited() -> None:
             await browser.ws_connect(f"{page}ws")
         await sockets[0].close()
         end = time.monotonic() + LONG_S
-        while time.monotonic() < end:  # its monitor is still being ended
+        while time.monotonic() < end:  # the monitor of the closed page may still be ending
             with contextlib.suppress(aiohttp.WSServerHandshakeError):
                 await browser.ws_connect(f"{page}ws")
                 break
@@ -431,7 +432,8 @@ async def test_sessions_are_limited() -> None:
 
 @needs_extra
 async def test_every_invalid_message_closes_its_session() -> None:
-    ends_with_its_input = ("/bin/sh", "-c", "cat >/dev/null; exit")  # its stdout stays open as long
+    # the program keeps its stdout open as long as its stdin
+    ends_with_its_input = ("/bin/sh", "-c", "cat >/dev/null; exit")
     async with server_of(*ends_with_its_input) as (page, reports, browser), browser.ws_connect(f"{page}ws") as other:
         for number, bad in enumerate(BAD, 1):
             async with browser.ws_connect(f"{page}ws") as ws:
@@ -456,7 +458,7 @@ async def test_every_invalid_message_closes_its_session() -> None:
         (("/bin/sh", "-c", "echo __GANGLION__; printf 'D\\377\\377\\377\\377'; sleep 100"), "packet that is too large"),
     ],
 )  # fmt: skip
-async def test_a_monitor_that_fails_is_one_line(argv: tuple[str, ...], why: str) -> None:
+async def test_a_monitor_that_fails_is_reported_in_one_line(argv: tuple[str, ...], why: str) -> None:
     async with server_of(*argv) as (page, reports, browser), browser.ws_connect(f"{page}ws") as ws:
         await ws.receive(timeout=LONG_S)
         await until(lambda: bool(reports), "a line")
