@@ -1,4 +1,4 @@
-"""Fixtures of the GPU tests: the library built once, and processes that read it."""
+"""Fixtures of the GPU tests: the fake library, which is built once, and processes that read from it."""
 
 from __future__ import annotations
 

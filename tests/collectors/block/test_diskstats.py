@@ -1,4 +1,4 @@
-"""/proc/diskstats as a file that changes between readings: only changed lines are parsed, and no device is mistaken."""
+"""A changing /proc/diskstats: only changed lines are parsed, and no device is mistaken for another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ U32 = 2**32
 
 
 class Machine:
-    """A folder with proc/diskstats and sys/block/*/diskseq, and the collector that reads it."""
+    """A folder with proc/diskstats and sys/block/*/diskseq, and the collector that reads them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class Machine:
 
     def rates(self, *lines: str, seconds: float = 1.0) -> dict[BlockKey, BlockRates]:
         """Write the file, read it, and return the rates since the previous reading."""
-        # In place, because the collector keeps its descriptor.
+        # The file is changed in place, because the collector keeps its descriptor open.
         self.stats.write_text("".join(line + "\n" for line in lines))
         now = self.collector.read()
         rates = block_rates(self.before, now, seconds if self.before is not None else None)
@@ -62,7 +62,7 @@ def box(tmp_path: Path) -> Machine:
     return box
 
 
-def test_a_line_is_a_record() -> None:
+def test_a_line_becomes_a_record() -> None:
     numbers = (32443, 9626, 2122210, 4852, 8818, 14773, 1892664, 3423, 2, 3600, 8578, 3971, 51, 90360, 243, 1530, 58)
     sample = b" 254       0 vda 32443 9626 2122210 4852 8818 14773 1892664 3423 2 3600 8578 3971 51 90360 243 1530 58"
     assert parse_line(sample) == (254, 0, "vda", BlockCounters(*numbers))
@@ -75,7 +75,7 @@ NONE, SEVEN = (None,), (7,)
     ("columns", "expected"),
     [(11, NONE * 6), (13, NONE * 6), (15, SEVEN * 4 + NONE * 2), (17, SEVEN * 6), (22, SEVEN * 6)],
 )
-def test_older_and_newer_kernels(columns: int, expected: tuple[int | None, ...]) -> None:
+def test_lines_of_older_and_newer_kernels_are_parsed(columns: int, expected: tuple[int | None, ...]) -> None:
     parsed = parse_line(line("sda", *[7] * columns, columns=columns).encode())
     assert parsed is not None
     assert tuple(parsed[3]) == (7,) * 11 + expected
@@ -100,7 +100,7 @@ def test_incomplete_lines_are_left_out(raw: bytes) -> None:
     ("printed", "known"), [("0", 0), ("7", 7), ("4294967295", None), ("4294967290", None), ("-1", None)]
 )
 def test_requests_in_flight_below_zero_are_unknown(printed: str, known: int | None) -> None:
-    """part_in_flight prints an unsigned 32-bit sum, which falls below 0 when a driver ends a request twice."""
+    """part_in_flight prints an unsigned 32-bit sum, which falls below zero when a driver ends a request twice."""
     parsed = parse_line(f"8 0 sda 1 2 3 4 5 6 7 8 {printed} 10 11 12 13 14 15 16 17".encode())
     assert parsed is not None
     counters = parsed[3]
@@ -109,13 +109,13 @@ def test_requests_in_flight_below_zero_are_unknown(printed: str, known: int | No
     assert (rates.in_flight, rates.reads_per_s) == (known, 3.0)
 
 
-def test_a_hostile_name_is_clean() -> None:
+def test_a_hostile_name_is_cleaned() -> None:
     parsed = parse_line(b"8 0 s\x1bda " + b"1 " * 17)
     assert parsed is not None
     assert parsed[2] == "s�da"
 
 
-def test_partitions_follow_the_kernels_naming() -> None:
+def test_partitions_are_found_by_the_kernels_naming() -> None:
     disks = {"sda", "nvme0n1", "md127", "loop0", "mmcblk0", "mmcblk0boot0"}
     found = {n: disk_of(n, disks) for n in ("sda12", "nvme0n1p3", "md127p1", "loop0p2", "mmcblk0p1", "sda", "xvdb1")}
     assert found == {
@@ -149,7 +149,7 @@ def test_a_handed_out_table_is_never_changed_later(box: Machine) -> None:
     assert first == copy
 
 
-def test_the_wrap_of_ms_fields(box: Machine) -> None:
+def test_counters_of_ms_may_wrap_around(box: Machine) -> None:
     box.rates(line("sda", 100, 0, 800, U32 - 20, 0, 0, 0, 0, 0, U32 - 300, U32 - 20))
     rates = box.rates(line("sda", 110, 0, 880, 80, 0, 0, 0, 0, 0, 200, 80))[BlockKey("sda", 1)]
     assert (rates.reads_per_s, rates.read_await_ms, rates.busy_ratio, rates.queue_size) == (10.0, 10.0, 0.5, 0.1)
@@ -161,7 +161,7 @@ def test_a_reset_is_unknown_for_one_interval_and_exact_again(box: Machine) -> No
     assert box.rates(line("sda", 5, 0, 40, 26))[BlockKey("sda", 1)].read_await_ms == 10.0
 
 
-def test_a_replugged_disk_of_the_same_name_is_another(box: Machine) -> None:
+def test_a_replugged_disk_of_the_same_name_is_another_disk(box: Machine) -> None:
     box.rates(line("sda", 5000), line("sda1", 4000, minor=1))
     box.plug("sda", 7)
     rates = box.rates(line("sda", 9000), line("sda1", 8000, minor=1))
@@ -170,8 +170,8 @@ def test_a_replugged_disk_of_the_same_name_is_another(box: Machine) -> None:
     assert box.rates(line("sda", 9010), line("sda1", 8010, minor=1))[BlockKey("sda1", 7)].reads_per_s == 10.0
 
 
-def test_a_loop_whose_counters_survive_the_detach(box: Machine) -> None:
-    """The kernel keeps a loop's totals across detach and attach; only diskseq shows that it is another file."""
+def test_a_loop_that_keeps_its_counters_when_detached_is_another_device(box: Machine) -> None:
+    """The kernel keeps a loop's totals across detach and attach, so only diskseq shows that the file is another one."""
     box.plug("loop0", 74)
     box.rates(line("loop0", 500, major=7))
     box.plug("loop0", 76)
@@ -180,7 +180,7 @@ def test_a_loop_whose_counters_survive_the_detach(box: Machine) -> None:
     assert box.rates(line("loop0", 910, major=7))[BlockKey("loop0", 76)].reads_per_s == 10.0
 
 
-def test_devices_that_come_and_go(box: Machine) -> None:
+def test_devices_may_come_and_go(box: Machine) -> None:
     sda, nvme = BlockKey("sda", 1), BlockKey("nvme0n1", 2)
     box.rates(line("sda", 10))
     rates = box.rates(line("sda", 20), line("nvme0n1", 999999))
@@ -189,14 +189,14 @@ def test_devices_that_come_and_go(box: Machine) -> None:
     rates = box.rates(line("nvme0n1", 1000009))
     assert list(rates) == [nvme]
     assert rates[nvme].reads_per_s == 10.0
-    # Removed and back between two readings, with the same counters but another identity.
+    # The device was removed and came back between two readings, with the same counters but another identity.
     box.plug("nvme0n1", 5)
     assert box.rates(line("nvme0n1", 1000010))[BlockKey("nvme0n1", 5)].reads_per_s is None
     assert box.rates() == {}
     assert box.collector.generation == 5
 
 
-def test_two_swapped_lines_keep_their_devices(box: Machine) -> None:
+def test_two_swapped_lines_stay_with_their_devices(box: Machine) -> None:
     box.rates(line("sda", 10), line("nvme0n1", 500))
     rates = box.rates(line("nvme0n1", 510), line("sda", 12))
     assert {key.name: r.reads_per_s for key, r in rates.items()} == {"nvme0n1": 10.0, "sda": 2.0}
@@ -210,7 +210,7 @@ def test_a_broken_line_hides_only_its_own_device(box: Machine) -> None:
     assert rates[BlockKey("sda", 1)].reads_per_s is None
 
 
-def test_without_diskseq_the_number_is_zero_and_counters_decide(tmp_path: Path) -> None:
+def test_without_diskseq_it_is_zero_and_the_counters_decide(tmp_path: Path) -> None:
     root = machine("made-kernel-4.15", tmp_path)
     table = BlockCollector(root, Clock()).read()
     assert {key.diskseq for key in table} == {0}
@@ -220,7 +220,7 @@ def test_without_diskseq_the_number_is_zero_and_counters_decide(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_machine_can_be_read_again_after_close(name: str, tmp_path: Path) -> None:
+def test_every_captured_machine_can_be_read_again_after_close(name: str, tmp_path: Path) -> None:
     root = machine(name, tmp_path)
     collector = BlockCollector(root, Clock())
     table = collector.read()
@@ -230,14 +230,14 @@ def test_every_machine_can_be_read_again_after_close(name: str, tmp_path: Path) 
     assert collector.read() == table
 
 
-def test_a_partition_carries_its_disks_number(tmp_path: Path) -> None:
+def test_a_partition_has_the_diskseq_of_its_disk(tmp_path: Path) -> None:
     table = BlockCollector(machine("made-laptop", tmp_path), Clock()).read()
     numbers = {key.name: key.diskseq for key in table}
     assert numbers["nvme0n1p2"] == numbers["nvme0n1"] > 0
     assert numbers["sda1"] == numbers["sda"] != numbers["nvme0n1"]
 
 
-def test_missing_diskstats_is_an_error_until_it_appears(tmp_path: Path) -> None:
+def test_a_missing_diskstats_file_is_an_error_until_it_appears(tmp_path: Path) -> None:
     collector = BlockCollector(Root(str(tmp_path)), Clock())
     with pytest.raises(FileNotFoundError):
         collector.read()
@@ -246,7 +246,7 @@ def test_missing_diskstats_is_an_error_until_it_appears(tmp_path: Path) -> None:
     assert list(collector.read()) == [BlockKey("sda", 0)]
 
 
-def test_descriptors_are_few_and_closed(box: Machine) -> None:
+def test_few_descriptors_are_open_and_all_are_closed(box: Machine) -> None:
     def opened() -> int:
         return len(os.listdir("/proc/self/fd"))
 
@@ -258,8 +258,8 @@ def test_descriptors_are_few_and_closed(box: Machine) -> None:
     assert opened() == before
 
 
-def test_a_thousand_devices(box: Machine) -> None:
-    """Each of 1,000 devices keeps its own rate, and a reading with 100 active ones stays far below a tick."""
+def test_a_thousand_devices_are_read_fast(box: Machine) -> None:
+    """Each of 1,000 devices has its rate, and a reading takes far less than a tick if 100 devices are active."""
     for i in range(1000):
         box.plug(f"nvme{i}n1", i + 10)
     box.rates(*(line(f"nvme{i}n1", i, i, i, i) for i in range(1000)))

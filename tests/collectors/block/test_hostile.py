@@ -1,4 +1,4 @@
-"""Whatever bytes the kernel's files hold: the parsers never raise, and no control byte gets past them."""
+"""The parsers never raise and let no control byte through, whatever bytes the kernel's files contain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ stats = joined(
 
 
 def strings(value: object) -> Iterable[str]:
-    """Every string within a record, keys included."""
+    """Every string in a record, including the keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -37,16 +37,16 @@ def strings(value: object) -> Iterable[str]:
 
 
 @given(lines | st.binary(max_size=200))
-def test_a_line_of_diskstats(raw: bytes) -> None:
+def test_any_line_of_diskstats_is_parsed_safely(raw: bytes) -> None:
     assert all(text.isprintable() for text in strings(parse_line(raw)))
 
 
 @given(mounts | st.binary(max_size=200))
-def test_mountinfo(raw: bytes) -> None:
+def test_any_mountinfo_is_parsed_safely(raw: bytes) -> None:
     found = parse_mountinfo(raw)
     assert all(text.isprintable() for text in strings(found))
 
 
 @given(stats | st.binary(max_size=200))
-def test_mountstats(raw: bytes) -> None:
+def test_any_mountstats_is_parsed_safely(raw: bytes) -> None:
     assert all(text.isprintable() for text in strings(parse_mountstats(raw)))

@@ -1,4 +1,4 @@
-"""The identity of devices, on machine trees; and updates of the table."""
+"""How devices are described, on captured and made-up machines, and how the table of devices is updated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECOND = 10**9
 
 
 class Watched:
-    """The collectors of one root, read together as the live source does."""
+    """The collectors of one root, which are read together as in the live source."""
 
     def __init__(self, root: Root) -> None:
         self.root = root
@@ -50,7 +50,7 @@ def server(tmp_path: Path) -> dict[str, BlockInfo]:
     return read("made-gpu-server", tmp_path)
 
 
-def test_a_nvme_disk_whole(server: dict[str, BlockInfo]) -> None:
+def test_every_fact_of_an_nvme_disk_is_read(server: dict[str, BlockInfo]) -> None:
     assert server["nvme3n1"] == BlockInfo(
         name="nvme3n1", major=259, minor=3, kind="disk", label="nvme3n1", detail="NVMe", holders=("md0",),
         transport="nvme", model="KIOXIA KCD81RUG7T68", serial="9D30A03HTQ3", firmware="1UETE104",
@@ -60,7 +60,7 @@ def test_a_nvme_disk_whole(server: dict[str, BlockInfo]) -> None:
     )  # fmt: skip
 
 
-def test_a_sata_disk_whole(server: dict[str, BlockInfo]) -> None:
+def test_every_fact_of_a_sata_disk_is_read(server: dict[str, BlockInfo]) -> None:
     assert server["sda"] == BlockInfo(
         name="sda", major=8, minor=0, kind="disk", label="sda", detail="SATA SSD", transport="ata",
         model="SAMSUNG MZ7L3480", serial="S664NE0R123456", firmware="JXTC304Q", size_bytes=937703088 * 512,
@@ -92,18 +92,18 @@ def test_mounts_lie_on_their_devices(server: dict[str, BlockInfo]) -> None:
     }
 
 
-def test_a_loop_has_its_file_and_the_disks_of_it(server: dict[str, BlockInfo]) -> None:
+def test_a_loop_has_its_file_and_the_disks_below_it(server: dict[str, BlockInfo]) -> None:
     loop = server["loop0"]
     assert (loop.detail, loop.below, loop.backing_fstype) == ("loop /raid/images/train set.img", ("dm-2",), "xfs")
     assert (server["loop1"].detail, server["loop1"].below) == ("loop", ())
 
 
-def test_the_rows_of_a_server(server: dict[str, BlockInfo]) -> None:
+def test_a_server_has_these_rows(server: dict[str, BlockInfo]) -> None:
     tops = [row.title for row in folded(server) if row.depth == 0]
     assert tops == ["sda", "nvme4n1", "md0 x4", "mpatha x2", "md1", "loop0", "loop1", "zram0"]
 
 
-def test_an_old_kernel(tmp_path: Path) -> None:
+def test_an_old_kernel_is_described(tmp_path: Path) -> None:
     infos = read("made-kernel-4.15", tmp_path)
     assert (infos["md127"].detail, infos["md127"].md_sync) == ("raid1 degraded", "recover")
     assert (infos["sda"].detail, infos["sda"].scheduler, infos["sda"].queue_depth) == ("SATA HDD", "cfq", 31)
@@ -111,12 +111,12 @@ def test_an_old_kernel(tmp_path: Path) -> None:
     assert [m.path for m in infos["md127"].mounts] == ["/"]
 
 
-def test_a_laptop(tmp_path: Path) -> None:
+def test_a_laptop_is_described(tmp_path: Path) -> None:
     infos = read("made-laptop", tmp_path)
     assert [m.path for m in infos["dm-0"].mounts] == ["/", "/home"]
     assert (infos["sda"].detail, infos["mmcblk0"].detail) == ("USB disk", "SD card")
     assert (infos["zram0"].stats_off, infos["nvme0n1"].stats_off) == (True, False)
-    # The slot is slower than the disk could be.
+    # The slot is slower than the disk: pcie_max is the most that both allow.
     assert (infos["nvme0n1"].pcie, infos["nvme0n1"].pcie_max) == ("3x4", "3x4")
 
 
@@ -125,7 +125,7 @@ def test_a_container_sees_bind_mounts_but_not_its_own_files(tmp_path: Path) -> N
     assert [m.path for m in infos["nvme0n1p1"].mounts] == ["/data"]
 
 
-def test_a_virtual_machine(tmp_path: Path) -> None:
+def test_a_virtual_machine_is_described(tmp_path: Path) -> None:
     infos = read("vm-6.18", tmp_path)
     vda = infos["vda"]
     assert (vda.transport, vda.detail, vda.scheduler, vda.queue_depth) == ("virtio", "virtio", "mq-deadline", 128)
@@ -136,7 +136,7 @@ def test_a_virtual_machine(tmp_path: Path) -> None:
 def test_the_write_cache_of_a_disk_is_followed(tmp_path: Path) -> None:
     watched = Watched(machine("vm-6.18", tmp_path))
     vda = watched.read()["vda"]
-    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("", None, None)  # this capture lacks them
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("", None, None)  # the captured machine lacks these files
 
     def within_a_minute() -> BlockInfo:
         return [watched.read(after_s=2)["vda"] for _ in range(30)][-1]
@@ -154,7 +154,7 @@ def test_the_write_cache_of_a_disk_is_followed(tmp_path: Path) -> None:
     assert (vda.write_cache, vda.fua, vda.wbt_us) == ("write through", True, 0)
 
 
-def test_the_write_caches_of_this_machine() -> None:
+def test_the_write_caches_of_this_machine_are_read() -> None:
     for queue in Path("/sys/block").glob("*/queue"):
         info = read_device(Root("/"), queue.parent.name.replace("!", "/"), None)
         file = queue / "write_cache"
@@ -174,7 +174,7 @@ def test_every_device_of_every_machine_is_described_and_stable(name: str, tmp_pa
     assert watched.read(31) is infos
 
 
-def test_kinds_by_name() -> None:
+def test_the_name_of_a_device_gives_its_kind() -> None:
     assert {n: kind_of(n) for n in ("dm-1", "md_d0", "zram0", "ram1", "zd16", "sr0", "fd0", "nvme1c2n3", "vda")} == {
         "dm-1": "dm", "md_d0": "md", "zram0": "zram", "ram1": "ram", "zd16": "zvol", "sr0": "rom", "fd0": "floppy",
         "nvme1c2n3": "nvme-path", "vda": "disk",
@@ -182,11 +182,11 @@ def test_kinds_by_name() -> None:
 
 
 def replace(place: Path, text: str) -> None:
-    """Write in place: the collectors keep their descriptors."""
+    """Change a file in place, because the collectors keep its descriptor open."""
     place.write_text(text)
 
 
-def test_a_new_mount_is_seen_at_once(tmp_path: Path) -> None:
+def test_a_new_mount_is_noticed_at_once(tmp_path: Path) -> None:
     watched = Watched(machine("made-laptop", tmp_path))
     assert watched.read()["sda1"].mounts == (Mount("/run/media/u/DISK", "exfat", "/dev/sda1", device="8:1"),)
     place = tmp_path / "proc/self/mountinfo"
@@ -209,7 +209,7 @@ def test_a_replugged_disk_is_described_anew_at_once(tmp_path: Path) -> None:
     assert before.keys() - watched.read(1).keys() == {"sda", "sda1"}
 
 
-def test_a_changed_setting_is_seen_within_half_a_minute(tmp_path: Path) -> None:
+def test_a_changed_setting_is_noticed_within_half_a_minute(tmp_path: Path) -> None:
     watched = Watched(machine("made-laptop", tmp_path))
     watched.read()
     replace((tmp_path / "sys/block/nvme0n1").resolve() / "queue/scheduler", "none [kyber]\n")
@@ -217,14 +217,14 @@ def test_a_changed_setting_is_seen_within_half_a_minute(tmp_path: Path) -> None:
     assert watched.read(26)["nvme0n1"].scheduler == "kyber"
 
 
-def test_a_device_that_vanishes_while_it_is_read_is_only_unknown(tmp_path: Path) -> None:
+def test_a_device_that_vanishes_during_the_reading_is_only_unknown(tmp_path: Path) -> None:
     root = machine("made-laptop", tmp_path)
     (tmp_path / "sys/block/sda").unlink()
     info = Watched(root).read()["sda"]
     assert (info.kind, info.model, info.size_bytes, info.rotational) == ("disk", "", None, None)
 
 
-def test_without_diskstats_the_folder_in_sys_is_the_list(tmp_path: Path) -> None:
+def test_without_diskstats_the_devices_are_listed_from_sys(tmp_path: Path) -> None:
     for name in ("vda", "vda1"):
         (tmp_path / "sys/class/block" / name).mkdir(parents=True)
     infos = BlockInfoCollector(Root(str(tmp_path)), Clock()).read()
@@ -269,7 +269,7 @@ def test_a_temperature_from_before_a_sensor_hung_is_not_shown(tmp_path: Path) ->
     temperatures.ask(ssd, moved=())
     waiting[0]()
     assert temperatures.celsius == {"sda": 36.0}
-    temperatures.ask(ssd, moved=())  # this round hangs
+    temperatures.ask(ssd, moved=())  # the thread hangs in this round
     assert temperatures.celsius == {"sda": 36.0}
     temperatures.ask(ssd, moved=())
     assert (temperatures.celsius, len(waiting)) == ({}, 2)
@@ -277,7 +277,7 @@ def test_a_temperature_from_before_a_sensor_hung_is_not_shown(tmp_path: Path) ->
     assert temperatures.celsius == {"sda": 36.0}
 
 
-def test_temperatures_come_later_where_no_thread_can_start(tmp_path: Path) -> None:
+def test_temperatures_come_later_if_no_thread_can_start(tmp_path: Path) -> None:
     tries: list[object] = []
 
     def start(work: Callable[[], None]) -> None:
@@ -295,14 +295,14 @@ def test_temperatures_come_later_where_no_thread_can_start(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("milli", "celsius"), [("-273150", None), ("-273000", None), ("-5000", -5), ("0", 0)])
-def test_absolute_zero_is_an_unknown_temperature(milli: str, celsius: float | None, tmp_path: Path) -> None:
+def test_a_temperature_of_absolute_zero_is_unknown(milli: str, celsius: float | None, tmp_path: Path) -> None:
     sensor = tmp_path / "sys/block/sda/device/hwmon1/temp1_input"
     sensor.parent.mkdir(parents=True)
     sensor.write_text(f"{milli}\n")
     assert read_temperature(Root(str(tmp_path)), "sda") == celsius
 
 
-def test_temperatures_come_from_a_thread(tmp_path: Path) -> None:
+def test_temperatures_are_read_by_a_thread(tmp_path: Path) -> None:
     root = machine("made-laptop", tmp_path)
     temperatures = Temperatures(root)
     temperatures.ask(read_infos(root), set())
@@ -326,8 +326,8 @@ def read_infos(root: Root) -> dict[str, BlockInfo]:
         ("Unknown speed", "16.0 GT/s PCIe", ""),
     ],
 )
-def test_the_best_link_is_unknown_where_a_limit_is(device: str, port: str, best: str, tmp_path: Path) -> None:
-    """Linux 4.17 to 5.7 prints speeds without a fraction."""
+def test_the_best_link_is_unknown_if_one_of_its_limits_is(device: str, port: str, best: str, tmp_path: Path) -> None:
+    """Linux 4.17 to 5.7 prints a speed without its fraction."""
     root = machine("made-gpu-server", tmp_path)
     slot = tmp_path / "sys/devices/pci0000:60/0000:60:01.0"
     (slot / "0000:70:00.0/max_link_speed").write_text(f"{device}\n")

@@ -1,4 +1,4 @@
-"""A real loop device, attached, read, detached and attached again: the kernel's own re-plug."""
+"""A real loop device that is attached, read, detached and attached again, which the kernel treats as another device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(*command: str) -> str:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """8 MiB of real blocks; skips where a loop device cannot be attached."""
+    """A file with 8 MiB of allocated blocks. The test is skipped where a loop device cannot be attached."""
     if os.geteuid() or not shutil.which("losetup"):
         pytest.skip("needs root and losetup to attach a loop device")
     path = tmp_path / "disk.img"
@@ -36,7 +36,7 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def loop(image: Path) -> Iterator[str]:
-    """A loop device over the image, at a name that no other test takes."""
+    """A loop device on the image, with a name that no other test uses."""
     try:
         device = run("losetup", "--find", "--show", str(image))
     except subprocess.CalledProcessError as error:
@@ -75,7 +75,7 @@ def test_a_loop_that_is_attached_again_is_another_device(loop: str, image: Path)
     rates_again = block_rates(after, replugged, 1.0)
     assert key not in rates_again
     assert rates_again[again].read_bytes_per_s is None
-    # The kernel kept the old totals, so that without diskseq these bytes would have been this interval's.
+    # The kernel kept the old totals: without diskseq, these bytes would count as read in this interval.
     assert replugged[again].rd_sectors >= after[key].rd_sectors
 
     read_directly(loop, 3)

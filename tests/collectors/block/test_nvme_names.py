@@ -1,4 +1,4 @@
-"""A disk's number is not its controller's: Linux 5.3 with NVMe multipath, where they differ."""
+"""Linux 5.3 with NVMe multipath, where the number in a disk's name differs from that of its controller."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_invisible_controller_is_not_guessed(tmp_path: Path) -> None:
     assert (disk.device, disk.reason) == ("", "the kernel does not show its NVMe controller")
 
 
-def test_temperature_place_and_lines_of_the_log_follow_the_links(root: Root) -> None:
+def test_the_temperature_and_lines_of_the_log_follow_the_links(root: Root) -> None:
     block = BlockCollector(root, Clock())
     block.read()
     infos = BlockInfoCollector(root, Clock(), block).read()
@@ -57,7 +57,7 @@ def test_temperature_place_and_lines_of_the_log_follow_the_links(root: Root) -> 
     }
     assert (infos["nvme0n1"].pcie, infos["nvme1n1"].pcie) == ("4x2", "4x1")
     assert [read_temperature(root, name) for name in ("nvme0n1", "nvme1n1")] == [31.0, 30.0]
-    # "nvme nvme1: I/O 5 QID 3 timeout, aborting" is about nvme0n1 here.
+    # On this machine, "nvme nvme1: I/O 5 QID 3 timeout, aborting" is about nvme0n1.
     named = [_disk_of(name, infos) for name in ("nvme0", "nvme1", "nvme10", "nvme7", "nvme0n1", "sda")]
     assert named == ["nvme1n1", "nvme0n1", "nvme2n1", "nvme7", "nvme0n1", "sda"]
     old = {name: info._replace(controllers=None) for name, info in infos.items()}

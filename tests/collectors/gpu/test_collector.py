@@ -1,4 +1,4 @@
-"""GPUs through the real pynvml on a library that is built here (tests/rigs/nvml), in a process of their own."""
+"""GPUs read by the real pynvml from a library that is built here (tests/rigs/nvml), in a separate process."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ needs_library = pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY or "built
 
 
 def known(state: dict[str, Any]) -> dict[str, Any]:
-    """What a state holds besides unknown figures."""
+    """The figures of a state that are not unknown."""
     return {key: value for key, value in state.items() if value is not None and value != []}
 
 
 def process(pid: int, bytes_: int | None, kind: str = "compute", **more: Any) -> dict[str, Any]:
-    """A process as it reaches JSON."""
+    """A GPU's process in the form that it has in JSON."""
     return GpuProcess(pid, bytes_, kind)._asdict() | more
 
 
 @needs_library
 def test_a_server_card_reports_everything(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [SERVER])
-    reading = asker(library, every_s=60)("first")  # the second sweep would have the process's share
+    reading = asker(library, every_s=60)("first")  # a second sweep would already have the process's share
     assert reading["status"] == "ok"
     one = reading["value"][uuid(0)]
     assert one["status"] == "ok"
@@ -86,13 +86,13 @@ def test_unsupported_calls_of_a_consumer_card_are_not_repeated(
     assert calls.count("nvmlDeviceGetCurrentClocksEventReasons") == 1
     assert calls.count("nvmlDeviceGetTemperatureV") >= 4
     assert "nvmlDeviceGetTemperature" not in calls
-    # The last resort for a PCIe rate: called once in each direction, as there is no other source.
+    # This slow call is made once for each direction, because the card has no other source of a PCIe rate.
     assert calls.count("nvmlDeviceGetPcieThroughput") == 1
 
 
 @needs_library
 @pytest.mark.parametrize("count", [0, 1, 8, 16])
-def test_any_number_of_gpus(library: Path, asker: Callable[..., Asker], tmp_path: Path, count: int) -> None:
+def test_any_number_of_gpus_is_listed(library: Path, asker: Callable[..., Asker], tmp_path: Path, count: int) -> None:
     machine(tmp_path / "gpu.conf", [{**SERVER, "util": i} for i in range(count)])
     reading = asker(library)("first")
     assert reading["status"] == "ok"
@@ -115,7 +115,7 @@ def test_a_gpu_is_lost_and_comes_back(library: Path, asker: Callable[..., Asker]
     assert lost["value"][uuid(1)]["value"] is None
     assert "lost" in lost["value"][uuid(1)]["reason"]
     assert "nvidia-smi --gpu-reset" in lost["value"][uuid(1)]["remedy"]
-    # The library is opened anew, now without it in the list: its key stays.
+    # The library is opened again and no longer lists the GPU, which keeps its key.
     machine(conf, [SERVER], **{"gpu1.err": 15})
     lost_reading = ask.until(lambda reading: "no longer" in reading["value"][uuid(1)]["reason"])
     assert lost_reading["value"][uuid(0)]["status"] == "ok"
@@ -148,7 +148,7 @@ def test_a_gpu_without_a_name_is_listed(library: Path, asker: Callable[..., Aske
         (999, "failed", "Unknown Error", ""),
     ],
 )
-def test_a_driver_that_refuses(
+def test_a_driver_that_refuses_has_a_reason(
     library: Path, asker: Callable[..., Asker], tmp_path: Path, code: int, status: str, reason: str, remedy: str
 ) -> None:
     conf = tmp_path / "gpu.conf"
@@ -163,7 +163,9 @@ def test_a_driver_that_refuses(
 
 
 @needs_library
-def test_one_call_without_permission_is_one_unknown(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
+def test_one_call_without_permission_gives_one_unknown_figure(
+    library: Path, asker: Callable[..., Asker], tmp_path: Path
+) -> None:
     machine(tmp_path / "gpu.conf", [{**SERVER, "err.nvmlDeviceGetPowerUsage": 4}])
     one = asker(library)("first")["value"][uuid(0)]
     assert one["status"] == "ok"
@@ -183,7 +185,7 @@ def test_an_old_driver_is_read_by_the_old_functions(asker: Callable[..., Asker],
 
 
 @needs_library
-def test_a_slow_call_delays_no_reader(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
+def test_a_slow_call_does_not_delay_a_reader(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [SERVER])
     ask = asker(library)
@@ -205,14 +207,14 @@ def test_garbled_process_records_are_unknown(library: Path, asker: Callable[...,
 
 
 @needs_library
-def test_a_name_is_harmless(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
+def test_a_hostile_name_is_harmless(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [{**SERVER, "name": "[@click=app.quit]\x1b]0;owned\x07"}])
     name = asker(library)("first")["value"][uuid(0)]["value"]["name"]
     assert name.isprintable()
     assert name.startswith("[@click=app.quit]")
 
 
-def test_no_driver_is_a_normal_state_and_costs_no_bindings(asker: Callable[..., Asker]) -> None:
+def test_a_machine_without_a_driver_is_normal_and_loads_no_bindings(asker: Callable[..., Asker]) -> None:
     if any(Path(folder, "libnvidia-ml.so.1").exists() for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")):
         pytest.skip("this machine has an NVIDIA driver")
     reading = asker(None)("first")
@@ -221,7 +223,9 @@ def test_no_driver_is_a_normal_state_and_costs_no_bindings(asker: Callable[..., 
 
 
 @needs_library
-def test_a_driver_whose_library_needs_a_missing_one_is_not_absent(asker: Callable[..., Asker], tmp_path: Path) -> None:
+def test_a_driver_whose_library_cannot_be_loaded_is_not_called_absent(
+    asker: Callable[..., Asker], tmp_path: Path
+) -> None:
     missing, library = tmp_path / "libmissing.so", tmp_path / "libnvidia-ml.so.1"
     for made in (missing, library):
         needs = [] if made is missing else ["-Wl,--no-as-needed", str(missing)]

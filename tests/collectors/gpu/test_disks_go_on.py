@@ -1,4 +1,4 @@
-"""A slow driver does not delay the disks, which are read at their own rate."""
+"""A slow GPU driver does not delay the disks, which have their own interval."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ print(json.dumps(out))
 
 @pytest.mark.alone
 @pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY or "built")
-def test_the_disks_go_on_at_their_rate(library: Path, tmp_path: Path) -> None:
+def test_the_disks_keep_their_interval(library: Path, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER, HOPPER], **{"delay_us.nvmlDeviceGetPowerUsage": 200_000})
     env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(tmp_path / "gpu.conf")}
     done = subprocess.run([sys.executable, "-c", CHILD], env=env, cwd=REPO, capture_output=True, text=True, timeout=60)
     ticks = json.loads(done.stdout)
     gaps = sorted((b[1] - a[1]) / 1e9 for a, b in itertools.pairwise(ticks))
-    # 29 intervals of 0.2 s; a busy machine may delay some, but none waits for 2 x 200 ms of NVML.
+    # There are 29 intervals of 0.2 s. A busy machine may delay some, but none may wait for two NVML calls of 200 ms.
     assert gaps[len(gaps) // 2] == pytest.approx(0.2, abs=0.1)
     assert (ticks[-1][1] - ticks[0][1]) / 1e9 < 29 * 0.3
     assert max(tick[2] for tick in ticks) < 400e6

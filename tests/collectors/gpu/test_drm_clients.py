@@ -1,4 +1,4 @@
-"""Clients of DRM devices as amdgpu, i915 and xe report them, ROCm's processes, and AMD's throttle reasons."""
+"""Clients of DRM devices as amdgpu, i915 and xe report them, ROCm's processes, and the throttle reasons of AMD."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ drm-cycles-ccs: 1000
 drm-total-cycles-ccs: 9000"""
 
 
-def test_each_drivers_fdinfo_is_parsed() -> None:
+def test_the_fdinfo_of_each_driver_is_parsed() -> None:
     assert parse_client(AMDGPU.split("\n")) == Client(
         "0000:03:00.0", "12", 1 << 20, {"gfx": (4500, None), "compute": (900, None), "enc_1": (10, None)}, {}
     )
@@ -88,14 +88,14 @@ def amd(gfx: int, number: int = 12, device: str = SLOT, vram: int = 1024) -> str
     )
 
 
-def test_a_shared_device_counts_once(tmp_path: Path) -> None:
+def test_a_device_that_two_processes_share_counts_once(tmp_path: Path) -> None:
     clock = SetClock(S)
     clients = DrmClients(Root(str(tmp_path)), clock)
     client(tmp_path, 50, amd(40 * S))
-    client(tmp_path, 51, amd(40 * S))  # a worker that inherited it
+    client(tmp_path, 51, amd(40 * S))  # a worker that inherited the open device
     client(tmp_path, 52, "garbage", device="/dev/null")
     first = clients.read()[SLOT]
-    # Earlier work is not counted as done now.
+    # Work from before the first sweep does not count as work of now.
     assert first.busy_ns == {"graphics_ns": 0}
     assert first.processes == (GpuProcess(50, 1 << 20, "graphics", None),)
     clock.now_ns += S
@@ -106,16 +106,16 @@ def test_a_shared_device_counts_once(tmp_path: Path) -> None:
     assert second.processes == (GpuProcess(50, 1 << 20, "graphics", 25),)
     clock.now_ns += S
     for pid in (50, 51):
-        client(tmp_path, pid, amd(40 * S))  # a driver may step back; the larger value holds
+        client(tmp_path, pid, amd(40 * S))  # a driver may decrease its counter; the larger value then stays in use
     assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4}
     clock.now_ns += S
     client(tmp_path, 50, amd(90 * S, number=13))
     client(tmp_path, 51, amd(40 * S + S // 2))
-    # A new client worked at most since the last sweep.
+    # A new client counts as busy for at most the time since the last sweep.
     assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4 + S // 4 + S}
 
 
-def test_cycles_are_a_share_of_all_cycles_and_engines_of_a_kind_share(tmp_path: Path) -> None:
+def test_cycles_are_a_share_of_all_cycles_over_all_engines_of_a_kind(tmp_path: Path) -> None:
     clock = SetClock(S)
     clients = DrmClients(Root(str(tmp_path)), clock)
     base = "drm-pdev: 0000:03:00.0\ndrm-client-id: 3\n"
@@ -139,12 +139,12 @@ def test_a_new_client_worked_a_share_of_the_cycles_since_the_last_sweep(tmp_path
 
     def sweep(second: int, text: str) -> tuple[int, int | None]:
         clock.now_ns = second * S
-        client(tmp_path, 61, text)  # which the second and the seventh sweep look for
+        client(tmp_path, 61, text)  # the second and the seventh sweep look for new clients
         use = clients.read()[SLOT]
         return use.busy_ns["compute_ns"], use.processes[0].sm_percent
 
     clients.read()
-    # How many cycles there were before is unknown for the first client of a device.
+    # For the first client of a device it is unknown how many cycles the device had counted before.
     assert sweep(2, xe(1, hz // 2, (day + 2) * hz)) == (0, None)
     assert sweep(3, xe(2, hz * 4 // 5, (day + 3) * hz)) == (S * 4 // 5, 80)
     (tmp_path / "proc/61/fd/4").unlink()
@@ -153,14 +153,16 @@ def test_a_new_client_worked_a_share_of_the_cycles_since_the_last_sweep(tmp_path
         clients.read()
     assert sweep(7, xe(3, hz // 4, (day + 7) * hz)) == (S * 4 // 5 + S // 4, 25)
     assert sweep(8, xe(3, hz // 4 + hz // 2, (day + 8) * hz)) == (S * 4 // 5 + S // 4 + S // 2, 50)
-    # Its clock began again.
+    # The counters of the client began again.
     assert sweep(9, xe(3, hz, hz)) == (S * 4 // 5 + S // 4 + S // 2, 0)
 
 
 @pytest.mark.parametrize(
     ("graphics", "computing", "kind"), [(0, 0, "graphics"), (9, 0, "graphics"), (9, 2, "graphics"), (2, 9, "compute")]
 )
-def test_a_client_of_the_compute_engines_computes(tmp_path: Path, graphics: int, computing: int, kind: str) -> None:
+def test_a_client_of_the_compute_engines_is_a_compute_process(
+    tmp_path: Path, graphics: int, computing: int, kind: str
+) -> None:
     base = f"drm-driver: i915\ndrm-pdev: {SLOT}\n"
     engines = f"drm-engine-render: {graphics} ns\ndrm-engine-compute: {computing} ns"
     client(tmp_path, 60, f"{base}drm-client-id: 3\n{engines}")
@@ -168,7 +170,7 @@ def test_a_client_of_the_compute_engines_computes(tmp_path: Path, graphics: int,
     assert [one.kind for one in DrmClients(Root(str(tmp_path)), SetClock(S)).read()[SLOT].processes] == [kind]
 
 
-def test_rocms_processes_and_their_memory(tmp_path: Path) -> None:
+def test_processes_of_rocm_have_their_memory(tmp_path: Path) -> None:
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     nodes = "sys/class/kfd/kfd/topology/nodes"
     entries |= {
@@ -191,7 +193,7 @@ def test_rocms_processes_and_their_memory(tmp_path: Path) -> None:
     client(tmp_path, 71, amd(5, number=2), fd=9)
     state = DrmSweep(root, Clock()).read()[CARD].value
     assert state is not None
-    # The time of ROCm's kernels is unknown: 0 % would be wrong.
+    # For a kernel of ROCm the busy time is unknown; 0 % would be wrong.
     assert state.processes == (
         GpuProcess(70, 4 << 30, "compute", None),
         GpuProcess(71, 1 << 20, "graphics", None),
@@ -219,7 +221,7 @@ def table(version: tuple[int, int], size: int, at: int = 0, form: str = "<Q", *v
     [
         (table((1, 3), 120, 112, "<Q", 1 << 34 | 1), 1 << 34 | 1),
         (table((1, 3), 120, 112, "<Q", 0), 0),
-        (table((1, 3), 120, 112, "<Q", (1 << 64) - 1), None),  # not reported
+        (table((1, 3), 120, 112, "<Q", (1 << 64) - 1), None),  # this value means that nothing is reported
         (table((2, 3), 152, 120, "<Q", 1 << 36), 1 << 36),
         (table((1, 1), 96, 68, "<I", 0), 0),
         (table((1, 2), 104, 68, "<I", 1 << 9), OTHER),
@@ -230,12 +232,12 @@ def table(version: tuple[int, int], size: int, at: int = 0, form: str = "<Q", *v
         (b"", None),
     ],
 )
-def test_throttle_bits_by_the_version_of_the_table(raw: bytes, bits: int | None) -> None:
+def test_throttle_bits_depend_on_the_version_of_the_table(raw: bytes, bits: int | None) -> None:
     assert Throttle().bits(raw) == bits
 
 
 @pytest.mark.parametrize(("revision", "at"), [(6, 32), (7, 40), (8, 40)])
-def test_a_table_of_counters_gives_the_growing_ones(revision: int, at: int) -> None:
+def test_counters_that_grow_between_two_tables_are_reasons(revision: int, at: int) -> None:
     throttle = Throttle()
 
     def bits(*values: int) -> int | None:
@@ -244,7 +246,7 @@ def test_a_table_of_counters_gives_the_growing_ones(revision: int, at: int) -> N
     assert bits(1000, 0, 7, 0, 0, 0) is None
     assert bits(2000, 0, 7, 0, 0, 90) == 1 << 34
     assert bits(3000, 0, 9, 0, 0, 90) == 1
-    assert bits(10, 0, 0, 0, 0, 0) is None  # it was reset
+    assert bits(10, 0, 0, 0, 0, 0) is None  # the counters were reset
 
 
 def test_pcie_packets_that_were_sent_again_are_no_reason_for_a_lower_clock() -> None:
@@ -253,7 +255,7 @@ def test_pcie_packets_that_were_sent_again_are_no_reason_for_a_lower_clock() -> 
     assert not throttle.bits(table((1, 6), 1664, 104, "<6I", 6, 0, 1, 0, 4, 3))
 
 
-def test_bits_in_words_and_in_nvmls() -> None:
+def test_bits_are_given_in_words_and_as_those_of_nvml() -> None:
     assert (words(0), words(1 << 34 | 1), words(1 << 36 | 1 << 47)) == (
         "", "power limit, memory temperature", "temperature, the board's overheat signal",
     )  # fmt: skip
@@ -262,7 +264,7 @@ def test_bits_in_words_and_in_nvmls() -> None:
     assert [clock_reasons(bits) for bits in (0, 1, 1 << 34, 1 << 43, 1 << 47 | 1)] == [0, 0x4, 0x20, 0x20, 0x44]
 
 
-def test_a_hot_memory_is_a_thermal_slowdown_of_the_card(tmp_path: Path) -> None:
+def test_hot_memory_is_a_thermal_slowdown_of_the_card(tmp_path: Path) -> None:
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     entries["sys/class/drm/card1/device/gpu_metrics"] = table((1, 3), 120, 112, "<Q", 1 << 34)
     reading = DrmSweep(build(entries, tmp_path), Clock()).read()

@@ -1,4 +1,4 @@
-"""All figures of a Hopper GPU: counters, samples, GPM, MIG, Xid, processes, slow calls; through the real pynvml."""
+"""All figures of a Hopper GPU, read by the real pynvml: counters, samples, GPM, MIG, Xid, processes, slow calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY or "built")
 Start = Callable[..., Asker]
 
 
-def test_every_figure_of_a_hopper_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_every_figure_of_a_hopper_gpu_is_read(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER])
     ask = asker(library, every_s=0.15)
     ask("first")
@@ -59,7 +59,7 @@ def test_every_figure_of_a_hopper_gpu(library: Path, asker: Start, tmp_path: Pat
     assert "nvmlDeviceGetPcieThroughput" not in ask.log.read_text()
 
 
-def test_its_limits_and_health(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_limits_and_health_of_a_hopper_gpu_are_read(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER])
     ask = asker(library)
     ask("first")
@@ -100,7 +100,7 @@ def test_its_limits_and_health(library: Path, asker: Start, tmp_path: Path) -> N
     }
 
 
-def test_link_errors_of_each_link_add_up_where_there_is_no_total(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_link_errors_of_each_link_are_added_if_there_is_no_total(library: Path, asker: Start, tmp_path: Path) -> None:
     totals = ("fi.38", "fi.45", "fi.52", "fi.59", "sram")
     links = {"fi.161.0": 4, "fi.161.1": 1, "fi.163.2": 9, "mem_err107": 2, "mem_err007": 5}
     machine(tmp_path / "gpu.conf", [{key: value for key, value in HOPPER.items() if key not in totals} | links])
@@ -108,7 +108,7 @@ def test_link_errors_of_each_link_add_up_where_there_is_no_total(library: Path, 
     ask("first")
     detail = ask("details")["value"][uuid(0)]["value"]
     assert (detail["nvlink_replays"], detail["nvlink_crc_errors"], detail["nvlink_recoveries"]) == (5, 9, None)
-    # Without the newer call: the counters of errors by place, where SRAM is 7.
+    # Without the newer call, the errors come from the counters by location, of which SRAM is number 7.
     assert (detail["sram_uncorrected"], detail["sram_corrected"], detail["sram_exceeded"]) == (2, 5, None)
 
 
@@ -152,7 +152,7 @@ def test_rates_come_from_the_counters(library: Path, asker: Start, tmp_path: Pat
 
 
 @pytest.mark.alone
-def test_the_rate_of_a_steady_counter_is_steady_though_other_calls_are_slow_at_times(
+def test_a_steady_counter_has_a_steady_rate_though_other_calls_are_sometimes_slow(
     library: Path, asker: Start, tmp_path: Path
 ) -> None:
     conf = tmp_path / "gpu.conf"
@@ -163,7 +163,7 @@ def test_the_rate_of_a_steady_counter_is_steady_though_other_calls_are_slow_at_t
         "fi.74.per_s": 250_000_000,
     }
     gpu = {key: value for key, value in HOPPER.items() if key != "energy_mj"} | steady
-    # One of them is called before the counters, one after.
+    # One of these calls is made before the counters are read, the other after.
     slow = ("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetComputeRunningProcesses_v3")
     machine(conf, [gpu], **{f"jitter_us.{function}": 9000 for function in slow})
     ask = asker(library, every_s=0.2)
@@ -178,7 +178,7 @@ def test_the_rate_of_a_steady_counter_is_steady_though_other_calls_are_slow_at_t
             ("power_cap_ratio", 0.25),
         )
         found.append(max(abs(rates[name] / value - 1) for name, value in wanted))
-    # A preemption between a call and the clock is not part of the measurement.
+    # The median leaves out the cases in which the process was preempted between the call and reading the clock.
     assert statistics.median(found) < 0.005
 
 
@@ -198,7 +198,7 @@ def test_a_mig_gpu_shows_its_instances(library: Path, asker: Start, tmp_path: Pa
     assert [one["instance"] for one in state["processes"]] == [1]
 
 
-def test_mig_switched_on_is_seen(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_mig_is_noticed_when_it_is_switched_on(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [HOPPER])
     ask = asker(library)
@@ -211,7 +211,7 @@ def test_mig_switched_on_is_seen(library: Path, asker: Start, tmp_path: Path) ->
     assert (back["instances"], back["utilization_percent"]) == (None, 97)
 
 
-def test_an_xid_is_an_event_and_stays_on_the_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_an_xid_is_an_event_and_stays_as_a_state_of_its_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [HOPPER, HOPPER])
     ask = asker(library)
@@ -227,7 +227,7 @@ def test_an_xid_is_an_event_and_stays_on_the_gpu(library: Path, asker: Start, tm
     assert lost["status"] == "failed"
 
 
-def test_an_xid_from_the_kernel_log_stays_on_the_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_an_xid_from_the_kernel_log_stays_as_a_state_of_its_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER, HOPPER])
     ask = asker(library)
     ask("first")
@@ -236,7 +236,9 @@ def test_an_xid_from_the_kernel_log_stays_on_the_gpu(library: Path, asker: Start
     assert state[uuid(0)]["value"]["last_xid"] is None
 
 
-def test_a_gpu_comes_back_despite_another_listener(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_a_gpu_comes_back_even_if_another_program_listens_for_events(
+    library: Path, asker: Start, tmp_path: Path
+) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [HOPPER, HOPPER])
     ask = asker(library)
@@ -247,7 +249,9 @@ def test_a_gpu_comes_back_despite_another_listener(library: Path, asker: Start, 
     assert back["value"][uuid(0)]["status"] == "ok"
 
 
-def test_a_slow_call_moves_to_every_fifth_sweep_and_keeps_its_rate(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_a_slow_call_is_made_in_every_fifth_sweep_and_keeps_its_rate(
+    library: Path, asker: Start, tmp_path: Path
+) -> None:
     conf = tmp_path / "gpu.conf"
     slow = {"delay_us.nvmlDeviceGetTotalEnergyConsumption": 20000}
     machine(conf, [HOPPER], **slow)
@@ -255,7 +259,7 @@ def test_a_slow_call_moves_to_every_fifth_sweep_and_keeps_its_rate(library: Path
     ask("first")
 
     def moved(reading: Any) -> list[Any]:
-        """The slow call's entry; a busy machine makes other calls slow too."""
+        """The entry of the slow call; on a busy machine other calls are slow too."""
         return [one for one in reading["value"][uuid(0)]["value"]["earlier"] if one["field"] == "energy_mj"]
 
     ask.until(moved)
@@ -273,7 +277,7 @@ def test_a_slow_call_moves_to_every_fifth_sweep_and_keeps_its_rate(library: Path
     assert one["at_ns"] > one["before_at_ns"]
 
 
-def test_the_call_that_waits_20_ms_is_a_last_resort(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_the_call_that_waits_20_ms_is_only_a_last_resort(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [CONSUMER | {"pcie_kbs0": 100, "pcie_kbs1": 2048}])
     ask = asker(library)
     state = ask("first")["value"][uuid(0)]["value"]
@@ -285,24 +289,24 @@ def test_the_call_that_waits_20_ms_is_a_last_resort(library: Path, asker: Start,
     assert ask("rates")[uuid(0)]["pcie_rx_bytes_per_s"] == 2048 * 1024
 
 
-def test_a_rate_of_the_slow_call_ends_where_a_fast_one_answers(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_the_rate_from_the_slow_call_ends_when_a_fast_call_answers(library: Path, asker: Start, tmp_path: Path) -> None:
     narrow = {"fi.197.type": 1, "fi.198.type": 1, "pcie_kbs0": 100, "pcie_kbs1": 2048}
     machine(tmp_path / "gpu.conf", [HOPPER | narrow])
     ask = asker(library)
-    # GPM needs two samples, so the first sweep asks the slow call.
+    # GPM needs two samples, so the first sweep makes the slow call.
     assert ask("first")["value"][uuid(0)]["value"]["pcie_tx_kib_per_s"] == 100
     ask.until(lambda r: r["value"][uuid(0)]["value"]["gpm_pcie_tx_mib_per_s"] is not None)
     states = [ask("sweep")["value"][uuid(0)]["value"] for _ in range(12)]
     assert [one["pcie_tx_kib_per_s"] for one in states[5:]] == [None] * 7
 
 
-def test_a_narrow_byte_counter_is_unknown(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_a_byte_counter_of_32_bits_is_unknown(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER | {"fi.197.type": 1, "fi.198.type": 1}])
     state = asker(library)("first")["value"][uuid(0)]["value"]
     assert (state["pcie_tx_bytes"], state["pcie_rx_bytes"]) == (None, None)
 
 
-def test_an_idle_process_has_a_measured_zero(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_the_share_of_an_idle_process_is_measured_as_zero(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER | {"procs": "2001:60129542144:0:0"}])
     ask = asker(library)
     ask("first")
@@ -310,7 +314,7 @@ def test_an_idle_process_has_a_measured_zero(library: Path, asker: Start, tmp_pa
     assert state["processes"][0]["sm_percent"] == 0
 
 
-def test_an_old_driver_has_none_of_it(asker: Start, tmp_path: Path) -> None:
+def test_an_old_driver_has_none_of_these_figures(asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER])
     ask = asker(build(tmp_path, old_driver=True))
     ask("first")

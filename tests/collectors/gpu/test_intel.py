@@ -1,4 +1,4 @@
-"""Intel's cards on made trees, from the sources of i915 and xe; this machine has no such card."""
+"""Intel's cards in files made after the sources of i915 and xe, because this machine has no such card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HWMON = "sys/class/drm/card1/device/hwmon/hwmon4"
 
 
 def machine(driver: str, **files: str) -> Entries:
-    """A card in a slot of 8 lanes and generation 4, behind its own switch, beside an integrated GPU."""
+    """A card in a slot of 8 lanes and generation 4, connected through the card's switch, beside an integrated GPU."""
     found: Entries = {
         "sys/class/drm/card0/device/vendor": b"0x8086\n",
         "sys/class/drm/card0/device/uevent": b"DRIVER=i915\nPCI_SLOT_NAME=0000:00:02.0\n",
@@ -44,14 +44,14 @@ def machine(driver: str, **files: str) -> Entries:
 
 def read(folder: Path, entries: Entries) -> GpuState:
     table = DrmSweep(build(entries, folder), Clock()).read()
-    # The processor's own GPU is not listed.
+    # The GPU that is integrated in the processor is not listed.
     assert set(table) == {CARD}
     state = table[CARD].value
     assert state is not None
     return state
 
 
-def test_a_card_of_the_xe_driver(tmp_path: Path) -> None:
+def test_a_card_of_the_xe_driver_is_described(tmp_path: Path) -> None:
     freq = "device/tile0/gt0/freq0"
     state = read(
         tmp_path,
@@ -70,7 +70,7 @@ def test_a_card_of_the_xe_driver(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_an_unthrottled_card_of_the_i915_driver(tmp_path: Path) -> None:
+def test_an_unthrottled_card_of_the_i915_driver_is_described(tmp_path: Path) -> None:
     files = {"gt/gt0/rps_act_freq_mhz": "1200", "gt/gt0/rps_RP0_freq_mhz": "2400", "gt/gt0/throttle_reason_status": "0"}
     state = read(tmp_path, machine("i915", **files))
     assert (state.sm_mhz, state.sm_max_mhz, state.clock_reasons) == (1200, 2400, 0)
@@ -88,7 +88,7 @@ def test_an_older_driver_reports_less(tmp_path: Path) -> None:
     assert (state.sm_mhz, state.clock_reasons, state.temperature_celsius) == (None, None, None)
 
 
-def test_its_busy_time_comes_from_its_clients(tmp_path: Path) -> None:
+def test_the_busy_time_of_a_card_comes_from_its_clients(tmp_path: Path) -> None:
     client = f"drm-pdev: {SLOT}\ndrm-client-id: 1\ndrm-resident-vram0: 2 MiB\ndrm-engine-rcs: 7 ns\n"
     entries = machine("xe") | {"proc/60/fd/4": "/dev/dri/renderD128", "proc/60/fdinfo/4": client.encode()}
     state = read(tmp_path, entries)
@@ -103,9 +103,9 @@ def test_its_busy_time_comes_from_its_clients(tmp_path: Path) -> None:
     assert (rates.busy_ratio, rates.compute_ratio) == (0.5, 0.25)
 
 
-def test_cards_of_two_makers_have_numbers_of_their_own(tmp_path: Path) -> None:
+def test_cards_of_two_makers_have_different_numbers(tmp_path: Path) -> None:
     amd = parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text())
     intel = {name.replace("drm/card1/", "drm/card7/"): what for name, what in machine("xe").items()}
     table = DrmSweep(build(amd | intel, tmp_path), Clock()).read(first=2)
     numbers = {uuid.partition("-")[0]: one.value.number for uuid, one in table.items() if one.value is not None}
-    assert numbers == {"AMD": 2, "Intel": 3}  # behind two GPUs of the NVIDIA driver
+    assert numbers == {"AMD": 2, "Intel": 3}  # they come after two GPUs of the NVIDIA driver

@@ -1,4 +1,4 @@
-"""The GPU thread with an NVML that the test controls: its period, a hang, its end."""
+"""The GPU thread with an NVML that the test controls: its interval, a hang, and its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.machines import build, parse
 
 
 class Card(Nvml):
-    """One GPU that answers at once, or not before ``release`` is set."""
+    """An NVML with one GPU that answers at once, or only after ``release`` is set."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -47,7 +47,7 @@ class Card(Nvml):
 
 
 @pytest.mark.alone
-def test_each_tick_finds_a_new_sweep_that_is_fresh() -> None:
+def test_each_tick_finds_the_result_of_a_new_sweep() -> None:
     clock = Clock()
     collector = GpuCollector(clock, Card(clock), every_s=0.2)
     assert collector.wait(5)
@@ -62,7 +62,7 @@ def test_each_tick_finds_a_new_sweep_that_is_fresh() -> None:
         times.append(reading.at_ns)
         ages.append(clock.monotonic_ns() - reading.at_ns)
     collector.close()
-    # The first ticks find the period; on a busy machine one may still be off.
+    # In the first ticks the thread finds its interval; on a busy machine one more tick may find an old sweep.
     assert len(set(times[2:])) >= 8
     assert statistics.median(ages[2:]) < 0.1e9
 
@@ -105,7 +105,7 @@ def test_a_shorter_interval_applies_at_once() -> None:
     collector.close()
 
 
-def test_the_limits_of_amds_cards_have_the_time_of_their_own_read(tmp_path: Path) -> None:
+def test_the_limits_of_amds_cards_have_the_time_at_which_they_were_read(tmp_path: Path) -> None:
     tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
     clock = Clock()
     collector = GpuCollector(clock, ForeignNvml(clock), every_s=0.02, root=build(parse(tree.read_text()), tmp_path))
@@ -144,7 +144,7 @@ def test_amds_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, mon
 
 
 class Losing(Card):
-    """Two GPUs, each with a process; the first is lost between two calls of its sweep."""
+    """An NVML with two GPUs, each with a process; the first GPU is lost between two calls of its sweep."""
 
     def gpus(self) -> dict[str, GpuUnavailable | None]:
         return {"GPU-1": None, "GPU-2": None}
@@ -161,7 +161,7 @@ class Losing(Card):
         return GpuDetail(uuid)
 
 
-def test_a_gpu_that_is_lost_at_its_last_call_leaves_the_others(tmp_path: Path) -> None:
+def test_a_gpu_that_is_lost_at_its_last_call_does_not_affect_the_others(tmp_path: Path) -> None:
     clock = Clock()
     collector = GpuCollector(clock, Losing(clock), every_s=0.02, root=Root(str(tmp_path)))
     assert collector.wait(5)

@@ -1,4 +1,4 @@
-"""The place of a GPU, the owners of its processes, and AMD cards: on made trees."""
+"""The slot of a GPU, the owners of its processes, and AMD's cards, on files that stand in for /proc and /sys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tree(folder: Path, files: dict[str, str], links: dict[str, str] | None = Non
     return Root(str(folder))
 
 
-def test_the_place_of_a_gpu(tmp_path: Path) -> None:
+def test_the_slot_and_the_cpus_of_a_gpu_are_read(tmp_path: Path) -> None:
     bridge, device = "sys/bus/pci/devices/0000:17:01.0", "sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
     root = tree(
         tmp_path,
@@ -67,24 +67,24 @@ def resolved(root: Root, *pids: int, minor: int | None = 0) -> list[tuple[int, b
     return [(one.pid, one.found, one.cpus) for one in found or ()]
 
 
-def test_on_the_host_the_pid_is_its_own(tmp_path: Path) -> None:
+def test_on_the_host_a_process_has_the_pid_that_nvml_reports(tmp_path: Path) -> None:
     root = tree(tmp_path, {"proc/2001/status": status(2001)}, {"proc/self/ns/pid": FIRST_NAMESPACE})
     assert resolved(root, 2001, 2002) == [(2001, True, "0-7"), (2002, False, "")]
 
 
-def test_in_a_container_only_an_open_device_proves_it(tmp_path: Path) -> None:
+def test_in_a_container_only_an_open_device_identifies_a_process(tmp_path: Path) -> None:
     files = {"proc/7/status": status(7, cpus="4-7"), "proc/2001/status": status(2001), "proc/9/status": status(9)}
     links = {"proc/self/ns/pid": "pid:[4026532999]", "proc/7/fd/5": "/dev/nvidia0", "proc/9/fd/3": "/dev/null"}
     root = tree(tmp_path, files, links)
-    # 2001 is another process here; the only process that holds the GPU is 7.
+    # In this container 2001 is another process; the only process that has the GPU open is 7.
     assert resolved(root, 2001) == [(7, True, "4-7")]
-    # Two of NVML's, one of ours: ambiguous.
+    # NVML reports two processes, but only one here has the GPU open, so it is unknown which of the two it is.
     assert resolved(root, 2001, 2002) == [(2001, False, ""), (2002, False, "")]
     assert resolved(root, 7) == [(7, True, "4-7")]
     assert resolved(root, 2001, minor=None) == [(2001, False, "")]
 
 
-def test_another_pid_of_the_same_process_identifies_it(tmp_path: Path) -> None:
+def test_the_other_pid_of_a_process_identifies_it(tmp_path: Path) -> None:
     files = {"proc/700/status": status(700, 31), "proc/701/status": status(701, 32)}
     links = {
         "proc/self/ns/pid": "pid:[4026532999]",
@@ -95,7 +95,7 @@ def test_another_pid_of_the_same_process_identifies_it(tmp_path: Path) -> None:
     assert LocalProcess(None, "").pid is None
 
 
-def test_a_process_of_two_gpus_is_found_on_both(tmp_path: Path) -> None:
+def test_a_process_that_uses_two_gpus_is_found_on_both(tmp_path: Path) -> None:
     links = {"proc/self/ns/pid": "pid:[4026532999]", "proc/7/fd/5": "/dev/nvidia0", "proc/7/fd/6": "/dev/nvidia1"}
     mapping = PidMapping(tree(tmp_path, {"proc/7/status": status(7)}, links))
     mapping.begin()
@@ -108,7 +108,7 @@ def amd(folder: Path) -> Root:
     return build(parse((DATA / "made-amd-gpu.tree").read_text()), folder)
 
 
-def test_an_amd_card_by_sysfs(tmp_path: Path) -> None:
+def test_an_amd_card_is_described_from_sysfs(tmp_path: Path) -> None:
     cards = AmdCards(amd(tmp_path), Clock())
     assert cards.cards() == (CARD,)
     assert cards.state(CARD) == GpuState(
@@ -143,10 +143,10 @@ CARD_WAY = "sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/0000:0
 
 
 def switched(folder: Path, root_port: str = "0x1022") -> Root:
-    """The card behind its own switch (1002:1478, 1002:1479) in a slot of 8 lanes and generation 3."""
+    """The card behind the switch on its board (1002:1478, 1002:1479), in a slot of 8 lanes and generation 3."""
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     inside = ("16.0 GT/s PCIe", "16")
-    links = {  # vendor, then (speed, width) now and at most
+    links = {  # the vendor, then the present link and the best link, each as (speed, width)
         "0000:00:01.1": (root_port, ("8.0 GT/s PCIe", "8"), ("8.0 GT/s PCIe", "8")),
         "0000:01:00.0": ("0x1002", ("8.0 GT/s PCIe", "8"), inside),
         "0000:02:00.0": ("0x1002", inside, inside),
@@ -164,7 +164,7 @@ def switched(folder: Path, root_port: str = "0x1022") -> Root:
 
 
 @pytest.mark.parametrize("root_port", ["0x1022", "0x1002"])
-def test_an_amd_cards_link_is_that_of_the_slot(tmp_path: Path, root_port: str) -> None:
+def test_the_link_of_an_amd_card_is_that_of_its_slot(tmp_path: Path, root_port: str) -> None:
     sweep = DrmSweep(switched(tmp_path, root_port), Clock())
     state, detail = sweep.read()[CARD].value, sweep.details[CARD].value
     assert state is not None
@@ -174,7 +174,7 @@ def test_an_amd_cards_link_is_that_of_the_slot(tmp_path: Path, root_port: str) -
     assert (detail.device_max_width, detail.slot_max_generation, detail.slot_max_width) == (16, 3, 8)
 
 
-def test_a_card_without_an_edge_sensor_shows_its_junction(tmp_path: Path) -> None:
+def test_a_card_without_an_edge_sensor_has_its_junction_temperature(tmp_path: Path) -> None:
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     hwmon = "sys/class/drm/card1/device/hwmon/hwmon3"
     for path in [path for path in entries if path.startswith(f"{hwmon}/temp1_")]:
@@ -188,7 +188,7 @@ def test_a_card_without_an_edge_sensor_shows_its_junction(tmp_path: Path) -> Non
     assert [f.value for f in facts(state, None, detail) if f.label == "temp of"] == ["junction"]
 
 
-def test_pcie_bw_is_never_read(tmp_path: Path) -> None:
+def test_the_file_pcie_bw_is_never_read(tmp_path: Path) -> None:
     root = amd(tmp_path)
     slow = tmp_path / "sys/class/drm/card1/device/pcie_bw"
     slow.write_text("1 2 256\n")
@@ -199,18 +199,18 @@ def test_pcie_bw_is_never_read(tmp_path: Path) -> None:
     assert set(sweep.details) == {CARD}
 
 
-def test_cards_are_numbered_by_number(tmp_path: Path) -> None:
+def test_cards_are_ordered_by_their_number(tmp_path: Path) -> None:
     for name in ("card10", "card2", "card1", "card1-DP-1", "renderD128"):
         (tmp_path / "sys/class/drm" / name).mkdir(parents=True)
     assert drm_cards(Root(str(tmp_path))) == ["card1", "card2", "card10"]
 
 
-def test_without_a_card_there_is_no_gpu(tmp_path: Path) -> None:
+def test_without_a_card_there_are_no_gpus(tmp_path: Path) -> None:
     assert DrmSweep(Root(str(tmp_path)), Clock()).read() == {}
 
 
 class Smi:
-    """amdsmi's interface with one function that this guest does not support."""
+    """The interface of amdsmi, with one function that fails as in this virtual machine."""
 
     class AmdSmiException(Exception):  # noqa: N818 - the library's own name
         pass
@@ -222,7 +222,7 @@ class Smi:
         raise self.AmdSmiException
 
 
-def test_amdsmi_fills_the_gaps_of_sysfs() -> None:
+def test_amdsmi_gives_the_figures_that_sysfs_lacks() -> None:
     bare = GpuState("AMD-1", 0, "MI210")
     filled = with_smi(Smi(), 1, bare)
     assert (filled.utilization_percent, filled.memory_activity_percent, filled.power_mw) == (33, None, None)

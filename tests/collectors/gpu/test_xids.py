@@ -1,4 +1,4 @@
-"""Which of several Xids of one GPU counts."""
+"""Which of several Xids of one GPU is shown."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from iotop_ai.model.gpu.state import GpuState
     ("numbers", "stays"),
     [((119, 154), 119), ((48, 63, 45), 48), ((48, 63), 48), ((48, 95), 95), ((45, 48), 48), ((31, 43), 43)],
 )
-def test_an_xid_of_the_board_stays_until_the_board_has_another(numbers: tuple[int, ...], stays: int) -> None:
+def test_an_xid_of_the_board_is_shown_until_the_board_has_another(numbers: tuple[int, ...], stays: int) -> None:
     collector = GpuCollector(Clock())
     for at_ns, number in enumerate(numbers):
         collector.note_xid(XidEvent("GPU-1", number, at_ns, at_ns))
     assert collector._with_xid("GPU-1", "lost") == f"lost (Xid {stays})"
 
 
-def test_the_recovery_that_the_log_names_stays_until_the_driver_needs_none() -> None:
+def test_the_recovery_in_the_log_is_shown_until_the_driver_needs_none() -> None:
     collector = GpuCollector(Clock())
     state = GpuState("GPU-1", 0, "H100")
     collector.note_xid(XidEvent("GPU-1", 119, 1, 1))
@@ -32,7 +32,7 @@ def test_the_recovery_that_the_log_names_stays_until_the_driver_needs_none() -> 
     assert collector._with_faults(state).recovery == 0
 
 
-def test_an_xid_154_that_asks_for_nothing_is_not_a_fault() -> None:
+def test_an_xid_154_that_requests_nothing_is_not_a_fault() -> None:
     collector = GpuCollector(Clock())
     for recovery in (1, 0):
         collector.note_xid(XidEvent("GPU-1", 154, 1, 1, recovery))

@@ -1,4 +1,4 @@
-"""The SMART collector with its real helper process and the real smartctl, over an NVMe that comes from a text file."""
+"""The SMART collector with its real helper process and the real smartctl, for an NVMe that a text file describes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def until(collector: SmartCollector, name: str, wanted: Callable[[Reading[SmartS
 
 
 @needs_smartctl
-def test_healthy_and_failing_disks_beside_a_virtio_one(smartctl: Smartctl, start: Start) -> None:
+def test_healthy_and_failing_disks_are_read_beside_a_virtio_disk(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     smartctl.disk("nvme9", {**FAILING, "warn_k": 343})
     smartctl.block("vda")
@@ -122,7 +122,7 @@ def test_media_errors_grow_between_two_readings(smartctl: Smartctl, start: Start
         ({"open_errno": 19}, Status.ABSENT, "No such device"),
     ],
 )
-def test_each_refusal_is_its_own_state(
+def test_each_refusal_has_its_status(
     smartctl: Smartctl, start: Start, fault: dict[str, object], status: Status, reason: str
 ) -> None:
     smartctl.disk("nvme8", {**HEALTHY, **fault})
@@ -132,8 +132,8 @@ def test_each_refusal_is_its_own_state(
     assert (one.value is None) == (status is not Status.DENIED)
     if one.value is not None:
         assert (one.value.severity, one.value.assessment) == ("unknown", None)
-        assert one.remedy.startswith(f"no sudoers line for {smartctl.path}: ")  # a user may replace it
-    # A refusal by JSON is not asked again in pySMART's form.
+        assert one.remedy.startswith(f"no sudoers line for {smartctl.path}: ")  # a user may replace this program
+    # A query that was refused in JSON is not repeated in the form that pySMART reads.
     assert sum("/dev/nvme8" in call for call in smartctl.asked()) == 1
 
 
@@ -162,7 +162,7 @@ def test_a_hanging_smartctl_is_killed_and_the_next_disk_still_answers(smartctl: 
 def test_a_killed_helper_is_started_again(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     smartctl.disk("nvme9", HEALTHY)
-    # The first call about nvme8 kills the helper that made it.
+    # The first call about nvme8 kills the helper process that made this call.
     once = smartctl.folder / "once"
     kill = f'case "$*" in *nvme8*) if [ ! -e {once} ]; then touch {once}; kill -KILL $PPID; fi;; esac'
     smartctl.write_script(kill, 'exec /usr/sbin/smartctl "$@"')
@@ -175,7 +175,7 @@ def test_a_killed_helper_is_started_again(smartctl: Smartctl, start: Start) -> N
     until(collector, "nvme8n1", lambda one: one.status is Status.OK)
 
 
-def test_a_missing_smartctl_has_a_remedy(tmp_path: Path, start: Start) -> None:
+def test_a_missing_smartctl_has_a_reason_and_a_remedy(tmp_path: Path, start: Start) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     collector = start("/nowhere/smartctl")
     assert collector.wait(5)
@@ -184,7 +184,7 @@ def test_a_missing_smartctl_has_a_remedy(tmp_path: Path, start: Start) -> None:
     assert whole.remedy == "give smartctl's absolute path"
 
 
-def test_smartctl_is_installed_while_the_monitor_runs(tmp_path: Path, start: Start) -> None:
+def test_smartctl_may_be_installed_while_the_monitor_runs(tmp_path: Path, start: Start) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     script = tmp_path / "later"
     collector = start(str(script))
@@ -200,7 +200,7 @@ def test_smartctl_is_installed_while_the_monitor_runs(tmp_path: Path, start: Sta
     assert until(collector, "sda", lambda one: one.status is Status.ASLEEP).value is None
 
 
-def test_a_captured_machine_queries_no_disk(tmp_path: Path) -> None:
+def test_for_a_captured_machine_no_disk_is_queried(tmp_path: Path) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     collector = SmartCollector(Root(str(tmp_path / "root")), Clock(), Settings())
     assert collector.wait(5)
@@ -209,7 +209,7 @@ def test_a_captured_machine_queries_no_disk(tmp_path: Path) -> None:
 
 
 @needs_smartctl
-def test_a_sleeping_disk_is_left_asleep_and_its_last_state_kept(smartctl: Smartctl, start: Start) -> None:
+def test_a_sleeping_disk_is_left_asleep_and_keeps_its_last_state(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
     awake = settled(collector)["nvme8n1"]
@@ -220,7 +220,7 @@ def test_a_sleeping_disk_is_left_asleep_and_its_last_state_kept(smartctl: Smartc
     assert asleep.value == awake.value
     assert asleep.at_ns == awake.at_ns
     assert asleep.reason == "the disk sleeps and is left asleep"
-    assert len(smartctl.asked()) == calls + 2  # the scan and one question, no second one that might wake it
+    assert len(smartctl.asked()) == calls + 2  # the scan and one query, but not a second query that might wake the disk
 
 
 @needs_smartctl
@@ -261,7 +261,7 @@ def test_disks_behind_a_raid_controller_are_found_by_the_scan(
     )
     collector = start(str(smartctl.path), smart_types=given)
     table = settled(collector)
-    # One that the user named is listed only once.
+    # A disk that the user named is listed only once.
     third = "sdw/megaraid,3" if given else "bus/0/sat+megaraid,3"
     assert set(table) == {"sdw", "bus/0/megaraid,0", third}
     assert (table["sdw"].status, table["sdw"].reason) == (
@@ -282,7 +282,7 @@ def test_disks_behind_a_raid_controller_are_found_by_the_scan(
         time.sleep(0.05)
 
 
-def test_a_volume_without_found_disks_has_a_remedy() -> None:
+def test_a_volume_whose_disks_are_not_found_has_a_remedy() -> None:
     why = refusal({"smartctl": {"exit_status": 2, "messages": [{"string": REFUSED, "severity": "error"}]}})
     assert why is not None
     assert (why.status, why.reason) == (Status.UNSUPPORTED, "a RAID volume: it has no health of its own")
@@ -301,7 +301,7 @@ def test_a_smartctl_without_json_is_read_through_pysmart(smartctl: Smartctl, sta
 
 
 @needs_smartctl
-def test_nothing_is_queried_while_held_except_on_request(smartctl: Smartctl, start: Start) -> None:
+def test_nothing_is_queried_during_a_hold_except_on_request(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
     collector.hold(True)
@@ -314,7 +314,7 @@ def test_nothing_is_queried_while_held_except_on_request(smartctl: Smartctl, sta
 
 
 @needs_smartctl
-def test_a_release_continues_a_waiting_round(smartctl: Smartctl, start: Start) -> None:
+def test_a_waiting_round_continues_when_the_hold_ends(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
     collector.hold(True)
@@ -324,7 +324,7 @@ def test_a_release_continues_a_waiting_round(smartctl: Smartctl, start: Start) -
 
 
 @needs_smartctl
-def test_a_new_disk_is_queried_and_a_removed_one_forgotten(smartctl: Smartctl, start: Start) -> None:
+def test_a_new_disk_is_queried_and_a_removed_disk_is_forgotten(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path), interval_s=1.0)
     assert set(settled(collector)) == {"nvme8n1"}
@@ -345,13 +345,13 @@ def test_another_disk_under_the_same_name_does_not_get_the_state_of_the_earlier_
     first = settled(collector)["nvme8n1"]
     assert first.value is not None
     smartctl.disk("nvme8", {**HEALTHY, "serial": "OTHER"})
-    collector.hold(False)  # wakes it: it looks, and has no reason to query the disk that it knows
+    collector.hold(False)  # the end of the hold wakes the collector, which does not query a disk again that it knows
     number.write_text("9\n")
     collector.hold(False)
     second = until(collector, "nvme8n1", lambda one: one.value is not None and one.value != first.value)
     assert second.value is not None
     assert second.value.serial == "OTHER"
-    # One that sleeps from the beginning has no last state.
+    # A disk that is asleep when it is first seen has no last state.
     smartctl.write_script(f"echo '{STANDBY}'", "exit 3")
     number.write_text("12\n")
     collector.hold(False)
@@ -360,7 +360,7 @@ def test_another_disk_under_the_same_name_does_not_get_the_state_of_the_earlier_
 
 
 @needs_smartctl
-def test_close_ends_helper_and_smartctl(smartctl: Smartctl, start: Start) -> None:
+def test_close_ends_the_helper_and_smartctl(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     pid = smartctl.folder / "pid"
     smartctl.write_script(f'case "$*" in *nvme8*) echo $$ $PPID > {pid}; sleep 600;; esac', "exit 0")
@@ -379,7 +379,7 @@ def test_close_ends_helper_and_smartctl(smartctl: Smartctl, start: Start) -> Non
             os.kill(int(one), signal.SIG_DFL)
 
 
-def test_the_reading_has_the_time_of_its_answers(tmp_path: Path, start: Start) -> None:
+def test_the_reading_has_the_time_of_its_newest_answer(tmp_path: Path, start: Start) -> None:
     (tmp_path / "root/sys/block/vda").mkdir(parents=True)
     collector = start("")
     settled(collector)
@@ -388,7 +388,7 @@ def test_the_reading_has_the_time_of_its_answers(tmp_path: Path, start: Start) -
     assert first.at_ns == second.at_ns == collector.at_ns()
 
 
-def test_off_is_a_state(tmp_path: Path) -> None:
+def test_a_collector_that_is_off_has_that_status(tmp_path: Path) -> None:
     collector = SmartCollector(Root(str(tmp_path)), Clock(), Settings(smart=False))
     assert take_reading(collector, Clock()).status is Status.OFF
 

@@ -1,4 +1,4 @@
-"""The calls of smartctl that are made, and the sudoers line that allows them."""
+"""The calls of smartctl, and the sudoers line that allows them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from iotop_ai.collectors.health.commands import argv, is_device, is_type, sudoer
 
 
 @pytest.mark.parametrize("device", ["/dev/sda", "/dev/sdaa", "/dev/nvme0", "/dev/nvme0n1", "/dev/bus/0", "/dev/sg3"])
-def test_allowed_device_paths(device: str) -> None:
+def test_these_device_paths_are_allowed(device: str) -> None:
     assert is_device(device)
 
 
 @pytest.mark.parametrize("device", ["/dev/sda1", "sda", "/dev/../etc", "/dev/sda\n", "/dev/sda -s off", "-s", ""])
-def test_refused_device_paths(device: str) -> None:
+def test_these_device_paths_are_refused(device: str) -> None:
     assert not is_device(device)
     with pytest.raises(ValueError, match="no such kind"):
         argv("json", "/usr/sbin/smartctl", "sat", device)
 
 
-def test_refused_types_and_paths() -> None:
+def test_these_types_and_paths_are_refused() -> None:
     assert is_type("sat+megaraid,0")
     assert not any(is_type(kind) for kind in ("", "-s", "sat -s off", "SAT", "sat,"))
     with pytest.raises(ValueError, match="absolute"):
@@ -32,7 +32,7 @@ def test_refused_types_and_paths() -> None:
 
 
 def test_a_program_that_a_user_may_replace_gets_no_sudoers_line(tmp_path: Path) -> None:
-    """The line would make that user root."""
+    """With such a line the user could become root."""
     program = tmp_path / "smartctl"
     for present in (False, True):
         if present:
@@ -46,7 +46,7 @@ def test_a_program_that_a_user_may_replace_gets_no_sudoers_line(tmp_path: Path) 
     assert "NOPASSWD" not in sudoers_line("ann", 1000, str(link), [])
 
 
-def test_the_sudoers_line_allows_exactly_the_calls() -> None:
+def test_the_sudoers_line_allows_exactly_the_calls_that_are_made() -> None:
     line = sudoers_line("ann", 1000, "/usr/sbin/smartctl", [("sat", "/dev/sda")])
     assert line == (
         r"ann ALL=(root) NOPASSWD: /usr/sbin/smartctl --json\=c --scan-open, "

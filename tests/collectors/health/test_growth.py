@@ -1,4 +1,4 @@
-"""The SMART collector beside a history: growth, self-tests, disks behind controllers; real smartctl on made disks."""
+"""The SMART collector with a history: growth, self-tests and disks behind controllers, by the real smartctl."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
 
 
 class Shifted(Clock):
-    """The real clock, some seconds later on the wall."""
+    """The real clock, but its wall time is some seconds later."""
 
     ahead_s = 0
 
@@ -34,7 +34,7 @@ class Shifted(Clock):
 
 
 class Watched:
-    """A collector over made disks, with a history."""
+    """A collector over made-up disks, with a history."""
 
     def __init__(self, smartctl: Smartctl, types: tuple[tuple[str, str], ...] = ()) -> None:
         self.clock = Shifted()
@@ -47,7 +47,7 @@ class Watched:
         return self.collector.read()[name]
 
     def after(self, seconds: int, name: str) -> SmartState:
-        """The disk's answer to a query ``seconds`` later."""
+        """The answer of a disk that is queried this many seconds later."""
         self.clock.ahead_s += seconds
         old = self.collector.read()[name].at_ns
         self.collector.refresh()
@@ -81,7 +81,9 @@ def watch(smartctl: Smartctl) -> Iterator[Callable[..., Watched]]:
         one.collector.close()
 
 
-def test_media_errors_and_hot_minutes_that_grow(smartctl: Smartctl, watch: Callable[..., Watched]) -> None:
+def test_growth_of_media_errors_and_of_minutes_too_hot_is_judged(
+    smartctl: Smartctl, watch: Callable[..., Watched]
+) -> None:
     smartctl.disk("nvme8", HEALTHY)
     watched = watch()
     assert watched.first("nvme8n1").value is not None
@@ -97,12 +99,12 @@ def test_media_errors_and_hot_minutes_that_grow(smartctl: Smartctl, watch: Calla
         "84 °C, too warm from 70 °C",
     )
     assert [point.used_percent for point in state.past] == [3, 102]
-    # A day later nothing has grown: the level stays.
+    # A day later the count has not grown further, and the level stays.
     state = watched.after(2 * 86_400, "nvme8n1")
     assert {one.rule for one in state.judgements} == {"worn-out", "media", "spare-low", "warm"}
 
 
-def test_attributes_5_197_and_199_that_grow(smartctl: Smartctl, watch: Callable[..., Watched]) -> None:
+def test_growth_of_attributes_5_197_and_199_is_judged(smartctl: Smartctl, watch: Callable[..., Watched]) -> None:
     smartctl.sata("sda", {5: (100, 10), 197: (100, 0), 199: (200, 40)})
     watched = watch()
     first = watched.first("sda").value
@@ -137,7 +139,7 @@ def test_a_self_test_is_followed_to_its_result(smartctl: Smartctl, watch: Callab
     assert sata.main(folder, ["-t", "short"]) == 0
     state = watched.after(1, "sda")
     assert state.self_test_left_percent == 90
-    assert watched.collector._tests_due  # queried again by itself
+    assert watched.collector._tests_due  # the collector repeats the query without a request
     assert sata.main(folder, ["-X"]) == 0
     state = watched.after(1, "sda")
     assert state.self_test_left_percent is None
@@ -155,7 +157,7 @@ def test_disks_behind_a_controller_are_queried_by_their_types(
     smartctl: Smartctl, watch: Callable[..., Watched]
 ) -> None:
     smartctl.sata("sda")
-    # The made disk is used for both: only smartctl's arguments matter.
+    # One made-up disk answers for both: only the arguments of smartctl matter here.
     watched = watch(types=(("sda", "sat+megaraid,0"), ("sda", "sat+megaraid,1")))
     assert watched.first("sda").status is Status.UNSUPPORTED
     table = watched.collector.read()
@@ -166,7 +168,7 @@ def test_disks_behind_a_controller_are_queried_by_their_types(
     assert sum("-d sat+megaraid,1 /dev/sda" in call for call in smartctl.asked()) == 1
 
 
-def test_given_types_replace_found_ones() -> None:
+def test_types_from_the_user_replace_those_found() -> None:
     disks = (Disk("sda", "/dev/sda", "scsi"), Disk("sdb", "", "", "no medium in the drive"))
     given = with_given_types(disks, (("/dev/sda", "sntjmicron"), ("bus/0", "megaraid,4"), ("sdz", "sat")))
     assert [(disk.name, disk.device, disk.kind, disk.fixed) for disk in given] == [
@@ -176,7 +178,7 @@ def test_given_types_replace_found_ones() -> None:
     ]
 
 
-def test_a_disk_behind_a_controller_has_not_the_facts_of_its_volume(tmp_path: Path) -> None:
+def test_a_disk_behind_a_controller_does_not_get_facts_of_its_volume(tmp_path: Path) -> None:
     device = tmp_path / "sys/block/sda/device"
     device.mkdir(parents=True)
     (device / "model").write_text("PERC H740P\n")
@@ -189,7 +191,7 @@ def test_a_disk_behind_a_controller_has_not_the_facts_of_its_volume(tmp_path: Pa
     ]
 
 
-def test_names_of_disks(tmp_path: Path) -> None:
+def test_names_of_disks_behind_controllers_are_parsed(tmp_path: Path) -> None:
     block = tmp_path / "sys/block"
     for folder in ("sda/sda1", "nvme0n1", "md0/slaves", "dm-0/slaves"):
         (block / folder).mkdir(parents=True)
@@ -212,7 +214,7 @@ def test_names_of_disks(tmp_path: Path) -> None:
         assert disks_named(root, word, disks) == ()
 
 
-def test_a_self_test_is_never_captive() -> None:
+def test_a_self_test_is_never_started_in_captive_mode() -> None:
     for command in TEST_COMMANDS:
         assert "-C" not in argv(command, "/usr/sbin/smartctl", "sat", "/dev/sda")
     assert sudoers_line("ann", 1000, "/usr/sbin/smartctl", [("sat", "/dev/sda")], TEST_COMMANDS) == (

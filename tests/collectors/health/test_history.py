@@ -1,4 +1,4 @@
-"""The history of disks: what it keeps, kills and other monitors, and broken files."""
+"""The history of disks: its content, kills and other monitors while it is written, and broken files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ for n in range(count):
 
 
 class At(Clock):
-    """A clock that stands where it is set."""
+    """A clock whose wall time changes only when a test sets it."""
 
     def __init__(self, wall_s: int = NOW) -> None:
         self.wall_s = wall_s
@@ -82,7 +82,7 @@ def test_growth_is_known_across_restarts_and_renames(tmp_path: Path, clock: At) 
     first = HealthHistory(tmp_path / "state", clock).with_history(STATE)
     assert (first.earlier, len(first.past), first.read_wall_s, first.history_note) == (None, 1, NOW, "")
     clock.wall_s += DAY_S
-    # Another monitor, and the disk has another name; an older reading is nearer to 24 h before than a newer one.
+    # In another monitor the disk has another name. Of two readings, the one nearer to 24 h ago is the basis of growth.
     second = HealthHistory(tmp_path / "state", clock).with_history(STATE._replace(device="/dev/sdq", pending=2))
     assert second.earlier is not None
     assert (second.earlier.wall_s, second.earlier.pending) == (NOW, 0)
@@ -95,7 +95,7 @@ def test_growth_is_known_across_restarts_and_renames(tmp_path: Path, clock: At) 
     assert [point.wall_s for point in third.past] == [NOW, NOW + DAY_S, NOW + DAY_S + 300]
 
 
-def test_each_serial_number_has_its_own_private_file(history: HealthHistory) -> None:
+def test_each_serial_number_has_a_private_file(history: HealthHistory) -> None:
     for serial in ("SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200):
         history.with_history(STATE._replace(serial=serial))
     files = [path for path in history.folder.iterdir() if path.suffix == ".json"]
@@ -113,13 +113,13 @@ def test_each_serial_number_has_its_own_private_file(history: HealthHistory) -> 
 BRIDGES = {
     "another model": (STATE._replace(serial="123456789012"), STATE._replace(serial="123456789012", model="Other")),
     "another name": (STATE._replace(wwn="5000c500a1"), STATE._replace(wwn="5000c500a2")),
-    # Without a world-wide name the second is not taken for the first, which has one.
+    # A disk without a world-wide name is not taken for the disk of the same serial number that has one.
     "one name": (STATE._replace(wwn="5000c500a1"), STATE),
 }
 
 
 @pytest.mark.parametrize("disks", BRIDGES.values(), ids=BRIDGES)
-def test_disks_with_one_serial_number_have_histories_of_their_own(
+def test_disks_with_the_same_serial_number_have_separate_histories(
     history: HealthHistory, clock: At, disks: tuple[SmartState, SmartState]
 ) -> None:
     first, second = disks
@@ -133,7 +133,7 @@ def test_disks_with_one_serial_number_have_histories_of_their_own(
     assert {(known.serial, known.model, known.wwn) for known in every} == {(d.serial, d.model, d.wwn) for d in disks}
 
 
-def test_a_file_of_an_earlier_version_goes_to_the_disk_of_its_model(history: HealthHistory, clock: At) -> None:
+def test_a_file_of_an_earlier_version_is_used_for_the_disk_of_its_model(history: HealthHistory, clock: At) -> None:
     history.with_history(STATE._replace(serial="another"))
     old = history.folder / file_name("SN1")
     old.write_bytes(history_text(DiskHistory("SN1", "Model", (HealthPoint(NOW - DAY_S, pending=4),))))
@@ -148,7 +148,7 @@ def test_a_file_of_an_earlier_version_goes_to_the_disk_of_its_model(history: Hea
     assert state.earlier is not None
     assert state.earlier.pending == 4
     assert not old.exists()
-    # The world-wide name becomes known later.
+    # The world-wide name becomes known only later.
     named = history.with_history(STATE._replace(wwn="5000c500a1", pending=5))
     assert named.earlier is not None
     assert named.earlier.pending == 4
@@ -157,7 +157,7 @@ def test_a_file_of_an_earlier_version_goes_to_the_disk_of_its_model(history: Hea
     ]  # fmt: skip
 
 
-def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None:
+def test_a_disk_without_a_serial_number_has_no_history(history: HealthHistory) -> None:
     state = history.with_history(STATE._replace(serial=""))
     assert state.history_note == "no history: the disk reports no serial number"
     assert not history.folder.exists()
@@ -191,7 +191,7 @@ def test_a_corrupt_file_is_set_aside_and_reported(history: HealthHistory, clock:
     assert (again.history_note, again.earlier and again.earlier.pending) == ("", 4)
 
 
-def test_another_users_folder_or_a_link_is_not_used(tmp_path: Path, clock: At) -> None:
+def test_another_users_folder_and_a_link_are_not_used(tmp_path: Path, clock: At) -> None:
     real = tmp_path / "real"
     real.mkdir()
     (tmp_path / "state").symlink_to(real)
@@ -205,7 +205,7 @@ def test_another_users_folder_or_a_link_is_not_used(tmp_path: Path, clock: At) -
         assert "another user" in HealthHistory(other, clock).with_history(STATE).history_note
 
 
-def test_a_wide_open_folder_is_made_private(tmp_path: Path) -> None:
+def test_a_folder_that_others_may_read_is_made_private(tmp_path: Path) -> None:
     folder = tmp_path / "wide"
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
@@ -213,7 +213,7 @@ def test_a_wide_open_folder_is_made_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_the_path_of_the_state_folder() -> None:
+def test_the_state_folder_has_the_documented_path() -> None:
     assert state_folder({"XDG_STATE_HOME": "/var/x"}) == Path("/var/x/iotop-ai")
     assert state_folder({"XDG_STATE_HOME": "relative", "HOME": "/nowhere"}).parts[-3:] == (
         ".local",
@@ -222,7 +222,7 @@ def test_the_path_of_the_state_folder() -> None:
     )
 
 
-def test_a_stopped_monitor_with_the_lock_does_not_block_others(history: HealthHistory) -> None:
+def test_a_stopped_monitor_that_has_the_lock_does_not_block_others(history: HealthHistory) -> None:
     import fcntl
 
     history.with_history(STATE)
@@ -242,7 +242,7 @@ def test_a_stopped_monitor_with_the_lock_does_not_block_others(history: HealthHi
     assert history.with_history(STATE._replace(pending=8)).history_note == ""
 
 
-def test_a_clock_set_back_neither_raises_nor_makes_growth(history: HealthHistory, clock: At) -> None:
+def test_a_clock_that_is_set_back_is_neither_an_error_nor_growth(history: HealthHistory, clock: At) -> None:
     history.with_history(STATE._replace(pending=3))
     clock.wall_s -= 10 * DAY_S
     state = history.with_history(STATE._replace(pending=9))
@@ -250,7 +250,7 @@ def test_a_clock_set_back_neither_raises_nor_makes_growth(history: HealthHistory
     assert [point.wall_s for point in state.past] == [clock.wall_s]
 
 
-def test_readings_worth_keeping() -> None:
+def test_only_some_readings_are_worth_keeping() -> None:
     last = HealthPoint(NOW, 100, 40, pending=1)
     assert worth_keeping((), last)
     assert not worth_keeping((last,), last._replace(wall_s=NOW + 60, temperature_celsius=45, power_on_hours=101))
@@ -258,7 +258,7 @@ def test_readings_worth_keeping() -> None:
     assert worth_keeping((last,), last._replace(wall_s=NOW + APART_S))
 
 
-def test_years_of_readings_stay_small() -> None:
+def test_readings_of_years_stay_small() -> None:
     points: tuple[HealthPoint, ...] = ()
     every = range(NOW - 3 * 365 * DAY_S, NOW, 6 * 3600)
     for wall_s in every:
@@ -267,7 +267,7 @@ def test_years_of_readings_stay_small() -> None:
     assert points[0].wall_s < NOW - 1000 * DAY_S
     assert len(points) < 900
     assert len(history_text(DiskHistory("S", "M", points))) < 100_000
-    # A reading of a day before is always kept.
+    # There is always a reading from about a day ago.
     assert any(abs(every[-1] - DAY_S - point.wall_s) <= 6 * 3600 for point in points)
 
 
@@ -284,15 +284,15 @@ def test_a_history_survives_writing_and_reading(serial: str, points: list[Health
 
 
 @given(st.binary(max_size=200))
-def test_no_file_raises_anything_but_value_error(raw: bytes) -> None:
+def test_a_file_of_any_content_raises_only_value_error(raw: bytes) -> None:
     try:
         parse_history(raw)
     except ValueError:
         return
 
 
-def test_two_monitors_lose_nothing(tmp_path: Path) -> None:
-    """Each writes its own counts; all differ, so every reading is worth keeping."""
+def test_two_monitors_lose_no_reading(tmp_path: Path) -> None:
+    """Each monitor writes different counts, so every reading is worth keeping."""
     count = 40
     both = [writer(tmp_path, first, 2, count) for first in (1, 2)]
     assert [one.wait(60) for one in both] == [0, 0]
@@ -320,13 +320,13 @@ def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path
         child = writer(tmp_path, first, 1, 1_000_000)
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-        if number % 2:  # one behind a write, one maybe before the first
+        if number % 2:  # so that some kills hit after a write, and some maybe before the first
             until(lambda first=first: (parse_history(file.read_bytes()).points[-1].pending or 0) >= first)  # type: ignore[misc]
         time.sleep(lucky.uniform(0.0, 0.02))
         child.send_signal(signal.SIGKILL)
         assert child.wait(10) == -signal.SIGKILL
         child.stdout.close()
-        known = parse_history(file.read_bytes())  # whole, whatever moment the kill hit
+        known = parse_history(file.read_bytes())  # the file is whole, whenever the kill came
         assert known.serial == "SN1"
         assert known.points
         assert known.points[-1].pending is not None

@@ -55,7 +55,7 @@ NVME: dict[str, Any] = {
 }
 
 
-def test_an_nvme() -> None:
+def test_an_nvme_with_a_running_test_is_parsed() -> None:
     facts = self_test_facts(NVME, "nvme")
     assert (facts.can, facts.left_percent) == (True, 65)
     assert self_test_log(NVME, {}) == (
@@ -69,12 +69,12 @@ def test_an_nvme() -> None:
     )
 
 
-def test_an_nvme_without_a_running_test() -> None:
+def test_an_nvme_without_a_running_test_is_parsed() -> None:
     log = {"current_self_test_operation": {"value": 0}, "current_self_test_completion_percent": 0}
     assert self_test_facts({"nvme_self_test_log": log}, "nvme").left_percent is None
 
 
-def test_an_ata_disk() -> None:
+def test_an_ata_disk_is_parsed() -> None:
     answer = {
         "ata_smart_data": {
             "self_test": {
@@ -119,7 +119,7 @@ def test_an_ata_disk() -> None:
     assert error_log(answer) == (ErrorEntry(12, 811, "Error: UNC at LBA = 1"),)
 
 
-def test_a_scsi_disk() -> None:
+def test_a_scsi_disk_is_parsed() -> None:
     answer = {
         "scsi_self_test_0": {
             "code": {"value": 2, "string": "Background long"},
@@ -142,7 +142,7 @@ def test_a_scsi_disk() -> None:
     )
 
 
-def test_without_json_the_log_comes_from_pysmart() -> None:
+def test_without_json_the_log_is_read_by_pysmart() -> None:
     rows = [
         {"type": "Short offline", "status": "Completed without error", "hours": "12"},
         {"type": "Extended offline", "status": "Completed: read failure", "hours": "-"},
@@ -166,5 +166,5 @@ def test_long_logs_are_cut() -> None:
 @pytest.mark.parametrize(
     ("version", "old"), [([7, 3], True), ([7, 4], False), ([8, 0], False), (["7", 3], False), (None, False)]
 )
-def test_smartctl_versions_with_nvme_self_tests(version: object, old: bool) -> None:
+def test_only_some_smartctl_versions_have_nvme_self_tests(version: object, old: bool) -> None:
     assert too_old_for_nvme_tests({"smartctl": {"version": version}}) is old

@@ -1,4 +1,4 @@
-"""smartctl's answers to records and judgements: saved real outputs, and SATA dumps through the real smartctl."""
+"""The answers of smartctl become records and judgements: saved real outputs, and dumps of SATA disks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answer(name: str) -> dict[str, Any]:
     return answered
 
 
-def test_a_healthy_nvme() -> None:
+def test_a_healthy_nvme_is_parsed() -> None:
     answered = answer("shim_nvme_a.json")
     assert refusal(answered) is None
     assert parse_state(answered, None, "/dev/nvme8", "nvme") == SmartState(
@@ -56,7 +56,7 @@ def test_a_healthy_nvme() -> None:
         device_type="nvme",
         power_cycles=21,
         critical_temperature_minutes=0,
-        self_tests=False,  # this smartctl, 7.3, cannot start an NVMe's
+        self_tests=False,  # the smartctl of this answer, 7.3, cannot start a self-test of an NVMe
     )
 
 
@@ -69,7 +69,7 @@ def test_a_healthy_nvme() -> None:
         ({"wwn": 5, "logical_unit_id": 7}, ""),
     ],
 )
-def test_the_world_wide_name(part: dict[str, Any], wwn: str) -> None:
+def test_the_world_wide_name_is_parsed(part: dict[str, Any], wwn: str) -> None:
     assert parse_state({"model_name": "M", **part}, None, "/dev/sda", "sat").wwn == wwn
 
 
@@ -84,7 +84,7 @@ def test_critical_warning_bits_are_named() -> None:
     )
 
 
-def test_a_failing_sata_disk_with_rows_without_threshold() -> None:
+def test_a_failing_sata_disk_has_rows_without_a_threshold() -> None:
     state = parse_state(answer("sata_failing_attr5.json"), None, "/dev/sda", "sat")
     assert (state.protocol, state.assessment, state.severity) == ("ata", "PASS", "critical")
     assert (state.reallocated, state.pending, state.uncorrectable, state.crc_errors) == (1800, 24, 24, None)
@@ -145,7 +145,7 @@ def test_each_refusal_has_its_reason(exit_status: int, message: str, status: Sta
 
 
 @pytest.mark.parametrize("exit_status", [4, 8, 24, 32, 64, 128])
-def test_findings_in_the_exit_status_are_not_refusals(exit_status: int) -> None:
+def test_problems_in_the_exit_status_are_not_refusals(exit_status: int) -> None:
     assert refusal({"smartctl": {"exit_status": exit_status}}) is None
 
 
@@ -155,12 +155,12 @@ def test_smart_switched_off_has_a_remedy() -> None:
     assert (why.status, why.remedy) == (Status.OFF, "smartctl -s on /dev/sda")
 
 
-def test_nothing_to_judge_by_is_unknown_not_ok() -> None:
+def test_without_anything_to_judge_by_a_disk_is_unknown_and_not_ok() -> None:
     state = parse_state({"device": {"protocol": "SCSI"}, "scsi_model_name": "X"}, None, "/dev/sdb", "scsi")
     assert (state.assessment, state.severity, state.reasons) == (None, "unknown", ())
 
 
-def test_pysmart_fills_the_gaps_of_json() -> None:
+def test_pysmart_gives_the_facts_that_the_json_lacks() -> None:
     view = {"model": "rounded", "serial": "SN", "assessment": "WARN", "temperature": 40, "messages": ["m"]}
     answered = {"model_name": "exact", "temperature": {"current": 41}}
     state = parse_state(answered, view, "/dev/sda", "sat")
@@ -177,7 +177,7 @@ def test_an_old_smartctl_without_json_is_read_by_pysmart_alone() -> None:
         parse_state(None, {"model": None, "assessment": None}, "/dev/sda", "sat")
 
 
-def test_limits_of_an_nvme_come_from_json_or_from_the_text() -> None:
+def test_the_limits_of_an_nvme_come_from_json_or_from_the_text() -> None:
     text = "Warning  Comp. Temp. Threshold:     70 Celsius\nCritical Comp. Temp. Threshold:     80 Celsius\n"
     answered = {"temperature": {"current": 71}, "smart_status": {"passed": True}}
     state = parse_state(answered, {"text": text}, "/dev/nvme0", "nvme")
@@ -211,7 +211,7 @@ def test_limits_of_an_nvme_come_from_json_or_from_the_text() -> None:
         ({"temperature_celsius": 80, "rotation_rpm": 0}, "warning", "80 °C, too warm from 80 °C"),
     ],
 )
-def test_each_rule_and_its_sentence(change: dict[str, Any], severity: str, reason: str) -> None:
+def test_each_rule_has_its_sentence(change: dict[str, Any], severity: str, reason: str) -> None:
     state = judged(SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", ())._replace(**change))
     assert (state.severity, state.reasons) == (severity, (reason,))
 
@@ -229,19 +229,19 @@ def test_each_rule_and_its_sentence(change: dict[str, Any], severity: str, reaso
         {"reallocated": 0, "pending": 0},
     ],
 )
-def test_near_misses_are_ok(change: dict[str, Any]) -> None:
+def test_values_just_below_a_limit_are_ok(change: dict[str, Any]) -> None:
     state = judged(SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", ())._replace(**change))
     assert (state.severity, state.reasons) == ("ok", ())
 
 
-def test_a_scan_leaves_out_other_entries() -> None:
+def test_a_scan_leaves_out_entries_of_other_kinds() -> None:
     answered = {"devices": [{"name": "/dev/sda", "type": "sat"}, {"name": 7}, "# scan_smart_devices: glob(3) aborted"]}
     assert parse_scan(answered) == (("/dev/sda", "sat"),)
     assert parse_scan(None) == ()
 
 
 @needs_smartctl
-def test_sata_dumps_through_the_real_smartctl() -> None:
+def test_dumps_of_sata_disks_are_read_through_the_real_smartctl() -> None:
     dump = (DATA / "sata_debug.txt").read_text()
     healthy = parse_state(sata_json(dump, {}), None, "/dev/sda", "sat")
     assert (healthy.model, healthy.assessment, healthy.severity) == ("QEMU HARDDISK", "PASS", "ok")
@@ -279,7 +279,7 @@ KEYS = [
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), json_values), st.sampled_from(KEYS), json_values)
-def test_no_answer_of_any_shape_raises(answered: dict[str, Any], key: str, inner: Any) -> None:
+def test_an_answer_of_any_shape_is_parsed_without_an_error(answered: dict[str, Any], key: str, inner: Any) -> None:
     known = json.loads((DATA / "sata_failing_attr5.json").read_text())
     for case in (answered, {**known, key: inner}):
         refusal(case)
@@ -303,11 +303,11 @@ def test_vendor_data_in_the_upper_bits_of_a_count_is_left_out() -> None:
     assert (state.reallocated, state.reasons) == (7, ("7 reallocated sectors",))
     state = _ata(_row(198, "Uncorrectable_Sector_Ct", 3 << 32 | 90, "3/90"))
     assert state.uncorrectable == 3
-    # A raw value that is printed in hexadecimal begins with no count.
+    # A raw value that is printed in hexadecimal does not begin with a count.
     assert _ata(_row(5, "Reallocated_Sector_Ct", 9, "0x000000000009")).reallocated == 9
 
 
-def test_three_words_of_timeouts_give_the_lowest_whether_by_json_or_by_text() -> None:
+def test_of_three_words_of_timeouts_the_lowest_counts_in_json_and_text() -> None:
     assert _ata(_row(188, "Command_Timeout", (1 << 32) + (1 << 16) + 5, "1 1 5")).command_timeouts == 5
     row = {"id": 188, "name": "Command_Timeout", "value": 100, "worst": 100, "thresh": 0, "raw": "1 1 5"}
     state = parse_state(None, {"model": "M", "assessment": "PASS", "attributes": [row]}, "/dev/sda", "sat")
@@ -363,7 +363,7 @@ def test_hours_are_parsed_in_each_form(text: str, hours: int | None) -> None:
 
 
 @needs_smartctl
-def test_upper_bits_through_the_real_smartctl() -> None:
+def test_upper_bits_are_left_out_through_the_real_smartctl() -> None:
     answered = sata_json((DATA / "sata_debug.txt").read_text(), {5: (100, 2000 << 32), 188: (100, (1 << 32) + 5)})
     state = parse_state(answered, None, "/dev/sda", "sat")
     assert (state.reallocated, state.command_timeouts, state.severity) == (0, 5, "warning")

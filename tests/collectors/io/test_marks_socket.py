@@ -1,4 +1,4 @@
-"""Marks of other programs: accepted senders, accepted messages and their rate."""
+"""Marks from other programs: who may send them, which messages are accepted, and at what rate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def send_as(uid: int, path: Path, text: str) -> None:
     assert as_user(uid, send) == 0
 
 
-def test_a_uid_takes_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_uid_may_have_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 3_000_000_000)
     marks = MarksSocket(str(tmp_path / "m.sock"), Clock(), lambda _: None)
     sent = (socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("iII", 7, 3_000_000_000, 0))
@@ -135,13 +135,13 @@ def test_every_monitor_of_the_user_is_reached(tmp_path: Path) -> None:
     marks.close()
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+def test_a_socket_in_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         listen(Clock(), print, {"IOTOP_AI_SOCKET": str(tmp_path / "no" / "folder")})
 
 
 def foreign(kind: str, path: Path) -> None:
-    """Put something other than a dead socket of ours under a name."""
+    """Put something other than one of our dead sockets at a path."""
     if kind == "file":
         path.write_text("mine")
     elif kind == "folder":
@@ -157,7 +157,7 @@ def foreign(kind: str, path: Path) -> None:
 
 
 def dead(path: Path, kind: int = socket.SOCK_DGRAM) -> None:
-    """A socket whose process has ended."""
+    """A socket file whose process has ended."""
     with socket.socket(socket.AF_UNIX, kind) as one:
         one.bind(str(path))
 
@@ -166,7 +166,7 @@ KINDS = ("file", "folder", "fifo", "link", "link to a dead socket")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_files_are_neither_used_nor_removed(tmp_path: Path, kind: str) -> None:
+def test_files_of_other_kinds_are_neither_used_nor_removed(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "m.sock"
     foreign(kind, path)
     before = sorted((p.name, p.lstat().st_ino, p.lstat().st_mode) for p in tmp_path.iterdir())
@@ -206,7 +206,7 @@ def test_a_used_socket_is_kept_and_a_dead_one_replaced(tmp_path: Path, kind: int
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_takes_the_name_later_outlives_the_monitor(tmp_path: Path) -> None:
+def test_a_file_that_takes_the_path_later_is_not_removed(tmp_path: Path) -> None:
     path = tmp_path / "m.sock"
     marks = MarksSocket(str(path), Clock(), print)
     path.unlink()
@@ -243,7 +243,7 @@ def test_only_sockets_of_killed_monitors_are_removed(tmp_path: Path) -> None:
     assert [p.name for p in folder.iterdir()] == ["2.sock"]
 
 
-def test_commands_refuse_the_name_of_a_file_in_one_line(tmp_path: Path) -> None:
+def test_commands_refuse_the_path_of_a_file_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     path.write_text("weights")
     for words in (("mark", "x"), ("record", "--duration", "0.2", "-o", str(tmp_path / "a"))):

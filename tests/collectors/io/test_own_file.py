@@ -1,4 +1,4 @@
-"""Files that are created, appended to and, as root, read, while another user puts other files in their place."""
+"""Files that we create, append to and, as root, read, while another user puts other files in their place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make anoth
 
 
 def spoil(kind: str, path: Path) -> None:
-    """Put something in place of a file."""
+    """Put something else in place of a file."""
     if kind == "folder":
         path.mkdir()
     elif kind == "fifo":
@@ -56,7 +56,7 @@ def test_only_a_file_of_our_own_is_appended_to(tmp_path: Path, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", [*NEVER, *NOT_OURS, "plain"])
-def test_a_new_file_replaces_nothing(tmp_path: Path, kind: str) -> None:
+def test_a_new_file_does_not_replace_anything(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a"
     spoil(kind, path)
     before = path.lstat().st_ino
@@ -111,7 +111,7 @@ def test_root_follows_no_link_of_another_user_in_that_users_folder(
         with pytest.raises(InputError, match="belongs to another user"):
             begin(f"{theirs}/{name}")
     assert [(p.name, p.read_text()) for p in own.iterdir()] == [("there", "root's")]
-    # A user that became root has its own links followed.
+    # A user who became root may use links that the user owns.
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     os.close(begin(f"{theirs}/way/{'new' if begin is create else 'there'}"))
 
@@ -139,7 +139,7 @@ def test_a_folder_in_which_every_user_may_replace_files_is_refused(tmp_path: Pat
             begin(f"{shared}/a")
 
 
-def test_left_overs_of_dead_processes_are_removed_and_open_parts_kept(tmp_path: Path) -> None:
+def test_parts_of_dead_processes_are_removed_and_open_parts_are_kept(tmp_path: Path) -> None:
     folder, _ = parent_of(str(tmp_path / "x"))
     (tmp_path / "a.part").write_text("left over")
     fd = create_part("a.part", folder)
@@ -159,7 +159,7 @@ def test_left_overs_of_dead_processes_are_removed_and_open_parts_kept(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "fifo", *(("another user",) if os.geteuid() == 0 else ())])
-def test_other_files_in_place_of_a_part_are_an_error(tmp_path: Path, kind: str) -> None:
+def test_another_file_in_place_of_a_part_is_an_error(tmp_path: Path, kind: str) -> None:
     folder, _ = parent_of(str(tmp_path / "x"))
     spoil(kind, tmp_path / "a.part")
     with pytest.raises(FileExistsError):
@@ -169,7 +169,7 @@ def test_other_files_in_place_of_a_part_are_an_error(tmp_path: Path, kind: str) 
     assert not (tmp_path / "target").exists() or (tmp_path / "target").read_text() == "theirs"
 
 
-def test_a_part_that_was_replaced_gets_no_name(tmp_path: Path) -> None:
+def test_a_part_that_was_replaced_does_not_get_the_final_name(tmp_path: Path) -> None:
     folder, _ = parent_of(str(tmp_path / "x"))
     fd = create_part("a.part", folder)
     (tmp_path / "a.part").unlink()
@@ -192,7 +192,7 @@ def test_the_lock_of_a_part_excludes_others(tmp_path: Path) -> None:
 
 
 @as_root
-def test_root_reads_only_files_from_root(tmp_path: Path) -> None:
+def test_root_reads_only_files_that_belong_to_root(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("mine")
     path.chmod(0o644)
@@ -214,7 +214,7 @@ def test_root_reads_only_files_from_root(tmp_path: Path) -> None:
 
 
 @as_root
-def test_a_file_of_the_user_of_sudo_is_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_under_sudo_a_file_of_the_calling_user_is_our_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a"
     path.write_text("mine")
     path.chmod(0o600)

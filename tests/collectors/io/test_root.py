@@ -1,4 +1,4 @@
-"""Reading files and directories of symbolic links through Root."""
+"""Reading files through Root, and reading folders of symbolic links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from iotop_ai.collectors.io.root import Root
 
 
-def test_links_of_a_directory(tmp_path: Path) -> None:
+def test_links_of_a_folder_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "proc" / "7" / "fd"
     folder.mkdir(parents=True)
     for number, target in ((0, "/dev/null"), (1, "pipe:[9]"), (2, "socket:[10]")):
@@ -25,13 +25,13 @@ def test_links_of_a_directory(tmp_path: Path) -> None:
     assert len(some) <= 2
 
 
-def test_links_of_a_missing_directory_and_of_a_file_are_none(tmp_path: Path) -> None:
+def test_a_missing_folder_and_a_file_have_no_links(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert Root(str(tmp_path)).links("missing", 9) is None
     assert Root(str(tmp_path)).links("file", 9) is None
 
 
-def test_links_of_open_descriptors() -> None:
+def test_links_of_open_descriptors_are_read() -> None:
     reader, writer = os.pipe()
     try:
         links = Root().links("proc/self/fd", 512)
@@ -43,7 +43,7 @@ def test_links_of_open_descriptors() -> None:
 
 
 class SeqFile:
-    """Reads of a seq_file: whole records that fit in its buffer of one page, from the record at the offset.
+    """Reads like those of a seq_file: whole records, as many as fit in its buffer of one page, from the offset on.
 
     Source: fs/seq_file.c, seq_read_iter.
     """

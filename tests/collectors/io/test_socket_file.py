@@ -1,4 +1,4 @@
-"""The path of a Unix socket is removed once, while it is ours, and not missed where it is gone."""
+"""The path of a Unix socket is removed only while it is still our socket, and may already be gone."""
 
 import os
 import socket
@@ -12,18 +12,18 @@ def bound(path: Path) -> SocketFile:
         return SocketFile(one, str(path))
 
 
-def test_a_path_is_removed_while_it_is_ours(tmp_path: Path) -> None:
+def test_a_path_is_removed_only_while_it_is_our_socket(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     bound(path).unlink()
     assert not path.exists()
     file = bound(path)
-    path.rename(tmp_path / "ours")  # so that its inode is not used again
+    path.rename(tmp_path / "ours")  # the file still exists under another name, so that its inode is not reused
     path.write_text("another's")
     file.unlink()
     assert path.read_text() == "another's"
 
 
-def test_a_path_that_is_gone_is_removed(tmp_path: Path) -> None:
+def test_a_path_that_is_already_gone_is_not_an_error(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     file = bound(tmp_path / "socket")
     (tmp_path / "socket").unlink()

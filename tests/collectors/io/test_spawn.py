@@ -1,4 +1,4 @@
-"""Start of children: in one module, in "/", and as root by a path that is independent of the caller's PATH."""
+"""How children are started: by one module, in "/", and for root without the PATH of the caller."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ STARTS = {
 }
 ALLOWED = {
     SPAWN: {"asyncio.create_subprocess_exec", "subprocess.Popen", "subprocess.run", "sys.executable"},
-    "cli/commands/assets.py": {"sys.executable"},  # named in Slurm's scripts
+    "cli/commands/assets.py": {"sys.executable"},  # this path is named in the scripts for Slurm
     "cli/commands/record/child.py": {"subprocess.Popen", "os.execvp"},  # the user's command after ``record --``
-    "collectors/process/python_code.py": {"sys.executable"},  # py-spy is installed beside it
-    "preflight/storage/reader.py": {"os.fork"},  # readers of its own code, without another program
+    "collectors/process/python_code.py": {"sys.executable"},  # py-spy is installed beside this Python
+    "preflight/storage/reader.py": {"os.fork"},  # the readers run this program's code, so no program is started
 }
 
 
 def starts(tree: ast.AST) -> Iterator[str]:
-    """Every use of a way to start a program, and of a Python with a module to run."""
+    """Every use of a function that starts a program, and of a Python that runs a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             owner, name = node.value.id, node.attr
@@ -52,11 +52,11 @@ def starts(tree: ast.AST) -> Iterator[str]:
                 yield "-m"
 
 
-def test_every_start_is_made_in_one_place() -> None:
+def test_every_program_is_started_in_one_place() -> None:
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):  # types do not start anything
+        for node in ast.walk(tree):  # a type annotation does not start anything
             for field in ("annotation", "returns"):
                 if getattr(node, field, None) is not None:
                     setattr(node, field, None)
@@ -78,13 +78,13 @@ def test_every_start_is_made_in_one_place() -> None:
         "x = ['python3', '-m', 'iotop_ai.store.write.compress']",
     ],
 )
-def test_a_start_elsewhere_is_found(line: str) -> None:
+def test_a_start_in_another_place_is_found(line: str) -> None:
     assert list(starts(ast.parse(line)))
 
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder with packages that shadow ours for a Python started there, and programs with known names."""
+    """A folder with programs of known names, and with packages that a Python started there would import."""
     package = tmp_path / "iotop_ai"
     package.mkdir()
     for name in ("__init__", "__main__", "json"):
@@ -106,13 +106,13 @@ def test_a_python_child_imports_nothing_from_the_current_folder(hostile: Path, m
     assert not (hostile / "ran").exists()
 
 
-def test_without_p_the_current_folder_is_searched(hostile: Path) -> None:
-    # Proves the test above: this Python does import from there.
+def test_without_the_flag_p_the_current_folder_is_searched(hostile: Path) -> None:
+    # This shows that the previous test means something: this Python does import from that folder.
     subprocess.run([sys.executable, "-m", "iotop_ai"], cwd=hostile, check=True, timeout=60)
     assert (hostile / "ran").exists()
 
 
-def test_the_environment_of_a_child() -> None:
+def test_a_child_gets_a_clean_environment() -> None:
     given = {
         "PYTHONPATH": ".::/modules:lib",
         "PYTHONSTARTUP": "x",
@@ -135,7 +135,9 @@ def test_a_child_runs_in_a_safe_folder(tmp_path: Path, monkeypatch: pytest.Monke
         run(["./pwd"])
 
 
-def test_this_program_is_its_script_or_a_safe_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_this_program_is_its_script_or_a_python_with_safe_flags(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert own_program() == [str(tmp_path / "python"), "-P", "-m", "iotop_ai"]
     (tmp_path / "iotop-ai").touch(0o755)
@@ -155,7 +157,7 @@ def test_root_does_not_search_the_callers_path(hostile: Path, monkeypatch: pytes
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_an_ordinary_users_path_decides_for_what_runs_as_that_user(
+def test_an_ordinary_user_searches_the_path_for_a_program_of_that_user(
     hostile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in (hostile, *hostile.parents[:-2]):

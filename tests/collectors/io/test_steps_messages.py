@@ -1,4 +1,4 @@
-"""Steps at the socket of marks: hostile senders, bounds and rates."""
+"""Messages about steps at the socket of marks: hostile senders, limits and rates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD = {"kind": "steps", "steps": 3, "batches": 4, "data_ns": 5, "rank": 1}
 
 
 class Monitor:
-    """A listening socket and what it has passed on."""
+    """A listening socket, and the messages that it passed on."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
@@ -47,14 +47,14 @@ def monitor(tmp_path: Path) -> Iterator[Monitor]:
     found.close()
 
 
-def test_the_kernel_says_who_sends(monitor: Monitor) -> None:
+def test_the_kernel_names_the_sender(monitor: Monitor) -> None:
     now = time.monotonic_ns()
     monitor.send({**GOOD, "at_ns": now, "pid": 1})
     until(lambda: bool(monitor.steps))
     assert monitor.steps == [(os.getpid(), StepCounts(now, 3, 4, 5, 1))]
 
 
-def test_invalid_messages_are_dropped_and_a_mark_still_comes(monitor: Monitor) -> None:
+def test_invalid_messages_are_dropped_and_a_later_mark_still_arrives(monitor: Monitor) -> None:
     monitor.send(
         {**GOOD},
         {**GOOD, "at_ns": 1, "batches": -1},

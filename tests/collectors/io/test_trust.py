@@ -1,4 +1,4 @@
-"""Root trusts a file that only root can change, and no environment of another user."""
+"""Root trusts a file only if root alone can change it, and trusts no environment of another user."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def config(folder: Path, text: str = "interval = 7\n") -> Path:
 
 
 def loaded(path: Path | None = None, **environment: str) -> tuple[int, str, str]:
-    """The output of ``config print`` of the real program."""
+    """The exit code, stdout and stderr of ``config print`` of the real program."""
     named = [] if path is None else ["--config", str(path)]
     done = subprocess.run(
         command("config", "print", *named), cwd=TOP, env={**PLAIN, **environment}, capture_output=True, text=True,
@@ -35,7 +35,7 @@ def loaded(path: Path | None = None, **environment: str) -> tuple[int, str, str]
 
 
 @as_root
-def test_a_file_below_roots_folders_is_trusted(own_folder: Path) -> None:
+def test_a_file_in_roots_folders_is_trusted(own_folder: Path) -> None:
     path = config(own_folder)
     assert why_untrusted(str(path)) == ""
     code, out, err = loaded(path)
@@ -70,7 +70,7 @@ def test_a_file_that_others_may_write_is_not_trusted(own_folder: Path, mode: int
 
 @as_root
 def test_a_link_is_checked_with_its_target(own_folder: Path, tmp_path: Path) -> None:
-    there = config(tmp_path)  # below /tmp, where all users may write
+    there = config(tmp_path)  # this folder is below /tmp, where all users may write
     link = own_folder / "config.toml"
     link.symlink_to(there)
     assert "users other than root may write /tmp" in why_untrusted(str(link)) or not str(tmp_path).startswith("/tmp")
@@ -81,7 +81,7 @@ def test_a_link_is_checked_with_its_target(own_folder: Path, tmp_path: Path) -> 
 
 @as_root
 def test_a_way_that_leads_through_another_users_link_is_not_trusted(own_folder: Path) -> None:
-    """Both ends are root's, but the other user may lead the way elsewhere."""
+    """Both ends of the path belong to root, but the other user may point the link to another place."""
     path = config(own_folder)
     theirs = own_folder / "theirs"
     theirs.mkdir()
@@ -104,13 +104,13 @@ def test_a_link_to_itself_is_not_trusted(own_folder: Path) -> None:
 
 
 @as_root
-def test_under_sudo_variables_of_the_user_are_dropped(own_folder: Path) -> None:
+def test_under_sudo_the_users_variables_are_dropped(own_folder: Path) -> None:
     path = config(own_folder, "interval = 7\n")
     evil = own_folder / "evil"
     evil.write_text(f"#!/bin/sh\ntouch {own_folder}/ran\n")
     evil.chmod(0o755)
     environment = {"XDG_CONFIG_HOME": str(own_folder), "IOTOP_AI_SMARTCTL": str(evil), "TEXTUAL_LOG": "/etc/x"}
-    code, out, err = loaded(**environment)  # root's own: trusted
+    code, out, err = loaded(**environment)  # the file belongs to root, so it is trusted
     assert code == 0
     assert "interval = 7" in out
     assert f"smartctl = '{evil}'" in out
@@ -132,7 +132,7 @@ def test_under_sudo_variables_of_the_user_are_dropped(own_folder: Path) -> None:
 
 
 @as_root
-def test_the_user_that_became_root() -> None:
+def test_the_user_who_became_root_is_known() -> None:
     assert invoking_user({"SUDO_UID": "1000"}) == 1000
     assert invoking_user({"PKEXEC_UID": "1001"}) == 1001
     own = invoking_user({"SUDO_UID": "0"})
@@ -140,7 +140,7 @@ def test_the_user_that_became_root() -> None:
     assert own == (None if login in (0, 2**32 - 1) else login)
 
 
-def test_every_setting_that_names_a_program_or_a_tree_is_among_them() -> None:
+def test_every_setting_that_names_a_program_or_a_tree_is_dropped() -> None:
     named = {s.variable for s in SETTINGS if s.field in ("smartctl", "procfs", "sysfs") and s.variable}
     assert named <= set(UNTRUSTED_VARIABLES)
 
@@ -153,7 +153,7 @@ def test_a_root_login_keeps_its_variables(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @as_root
-def test_a_session_of_the_browser_keeps_its_driver() -> None:
+def test_a_session_in_the_browser_keeps_its_driver() -> None:
     environ = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "SUDO_UID": "1000"}
     assert drop_untrusted_variables(environ) == ""
     environ["TEXTUAL_DRIVER"] = "evil:Driver"

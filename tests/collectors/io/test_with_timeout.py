@@ -8,13 +8,13 @@ import pytest
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker, call_with_timeout
 
 
-def test_answers_and_errors_reach_the_caller() -> None:
+def test_answers_and_errors_are_passed_to_the_caller() -> None:
     assert call_with_timeout(1.0, "/a", lambda: 7) == 7
     with pytest.raises(PermissionError, match="mine"):
         call_with_timeout(1.0, "/a", lambda: (_ for _ in ()).throw(PermissionError(13, "mine")))
 
 
-def test_a_hanging_place_is_waited_for_once() -> None:
+def test_a_place_that_hangs_is_waited_for_once() -> None:
     released = threading.Event()
     begun = time.monotonic()
     with pytest.raises(TimeoutError) as late:
@@ -31,7 +31,7 @@ def test_a_hanging_place_is_waited_for_once() -> None:
     assert call_with_timeout(1.0, "/dead/home", lambda: "back") == "back"
 
 
-def test_one_call_at_a_time_and_none_while_it_hangs() -> None:
+def test_only_one_call_runs_and_none_starts_while_it_hangs() -> None:
     aside, released, seen = BackgroundWorker("test-aside"), threading.Event(), []
     assert aside.wait(0.0)
     assert aside.submit(lambda: seen.append(1))
@@ -50,7 +50,7 @@ def test_one_call_at_a_time_and_none_while_it_hangs() -> None:
     assert not any(thread.name == "test-aside" for thread in threading.enumerate())
 
 
-def test_a_job_runs_later_where_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_runs_later_if_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 

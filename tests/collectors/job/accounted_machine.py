@@ -1,4 +1,4 @@
-"""A machine of made ticks, and what an accountant gives each of them to."""
+"""A machine whose ticks a test makes up, and the accountant that divides their time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MB = 10**6
 TRAINER, WORKER, PEER, OTHER, CHILD = (ProcessKey(pid, 7) for pid in (100, 101, 200, 300, 400))
 GPU, SECOND_GPU = "GPU-0", "GPU-1"
 FAULTS = 50
-"""Of each child: the trainer's cminflt grows by them when it reaps one."""
+"""The page faults of each child, by which the trainer's cminflt grows when it reaps the child."""
 RUNS = LookCounts(looks=20, running=20)
 RESTS = LookCounts(looks=20, resting=20)
 WAITS = LookCounts(looks=20, waits=Split(disk=20.0))
@@ -35,7 +35,7 @@ ALONE = job_of(Rank(TRAINER))
 
 
 class Machine:
-    """Ticks of one job, a second apart where nothing else is asked for; what it did lately is set between them."""
+    """Ticks of one job, one second apart unless a test asks for more. Between ticks a test sets what the job did."""
 
     def __init__(self, job: Job = ON_GPU, age_s: float = 300.0) -> None:
         self.jobs = {job.key: job}
@@ -46,12 +46,12 @@ class Machine:
         self.io = {rank.key: [0] * 7 for rank in job.ranks}
         self.ticks = {rank.key: 0 for rank in job.ranks}
         self.stat_ns: dict[ProcessKey, int] = {}
-        """When each stat was read, where that is not this tick."""
+        """The time at which each process's stat was read, if that was before this tick."""
         self.children: dict[ProcessKey, str] = {}
         self.child_state = "R"
         self.reaped = 0
         self.gpu: dict[str, Any] = {}
-        """Further fields of each GPU."""
+        """Further fields of each GPU's state."""
         self.place = JobPlace(listening=0)
         self.loading = Loading.ITSELF
         self.tasks: dict[ProcessKey, TaskCounts] = {}
@@ -60,30 +60,30 @@ class Machine:
 
     @property
     def key(self) -> ProcessKey:
-        """The first job's."""
+        """The key of the first job."""
         return next(iter(self.jobs))
 
     def moves(self, key: ProcessKey = TRAINER, *, read: int = 0, chars: int = 0, write: int = 0, cpu: int = 0) -> None:
-        """A process reads, writes or computes."""
+        """Let a process read, write or compute this much."""
         io = self.io[key]
         self.io[key] = [io[0] + chars, *io[1:4], io[4] + read, io[5] + write, io[6]]
         self.ticks[key] += cpu
 
     def child(self, name: str, **moved: int) -> None:
-        """A child of the first trainer starts, and has read or written so much."""
+        """Start a child of the first trainer that has already read or written this much."""
         self.children[CHILD] = name
         self.io[CHILD] = [0] * 7
         self.ticks[CHILD] = 0
         self.moves(CHILD, **moved)
 
     def reap(self) -> None:
-        """The first trainer waits for its child, which has ended."""
+        """Let the first trainer reap its child, which has ended."""
         del self.children[CHILD], self.ticks[CHILD]
         self.io[self.key] = list(map(add, self.io[self.key], self.io.pop(CHILD)))
         self.reaped += 1
 
     def tick(self) -> Tick:
-        """What this tick knows."""
+        """Everything that the accountant gets at this tick."""
         stat = {key: ProcessStat("S", 1, 0, 0, 0, ticks, 0, 1, 0, 0) for key, ticks in self.ticks.items()}
         stat |= {
             key: ProcessStat(self.child_state, TRAINER.pid, FAULTS, 0, 0, self.ticks.get(key, 0), 0, 1, 0, 0)
@@ -115,19 +115,19 @@ class Machine:
         )
 
     def next(self, seconds: float = 1.0) -> TimeCounts:
-        """The first job's counters so much later."""
+        """The counters of the first job after this many seconds."""
         self.at_ns += round(seconds * SECOND)
         self.age_s += seconds
         self.counts = self.accountant.update(self.jobs, self.tick())[self.key]
         return self.counts
 
     def grown(self, seconds: float = 1.0) -> dict[str, int]:
-        """Milliseconds that the next interval gives, by share."""
+        """How many milliseconds of the next interval go to each share."""
         before = self.counts
         after = self.next(seconds)
         return {name: new - old for name, old, new in zip(TimeCounts._fields, before, after, strict=True) if new != old}
 
 
 def shares(before: TimeCounts, after: TimeCounts) -> dict[str, int]:
-    """The milliseconds between two readings, by share."""
+    """The milliseconds that each share gained between two readings."""
     return {name: b - a for name, a, b in zip(TimeCounts._fields, before, after, strict=True) if b > a}

@@ -1,4 +1,4 @@
-"""Real processes with threads that do what a test asks for."""
+"""Real processes whose threads do what a test asks for."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ resting.wait()
 print("rests", flush=True)
 sys.stdin.readline()
 """
-"""A thread for each argument: ``busy``, ``asleep`` or ``shell`` (it starts a pipeline of three processes and sleeps),
-with a name behind a colon; for ``below`` the main thread starts the pipeline. A line of input makes the busy ones
-sleep; the main thread sleeps in a pipe."""
+"""Starts a thread for each argument: ``busy``, ``asleep``, or ``shell``, which starts a pipeline of three processes and
+sleeps. A name after a colon becomes the thread's name. For ``below`` the main thread starts the pipeline. A line of
+input makes the busy threads sleep. The main thread sleeps in a read of a pipe."""
 
 IN_D = """\
 #include <pthread.h>
@@ -70,7 +70,7 @@ int main(void) {
 
 
 class Child:
-    """A process in its own session. tids: its threads, in the order of ``words``."""
+    """A process in a new session. tids: the ids of its threads, in the order of ``words``."""
 
     def __init__(self, *words: str) -> None:
         self._process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Child:
 
     @classmethod
     def in_d(cls, folder: Path) -> Child:
-        """A process with one thread that stays in state D and uses no CPU."""
+        """Start a process with one thread that stays in state D and uses no CPU."""
         source = folder / "in_d.c"
         source.write_text(IN_D)
         subprocess.run(["cc", "-w", "-pthread", "-o", str(folder / "in_d"), str(source)], check=True)
@@ -90,11 +90,11 @@ class Child:
 
     @property
     def key(self) -> ProcessKey:
-        """Its pid and start."""
+        """The pid and the start time of this process."""
         return ProcessKey(self.pid, int(fields(self.pid)[19]))
 
     def cpu_ticks(self, tid: int) -> int:
-        """CPU time of a thread."""
+        """The CPU time of a thread, in clock ticks."""
         return sum(map(int, fields(self.pid, tid)[11:13]))
 
     def rest(self) -> None:
@@ -106,7 +106,7 @@ class Child:
         until(lambda: all(fields(self.pid, tid)[0] == "S" for tid in self.tids))
 
     def end(self) -> None:
-        """Kill it and its children; safe to call twice."""
+        """Kill the process and its children. A second call does nothing."""
         if self._process.returncode is None:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.communicate()
@@ -117,15 +117,15 @@ class Child:
 
 
 def fields(pid: int, tid: int = 0) -> list[str]:
-    """The fields of stat from the third on."""
+    """The fields of stat, from the third field on."""
     return Path(f"/proc/{pid}/task/{tid or pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def names_below(pids: list[int]) -> list[str]:
-    """The names of these processes, sorted."""
+    """The names of the descendants of these processes, sorted."""
     return sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids)
 
 
 def descriptors() -> int:
-    """Number of this process's open descriptors."""
+    """The number of open descriptors of this process."""
     return len(os.listdir("/proc/self/fd"))

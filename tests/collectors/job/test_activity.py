@@ -1,4 +1,4 @@
-"""Activity of real children (a pool that computes, children that answer through a Pipe()), and of made tables."""
+"""Activity of real children (a pool that computes, children that answer through a Pipe()) and of made-up tables."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> Job | None:
-    """The process's job once ``enough`` accepts its first rank; None if that takes more than 60 s."""
+    """The job of the process once ``enough`` accepts its first rank; None if that takes more than 60 s."""
     root, clock = Root("/"), Clock()
     processes, jobs = ProcessCollector(root, clock), JobCollector(root, clock)
     try:
@@ -89,7 +89,7 @@ def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> J
         processes.close()
 
 
-def test_a_pool_at_work_is_a_preparation_job(start: Start) -> None:
+def test_a_pool_that_works_is_a_preparation_job(start: Start) -> None:
     job = found(start(POOL), lambda rank: len(rank.workers) == 2)
     assert job is not None
     assert (job.name, job.evidence, job.weak, job.hidden) == ("prepare.py", ("children",), True, ())
@@ -97,8 +97,8 @@ def test_a_pool_at_work_is_a_preparation_job(start: Start) -> None:
 
 
 @pytest.mark.parametrize("computing", [100_000, 1_000_000])
-def test_children_behind_a_pipe_are_environments_not_loaders(start: Start, computing: int) -> None:
-    """Also where they compute most of the time, and hardly sleep."""
+def test_children_that_answer_through_a_pipe_are_environments_and_not_loaders(start: Start, computing: int) -> None:
+    """This is so even if they compute most of the time and hardly ever sleep."""
     job = found(start(ANSWERS.replace("COMPUTING", str(computing))), lambda rank: rank.worker_kind == "env")
     assert job is not None
     assert len(job.workers) == 2
@@ -126,20 +126,20 @@ def seen(*tables: ProcessTable) -> ActivityTracker:
     return tracker
 
 
-def test_it_works_when_it_has_worked_twice_in_a_row() -> None:
+def test_a_program_works_once_it_was_busy_twice_in_a_row() -> None:
     first = [table(0, 0), table(EVERY_S, 100)]
     assert seen(*first).work.cores[KEY] == pytest.approx(0.2)
-    assert KEY not in seen(*first).work.working  # the import of a library
+    assert KEY not in seen(*first).work.working  # this may be the import of a library
     assert KEY not in seen(*first, table(2 * EVERY_S, 110), table(3 * EVERY_S, 210)).work.working
     worked = seen(*first, table(2 * EVERY_S, 200), table(3 * EVERY_S, 200))
     assert worked.work.cores[KEY] == 0.0
-    assert KEY in worked.work.working  # it is still the same program
+    assert KEY in worked.work.working  # the program has not changed since
     worked.forget(KEY)
     worked.update(table(4 * EVERY_S, 200), {KEY}, int(4 * EVERY_S * 1e9))
     assert KEY not in worked.work.working
 
 
-def test_reading_is_work_too() -> None:
+def test_reading_counts_as_work() -> None:
     tables = [table(i * EVERY_S, 0, int(i * EVERY_S * 20e6)) for i in range(3)]
     got = seen(*tables).work
     assert got.bytes_per_s[KEY] == pytest.approx(20e6)
@@ -147,12 +147,12 @@ def test_reading_is_work_too() -> None:
 
 
 @pytest.mark.parametrize(("state", "works"), [("R", True), ("D", True), ("S", False)])
-def test_on_a_full_machine_a_program_works_that_wants_to(state: str, works: bool) -> None:
+def test_on_a_full_machine_a_program_works_if_it_waits_to_run_or_read(state: str, works: bool) -> None:
     got = seen(*(table(i * EVERY_S, i, state=state) for i in range(3))).work
     assert (KEY in got.working) == works
 
 
-def test_nothing_is_measured_between() -> None:
+def test_nothing_is_measured_between_two_samples() -> None:
     tracker = seen(table(0, 0), table(EVERY_S, 100))
     before = tracker.work
     tracker.update(table(EVERY_S + 1, 110, 100), {KEY}, int((EVERY_S + 1) * 1e9))

@@ -1,4 +1,4 @@
-"""A job's own cgroup: trees made after the kernel's documentation, and a real one of this machine."""
+"""The cgroup of a job: files made after the kernel's documentation, and a real cgroup of this machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ while True:
 
 
 class FoundJobs:
-    """The jobs, as the jobs' collector has them."""
+    """Stands in for the jobs' collector, with a job for each of these pids."""
 
     def __init__(self, *pids: int) -> None:
         keys = [ProcessKey(pid, 1) for pid in pids]
@@ -97,12 +97,12 @@ V2_FOUND = Cgroup(
         ({"release_agent": "", IO: "Total 0\n"}, "Total 0\n", None),
         ({"release_agent": "", IO: "8:0 Read 0\nTotal 0\n"}, "Total 0\n", {"8:16": NOT_COUNTED}),
         ({"release_agent": "", IO: "8:0 Read 0\n8:16 Read 0\nTotal 0\n"}, "Total 0\n", {}),
-        # In a container: its own cgroup lists only what it moved.
+        # In a container, the container's cgroup lists only the disks on which it moved bytes.
         ({IO: "Total 0\n"}, "Total 0\n", None),
         ({IO: "8:0 Read 9\nTotal 9\n"}, "Total 0\n", {}),
     ],
 )
-def test_v1_counts_a_disk_only_once_a_limit_was_set_on_it(
+def test_v1_counts_a_disk_only_after_a_limit_was_set_on_it(
     tmp_path: Path, top: dict[str, str], job: str, found: dict[str, CgroupIo] | None
 ) -> None:
     blkio = "sys/fs/cgroup/blkio"
@@ -117,14 +117,14 @@ def test_v1_counts_a_disk_only_once_a_limit_was_set_on_it(
     assert group.io == found
 
 
-def test_v2_is_read_once_for_the_jobs_that_share_it(tmp_path: Path) -> None:
+def test_a_cgroup_of_v2_is_read_once_for_all_its_jobs(tmp_path: Path) -> None:
     put(tmp_path, V2)
     table = read(tmp_path, 10, 11, 12, 13)
     assert table.groups == {"/train.slice/job": V2_FOUND}
     assert {key.pid: path for key, path in table.jobs.items()} == dict.fromkeys((10, 11), "/train.slice/job")
 
 
-def test_v1_gives_the_equivalents(tmp_path: Path) -> None:
+def test_v1_has_the_equivalent_figures(tmp_path: Path) -> None:
     top = "sys/fs/cgroup"
     put(
         tmp_path,
@@ -152,7 +152,7 @@ def test_v1_gives_the_equivalents(tmp_path: Path) -> None:
     }
 
 
-def test_absent_files_are_unknown_and_no_job_costs_nothing(tmp_path: Path) -> None:
+def test_absent_files_are_unknown_and_without_a_job_nothing_is_read(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/cgroup": "0::/job\n", "sys/fs/cgroup/cgroup.controllers": ""})
     assert read(tmp_path, 10).groups == {"/job": Cgroup()}
     assert read(tmp_path) == CgroupTable({}, {}, os.sysconf("SC_PAGE_SIZE"))
@@ -222,10 +222,10 @@ MIB = 1 << 20
         ({}, 0),
     ],
 )
-def test_bytes_count_once_in_a_stack(grown: dict[str, int], total: int | None) -> None:
-    """dm-0 and dm-1 on a partition of sda, a loop over a file in dm-0, dm-4 on it, dm-2 and dm-3 on md0 of sdc and sdd.
+def test_bytes_count_once_in_a_stack_of_devices(grown: dict[str, int], total: int | None) -> None:
+    """dm-0 and dm-1 lie on a partition of sda, dm-2 and dm-3 on md0 of sdc and sdd, dm-4 on a loop over a file in dm-0.
 
-    259:9 is a device that was not looked at.
+    259:9 is a device that the inventory does not have.
     """
 
     def dm(number: int, *slaves: str) -> BlockInfo:
@@ -247,14 +247,14 @@ def test_bytes_count_once_in_a_stack(grown: dict[str, int], total: int | None) -
 
 @pytest.fixture
 def limited(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in cgroups of its own with a tenth of a CPU and 8 MB."""
+    """A process in new cgroups that allow a tenth of a CPU and 8 MB."""
     if os.geteuid() or not os.access(V1 / "memory/memory.limit_in_bytes", os.F_OK):
         pytest.skip("needs root and cgroup v1")
     disk = whole_disk(tmp_path)
     if disk is None:
         pytest.skip("needs a folder for temporary files on a disk")
     folders = [(V1 / name).resolve() for name in ("memory", "cpu", "cpuacct", "blkio")]
-    # cpu and cpuacct are often one hierarchy.
+    # The controllers cpu and cpuacct often share one hierarchy.
     paths = [folder / f"iotop-ai-test-{os.getpid()}" for folder in dict.fromkeys(folders)]
     for path in paths:
         path.mkdir()
@@ -262,7 +262,7 @@ def limited(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (paths[1] / "cpu.cfs_quota_us").write_text("10000")
     file = tmp_path / "data"
     file.write_bytes(os.urandom(1 << 20))
-    # From here on the kernel counts the bytes of this disk.
+    # From this write on, the kernel counts the bytes of this disk.
     (paths[-1] / "blkio.throttle.read_bps_device").write_text(f"{disk} {1 << 40}")
     busy = subprocess.Popen([sys.executable, "-c", BUSY, str(file), *map(str, paths)])
     try:
@@ -278,11 +278,11 @@ def limited(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
             path.rmdir()
 
 
-def test_a_real_quota_and_a_real_limit_are_seen_to_grow(limited: subprocess.Popen[bytes]) -> None:
+def test_a_real_quota_and_a_real_limit_are_seen_to_take_effect(limited: subprocess.Popen[bytes]) -> None:
     collector = CgroupCollector(Root(), Clock(), FoundJobs(limited.pid))
     infos = BlockInfoCollector(Root(), Clock()).read()
     after, end, read = take_reading(collector, Clock()), time.monotonic() + 60, 0.0
-    while read <= 100_000:  # until the scheduler has let it read for a while
+    while read <= 100_000:  # the scheduler may need a while until it has let the process read
         assert limited.poll() is None
         assert time.monotonic() < end, "it reads nothing"
         before = after

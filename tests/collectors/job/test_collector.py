@@ -1,4 +1,4 @@
-"""Jobs on the running machine: a trainer with loaders of its own is found, and its tasks are looked at."""
+"""Jobs of the running machine: a trainer with loaders is found, and its tasks are sampled."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def trainer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_a_trainer_and_its_loaders_are_found_and_looked_at(trainer: subprocess.Popen[bytes]) -> None:
+def test_a_trainer_and_its_loaders_are_found_and_sampled(trainer: subprocess.Popen[bytes]) -> None:
     root, clock = Root("/"), Clock()
     before, threads = descriptors(), threading.active_count()
     processes, jobs = ProcessCollector(root, clock), JobCollector(root, clock)
@@ -77,7 +77,7 @@ def test_a_trainer_and_its_loaders_are_found_and_looked_at(trainer: subprocess.P
     got = rates.jobs[job.key]
     assert 10 <= got.sweeps <= 21 * (time.monotonic() - began)
     assert got.stall_ratio is not None
-    # On a loaded machine the loaders' prefetched batches may last for the first seconds.
+    # On a loaded machine the batches that the loaders prefetched may last for the first seconds.
     end = time.monotonic() + 20
     while not got.waits and time.monotonic() < end:
         time.sleep(1.0)
@@ -106,7 +106,7 @@ def test_a_trainer_and_its_loaders_are_found_and_looked_at(trainer: subprocess.P
     assert threading.active_count() <= threads
 
 
-def test_without_a_job_nothing_is_read_again() -> None:
+def test_without_a_job_no_further_file_is_read() -> None:
     class Nobody(JobCollector):
         def _follow(self, table: object, now: int) -> None:
             pass
@@ -124,7 +124,7 @@ def test_without_a_job_nothing_is_read_again() -> None:
 
 
 class _Looks:
-    """A sampler of made looks: one a tick at each training process."""
+    """A sampler that makes up its samples: at each tick, each training process has the same counts."""
 
     cpu_ns = 0
 
@@ -160,7 +160,7 @@ class _Seconds(Clock):
 
 
 def job_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: Sequence[ProcessKey | None]) -> list[TimeCounts]:
-    """The counters, second by second, of a launcher whose one rank is each of these; None: it has none, and no job."""
+    """The counters of a launcher at each second. ranks: its one rank then; None: no rank, so no job is found."""
     top = ProcessKey(50, 1)
     clock, now = _Seconds(), [ranks[0]]
 
@@ -183,21 +183,21 @@ def job_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: Sequence[P
     return out
 
 
-def test_while_no_job_is_found_no_time_is_given_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_without_a_job_is_not_given_to_any_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rank = ProcessKey(60, 2)
     times = job_times(tmp_path, monkeypatch, [rank, rank, *[None] * 600, rank, rank])
     assert times[1].whole_ms == 1000
     assert times[-1].whole_ms == 1000
 
 
-def test_the_age_of_a_job_is_that_of_its_youngest_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_age_of_a_job_is_the_age_of_its_youngest_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = ProcessKey(60, 100), ProcessKey(61, 10_002 * 100)
     times = job_times(tmp_path, monkeypatch, [old, old, new, new])
     assert (times[1].startup, times[3].startup) == (0, 2000)
     assert job_times(tmp_path, monkeypatch, [new, new, new, new])[3].startup > 0, "its launcher is old"
 
 
-def test_a_pid_with_another_owner_is_not_looked_at() -> None:
+def test_a_process_whose_pid_was_reused_is_not_sampled() -> None:
     sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
     stranger = ProcessKey(os.getpid(), 1)
     sampler.select({stranger: Job(stranger, "x.py", "a", 0, (Rank(stranger),))})
@@ -207,7 +207,7 @@ def test_a_pid_with_another_owner_is_not_looked_at() -> None:
     sampler.close()
 
 
-def test_a_task_that_ends_leaves_the_others_alone() -> None:
+def test_a_task_that_ends_does_not_affect_the_others() -> None:
     sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
     keys = [key_of(process.pid) for process in sleepers]
     sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
@@ -227,7 +227,7 @@ def test_a_task_that_ends_leaves_the_others_alone() -> None:
         process.wait()
 
 
-def test_many_ranks_take_turns_and_one_is_always_whole() -> None:
+def test_many_ranks_take_turns_and_some_are_always_sampled_whole() -> None:
     me = key_of(os.getpid())
     ranks = tuple(
         Rank(ProcessKey(n * 100, n), tuple(ProcessKey(n * 100 + w, n) for w in range(1, 8))) for n in range(1, 9)
@@ -250,7 +250,7 @@ def test_many_ranks_take_turns_and_one_is_always_whole() -> None:
 
 
 class Tree:
-    """Made files of tasks, rewritten in place, so that kept descriptors see them."""
+    """Files that stand in for those of tasks. They are changed in place, so that open descriptors see the change."""
 
     def __init__(self, folder: Path, pids: range) -> None:
         self.folder = folder
@@ -267,7 +267,7 @@ class Tree:
         (here / "schedstat").write_bytes(schedstat)
 
 
-def test_equal_sweeps_are_counted_as_each_by_itself(tmp_path: Path) -> None:
+def test_equal_sweeps_are_counted_as_if_each_were_counted_alone(tmp_path: Path) -> None:
     tree, draw = Tree(tmp_path, range(100, 108)), random.Random(4)
     one, two = tree.keys[:3], tree.keys[3:]
     jobs = {rank[0]: Job(rank[0], "x.py", "a", 0, (Rank(rank[0], tuple(rank[1:])),)) for rank in (one, two)}
@@ -317,7 +317,7 @@ CALLS = {call.name: number for number, call in system_calls(os.uname().machine).
     ("call", "writes"),
     [("fsync", True), ("pwrite64", True), ("sync_file_range", True), ("pread64", False), ("ioctl", False)],
 )
-def test_a_main_thread_blocked_in_a_call_that_writes_saves(tmp_path: Path, call: str, writes: bool) -> None:
+def test_a_main_thread_blocked_in_a_call_that_writes_is_saving(tmp_path: Path, call: str, writes: bool) -> None:
     tree = Tree(tmp_path, range(100, 103))
     ranks = tuple(Rank(key, ()) for key in tree.keys)
     sampler = TaskSampler(Root(str(tmp_path)), Clock(), period_s=60.0)
@@ -327,14 +327,15 @@ def test_a_main_thread_blocked_in_a_call_that_writes_saves(tmp_path: Path, call:
         (tmp_path / f"proc/{key.pid}/task/{key.pid}/syscall").write_bytes(b"%d" % CALLS[call] + PLACE)
     for _ in range(2):
         sampler.sweep()
-    # Three ranks take two sweeps: two calls are read in each.
+    # Three ranks need two sweeps, because each sweep reads the system calls of two of them.
     sampler.looks()
     sampler.sweep()
     seen = LookCounts(looks=1, main_write=1) if writes else LookCounts(looks=1, main_disk=1)
     assert sampler.looks() == dict.fromkeys(tree.keys, seen)
     tree.write(tree.keys[0], b"R", b"0", b"1 2 3\n", 5)
-    (tmp_path / "proc/101/task/101/syscall").write_bytes(b"-1 0x7ffd81cee1c8 0x7f2ff1b2a99a\n")  # a page fault
-    (tmp_path / "proc/102/task/102/syscall").unlink()  # not permitted
+    # this content means a page fault
+    (tmp_path / "proc/101/task/101/syscall").write_bytes(b"-1 0x7ffd81cee1c8 0x7f2ff1b2a99a\n")
+    (tmp_path / "proc/102/task/102/syscall").unlink()  # reading it is not permitted
     for _ in range(2):
         sampler.sweep()
     sampler.looks()

@@ -25,7 +25,7 @@ def key(pid: int) -> ProcessKey:
     return ProcessKey(pid, pid)
 
 
-def test_a_child_whose_parent_exits_stays() -> None:
+def test_a_child_whose_parent_exits_stays_a_descendant() -> None:
     followed, builder = Descendants(), TrackedDictBuilder[ProcessKey, ProcessInfo]()
     tree = {key(1): 0, key(10): 1, key(11): 10, key(12): 11, key(20): 1}
     assert followed.update(table_of(tree, builder), [key(10)]) == {key(10): {key(11), key(12)}}
@@ -33,18 +33,18 @@ def test_a_child_whose_parent_exits_stays() -> None:
     assert followed.update(table_of(orphaned, builder), [key(10)]) == {key(10): {key(12)}}
 
 
-def test_below_another_training_process_is_left_to_it() -> None:
+def test_descendants_of_an_inner_training_process_belong_to_that_process() -> None:
     tree = {key(1): 0, key(10): 1, key(11): 10, key(12): 11}
     found = Descendants().update(table_of(tree, TrackedDictBuilder()), [key(10), key(11)])
     assert found == {key(10): frozenset(), key(11): {key(12)}}
 
 
 @given(st.lists(st.dictionaries(st.integers(2, 30), st.integers(1, 30), max_size=29), min_size=1, max_size=6))
-def test_what_is_followed_is_what_a_full_look_finds(turns: list[dict[int, int]]) -> None:
+def test_the_followed_descendants_are_those_of_a_full_search(turns: list[dict[int, int]]) -> None:
     followed, builder = Descendants(), TrackedDictBuilder[ProcessKey, ProcessInfo]()
     seen: dict[int, int] = {}
     for turn in turns:
-        # A child is born of a process that is there, and keeps it as its parent.
+        # A child is born to a process that exists, and keeps that parent.
         alive = {*turn, 1, 2}
         born = {pid: ppid if ppid in alive and ppid < pid else 1 for pid, ppid in turn.items()}
         seen = {pid: seen.get(pid, ppid) for pid, ppid in born.items()} | {2: 1}

@@ -1,4 +1,4 @@
-"""A job's surroundings, from trees made after the kernel's documentation: cgroup v1, v2, and mounts of open files."""
+"""A job's surroundings, from files made after the kernel's documentation: cgroup v1, v2, and mounts of open files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def opened(root: Path, number: int, target: str, mount: int, flags: str = "01000
     put(root, {f"proc/10/fdinfo/{number}": f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount}\nino:\t5\n"})
 
 
-def test_limits_of_v2_and_of_the_group_above(tmp_path: Path) -> None:
+def test_limits_of_a_v2_cgroup_and_of_its_parent_are_read(tmp_path: Path) -> None:
     put(
         tmp_path,
         {
@@ -73,7 +73,7 @@ def test_limits_of_v2_and_of_the_group_above(tmp_path: Path) -> None:
     assert place.shm_total_bytes is None
 
 
-def test_limits_of_v1(tmp_path: Path) -> None:
+def test_limits_of_a_v1_cgroup_are_read(tmp_path: Path) -> None:
     put(
         tmp_path,
         {
@@ -95,8 +95,8 @@ def test_limits_of_v1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("path", "rate"), [("/job/step", 300), ("/docker/9", 100), ("/job", 200), ("/../job", None)])
-def test_only_the_own_cgroups_limits_of_v1_are_in_force(path: str, rate: int | None, tmp_path: Path) -> None:
-    """A path that is not visible is that of a container, whose own cgroup is the root of the mount."""
+def test_only_the_limits_of_the_jobs_cgroup_apply_in_v1(path: str, rate: int | None, tmp_path: Path) -> None:
+    """A path that does not exist here is from a container, whose cgroup is at the root of the mount."""
     put(
         tmp_path,
         {"proc/10/cgroup": f"9:blkio:{path}\n0::/\n"}
@@ -109,7 +109,7 @@ def test_only_the_own_cgroups_limits_of_v1_are_in_force(path: str, rate: int | N
     assert [limit.value for limit in found] == ([] if rate is None else [rate])
 
 
-def test_a_job_beside_our_cgroup_namespace_has_not_our_limits(tmp_path: Path) -> None:
+def test_a_job_outside_our_cgroup_namespace_does_not_get_our_limits(tmp_path: Path) -> None:
     top = "sys/fs/cgroup"
     put(
         tmp_path,
@@ -126,7 +126,7 @@ def test_a_job_beside_our_cgroup_namespace_has_not_our_limits(tmp_path: Path) ->
     assert (place.limits, place.cpu_cores, place.memory_limit_bytes) == ((), None, None)
 
 
-def test_mounts_of_open_data_files_by_their_id(tmp_path: Path) -> None:
+def test_mounts_of_open_data_files_are_found_by_their_id(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
     opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
     opened(tmp_path, 4, "/nfs/shard-2.tar", 41)
@@ -146,18 +146,18 @@ def test_mounts_of_open_data_files_by_their_id(tmp_path: Path) -> None:
     assert reader.read(JOB).mounts == ()
 
 
-def test_beside_another_job_all_workers_of_a_job_have_their_turn(tmp_path: Path) -> None:
+def test_all_workers_of_a_job_are_read_in_turn_even_beside_another_job(tmp_path: Path) -> None:
     put(tmp_path, {"proc/11/mountinfo": MOUNTINFO})
     workers = tuple(ProcessKey(pid, 1) for pid in range(11, 18))
     job = JOB._replace(ranks=(Rank(KEY, workers),))
     other = job._replace(key=ProcessKey(90, 1))
-    opened(tmp_path, 3, "/data/x.jpg", 40)  # by the rank, which is the last of the eight
+    opened(tmp_path, 3, "/data/x.jpg", 40)  # the file is open in the rank, which is the last of the eight processes
     reader = EnvironmentReader(Root(str(tmp_path)))
     seen = [(reader.read(job).mounts, reader.read(other).mounts) for _ in range(4)]
     assert all(seen[-1])
 
 
-def test_a_job_that_copied_its_data_first_reads_from_its_new_place_soon(tmp_path: Path) -> None:
+def test_a_job_that_first_copied_its_data_soon_has_the_new_mount(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
     opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
     reader = EnvironmentReader(Root(str(tmp_path)))
@@ -172,14 +172,14 @@ def test_a_job_that_copied_its_data_first_reads_from_its_new_place_soon(tmp_path
     assert reader.read(JOB, 10**15).mounts == seen[-1].mounts, "nothing else was seen since"
 
 
-def test_nothing_readable_is_nothing_known(tmp_path: Path) -> None:
+def test_without_readable_files_everything_is_unknown(tmp_path: Path) -> None:
     place = EnvironmentReader(Root(str(tmp_path))).read(JOB)
     assert place.limits == ()
     assert place.mounts == ()
     assert (place.cpu_cores, place.memory_limit_bytes, place.allowed_cores, place.shm_used_bytes) == (None,) * 4
 
 
-def test_parsers_leave_out_what_is_no_limit() -> None:
+def test_parsers_leave_out_lines_without_a_limit() -> None:
     assert parse_io_max(b"254:0 rbps=max wbps=max\njunk\n", "f") == ()
     assert parse_v1_limits(b"254:0 0\njunk\n254:0 x\n", "read_bytes", "f") == ()
     assert parse_cgroups(b"4:cpu,cpuacct:/a\n0::/b\n") == {"cpu": "/a", "cpuacct": "/a", "": "/b"}
@@ -188,7 +188,7 @@ def test_parsers_leave_out_what_is_no_limit() -> None:
 @pytest.mark.parametrize(
     ("text", "cpus"), [(b"0-3\n", 4), (b" 0,2,4-5", 4), (b"7", 1), (b"", None), (b"a-b", None), (b"0-", 1)]
 )
-def test_count_cpus(text: bytes, cpus: int | None) -> None:
+def test_cpus_are_counted(text: bytes, cpus: int | None) -> None:
     assert count_cpus(text) == cpus
 
 
@@ -201,12 +201,12 @@ TCP = (
 )
 
 
-def test_sockets_are_told_by_state_and_inode() -> None:
+def test_sockets_are_parsed_with_their_state_and_inode() -> None:
     assert parse_tcp(TCP) == [(b"1F90", b"0A", "5127"), (b"1F90", b"01", "5130"), (b"0016", b"0A", "99")]
     assert parse_tcp(b"") == []
 
 
-def test_a_real_server_listens_and_has_a_client() -> None:
+def test_a_real_server_listens_and_a_client_is_connected() -> None:
     key = ProcessKey(os.getpid(), 1)
     job = Job(key, "serve.py", "root", 0, (Rank(key),))
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
@@ -218,7 +218,7 @@ def test_a_real_server_listens_and_has_a_client() -> None:
     assert (place.listening, place.connections) == (None, None)
 
 
-def test_a_hung_shm_is_unknown_and_asked_once(tmp_path: Path) -> None:
+def test_a_hung_shm_is_unknown_and_queried_once(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/cgroup": "0::/\n", "proc/10/status": "Name:\tpython\nCpus_allowed_list:\t0-3\n"})
     released, asked = threading.Event(), []
 
@@ -229,7 +229,7 @@ def test_a_hung_shm_is_unknown_and_asked_once(tmp_path: Path) -> None:
 
     reader = EnvironmentReader(Root(str(tmp_path)), statvfs)
     begun = time.monotonic()
-    for _ in range(200):  # each wait would take 50 ms
+    for _ in range(200):  # each query would wait for 50 ms
         place = reader.read(JOB)
         assert (place.allowed_cores, place.shm_total_bytes, place.shm_used_bytes) == (4, None, None)
     assert time.monotonic() - begun < 5

@@ -1,4 +1,4 @@
-"""Which jobs that stand still for a minute hang: those that trained before, and wait for nobody."""
+"""Which of the jobs that have not moved for a minute hang: those that trained before and do not wait for a person."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.collectors.job.test_time_accountant import (
 
 
 def stands_still(job: Job, place: JobPlace, used: int | None = 90, **gpu: object) -> bool:
-    """Whether a job hangs that rests for more than a minute. used: percent of its GPU in the second before."""
+    """Whether a job hangs after resting for over a minute. used: percent of its GPU used in the second before."""
     machine = Machine(job)
     machine.looks = {rank.key: RESTS for rank in job.ranks}
     machine.place, machine.gpu = place, gpu
@@ -39,7 +39,7 @@ NOTEBOOK = ("gpu", "library", "notebook")
 TWO = job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,)))
 
 
-def test_a_job_that_used_its_gpu_hangs() -> None:
+def test_a_job_that_used_its_gpu_can_hang() -> None:
     assert stands_still(ON_GPU, QUIET)
     assert not stands_still(ON_GPU, QUIET, used=0), "it may only hold the GPU"
     assert stands_still(WITH_WORKERS, HIDDEN, used=0), "its loaders show that it trains"
@@ -58,14 +58,14 @@ def test_a_notebook_between_two_cells_does_not_hang() -> None:
 
 
 @pytest.mark.parametrize(("percent", "hangs"), [(60, True), (0, False), (None, False)])
-def test_the_work_of_another_program_on_its_gpu_is_not_its_own(percent: int | None, hangs: bool) -> None:
+def test_another_programs_work_on_the_gpu_does_not_count_as_the_jobs(percent: int | None, hangs: bool) -> None:
     mine = GpuProcess(TRAINER.pid, None, "compute", percent)
     other = GpuProcess(999, None, "compute", 30)
     assert stands_still(ON_GPU, QUIET, processes=(mine, other)) is hangs
     assert stands_still(ON_GPU, QUIET, processes=(mine, other._replace(kind="graphics")))
 
 
-def test_what_may_rest() -> None:
+def test_a_job_that_may_rest_does_not_hang() -> None:
     assert may_rest(ON_GPU, LISTENS)
     assert not may_rest(ON_GPU, QUIET)
     assert not may_rest(job_of(Rank(TRAINER, (WORKER,), (GPU,))), LISTENS)

@@ -1,4 +1,4 @@
-"""What an inspection shows of real processes, and what the kernel hides of another user's."""
+"""What an inspection finds out about real processes, and what the kernel hides about those of another user."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def rank() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_a_ranks_environment_is_read(rank: subprocess.Popen[bytes]) -> None:
+def test_the_environment_of_a_rank_is_read(rank: subprocess.Popen[bytes]) -> None:
     look = inspect(Root("/"), rank.pid)
     assert look.ids == RankIds(slurm="48213", master="localhost:29500", rank=1, size=2)
     assert (look.libraries, look.hidden) == ((), ())
 
 
-def test_what_another_user_hides_is_said(rank: subprocess.Popen[bytes]) -> None:
+def test_facts_that_another_users_process_hides_are_reported(rank: subprocess.Popen[bytes]) -> None:
     if os.geteuid():
         pytest.skip("needs root, to become another user")
     done = subprocess.run(
@@ -54,13 +54,13 @@ def test_what_another_user_hides_is_said(rank: subprocess.Popen[bytes]) -> None:
     assert (libraries, device, pin, modules, RankIds(*ids)) == ([], False, 0, [], RankIds())
 
 
-def test_nothing_is_hidden_of_a_process_that_has_ended() -> None:
+def test_a_process_that_has_ended_hides_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert inspect(Root("/"), process.pid) == NOTHING_SEEN
 
 
-def test_an_endless_environment_is_cut() -> None:
+def test_an_endless_environment_is_cut_off() -> None:
     names = {f"FILL_{i}": "x" * 1000 for i in range(100)}
     process = subprocess.Popen(["sleep", "60"], env={**names, **RANK})
     try:

@@ -1,4 +1,4 @@
-"""Where a main thread sleeps beside loaders that compute, of real processes."""
+"""What a main thread waits for while loaders compute, of real processes."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ at = {"result queue": [shared], "own pipe": [own], "both": [own, shared], "timer
 print(worker, flush=True)
 select.select(at[sys.argv[1]], [], [], 1000)
 """
-"""A trainer with a loader that computes; its main thread is in poll at what the argument names."""
+"""A trainer with a loader that computes. Its main thread polls the file that the argument names."""
 SWEEPS = 10
 
 
 @contextmanager
 def trainer(at: str) -> Iterator[tuple[ProcessKey, ProcessKey]]:
-    """The keys of a trainer in poll and of its busy loader."""
+    """The keys of a trainer that waits in poll, and of its busy loader."""
     program = subprocess.Popen([sys.executable, "-c", PROGRAM, at], stdout=subprocess.PIPE, text=True)
     try:
         assert program.stdout is not None
@@ -56,7 +56,7 @@ def trainer(at: str) -> Iterator[tuple[ProcessKey, ProcessKey]]:
 
 
 def _in_a_call(pid: int) -> bool:
-    """Whether the kernel names its call: on a busy machine a task that begins to sleep is "running" for a while."""
+    """Whether the kernel names the system call; a task that is about to sleep still counts as "running"."""
     return os.geteuid() != 0 or Path(f"/proc/{pid}/syscall").read_text().split()[0].isdigit()
 
 
@@ -85,18 +85,18 @@ def job_of(main: ProcessKey, worker: ProcessKey, evidence: str = "loader", gpus:
         ("own pipe", "children", False),
         ("timer", "loader", False),
         ("tcp", "loader", False),
-        # A pool may answer at a socket, and the other end of a Unix socket has a number of its own.
+        # A pool may answer through a socket, and the two ends of a Unix socket have different inode numbers.
         ("tcp", "children", True),
         ("unix", "loader", True),
     ],
 )
-def test_only_a_wait_that_a_loader_can_end_is_for_data(at: str, evidence: str, waits: bool) -> None:
+def test_only_a_wait_that_a_loader_can_end_counts_as_waiting_for_data(at: str, evidence: str, waits: bool) -> None:
     with trainer(at) as (main, worker):
         found = looks_at(job_of(main, worker, evidence))
         assert found.looks == SWEEPS
         assert (found.waits.cpu, found.asleep) == ((SWEEPS, 0) if waits else (0, SWEEPS))
 
 
-def test_beside_a_gpu_its_utilisation_decides() -> None:
+def test_with_a_gpu_its_utilisation_decides() -> None:
     with trainer("own pipe") as (main, worker):
         assert looks_at(job_of(main, worker, gpus=("GPU-0",))).waits.cpu == SWEEPS

@@ -1,4 +1,4 @@
-"""What is looked at together with a training process, and what a look at it becomes, of real processes."""
+"""Which tasks are sampled together with a training process, and how a sample of real processes is counted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Start = Callable[..., Child]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a process with such threads; without words one with a thread in state D."""
+    """Start a process with these threads, or with one thread in state D if there are no words."""
     children: list[Child] = []
 
     def run(*words: str) -> Child:
@@ -43,7 +43,7 @@ def job_of(trainer: Child, *workers: Child, evidence: tuple[str, ...] = ("loader
 
 
 class Watch:
-    """A RankWatch of real processes, with censuses half a second apart."""
+    """A RankWatch of real processes that takes a census every half a second."""
 
     def __init__(self, job: Job, most: int = 32) -> None:
         self.rank = RankWatch(ROOT)
@@ -53,13 +53,13 @@ class Watch:
         self.now_ns = 10**12
 
     def next(self) -> list[tuple[int, int]]:
-        """(pid, thread id) in the order of the row, after a census."""
+        """Take a census, and return the pid and thread id of each sampled task, in order."""
         self.now_ns += 500_000_000
         self.rank.take_census(self.now_ns, self.most)
         return [(task.key.pid, task.tid) for task in self.rank.take_part(0)]
 
     def until(self, tasks: set[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The first row with just these tasks."""
+        """Take censuses until exactly these tasks are sampled, and return them in order."""
         row: list[tuple[int, int]] = []
 
         def just_these() -> bool:
@@ -70,7 +70,7 @@ class Watch:
         return row
 
     def look(self, places: dict[int, int]) -> LookCounts:
-        """One look with these places by thread id."""
+        """Count one sample in which each thread is at the given place."""
         self.rank.count([places[task.tid] for task in self.rank.take_part(0)], 1)
         return self.rank.tally.take()
 
@@ -80,7 +80,7 @@ class Watch:
             task.close()
 
 
-def test_threads_by_what_they_are(start: Start) -> None:
+def test_each_thread_counts_by_its_role(start: Start) -> None:
     trainer = start("busy", "busy:pt_autograd_0", "asleep:pt_data_pin", "asleep")
     main, (pool, autograd, pin, _) = trainer.pid, trainer.tids
     before = descriptors()
@@ -91,7 +91,7 @@ def test_threads_by_what_they_are(start: Start) -> None:
     assert watch.rank.loading is Loading.ITSELF
     backward = {main: FUTEX, pool: RUNNING, autograd: RUNNING, pin: QUEUE}
     assert watch.look(backward) == LookCounts(looks=1, backward=1)
-    # A thread of the backward pass that sleeps makes no data, and neither does the pin thread.
+    # A thread of the backward pass that sleeps prepares no data, and neither does the pin thread.
     forward = backward | {autograd: DISK, pin: DISK}
     assert watch.look(forward) == LookCounts(looks=1, futex_computing=Split(cpu=1.0))
     assert watch.look(forward | {pool: QUEUE}) == LookCounts(looks=1, resting=1)
@@ -100,7 +100,7 @@ def test_threads_by_what_they_are(start: Start) -> None:
     assert descriptors() == before
 
 
-def test_a_worker_with_its_threads_is_one_maker(start: Start) -> None:
+def test_a_worker_and_its_threads_count_as_one(start: Start) -> None:
     trainer, reader, other = start("asleep"), start("busy", "busy", "asleep"), start("asleep")
     before = descriptors()
     watch = Watch(job_of(trainer, reader, other))
@@ -111,7 +111,7 @@ def test_a_worker_with_its_threads_is_one_maker(start: Start) -> None:
     assert watch.rank.loading is Loading.NAMED
     places = {trainer.pid: QUEUE, reader.pid: FUTEX, other.pid: RUNNING, one: DISK, two: DISK}
     assert watch.look(places) == LookCounts(looks=1, waits=Split(disk=0.5, cpu=0.5))
-    # A stopped worker makes nothing, whatever its threads do.
+    # A stopped worker prepares nothing, whatever its threads do.
     assert watch.look(places | {reader.pid: STOPPED}) == LookCounts(looks=1, waits=Split(cpu=1.0))
     running = places | {trainer.pid: RUNNING}
     assert watch.look(running) == LookCounts(looks=1, running=1, crowded=1)
@@ -123,7 +123,7 @@ def test_a_worker_with_its_threads_is_one_maker(start: Start) -> None:
     assert descriptors() == before
 
 
-def test_a_socket_within_the_job_is_not_the_network(start: Start) -> None:
+def test_a_socket_within_the_job_does_not_count_as_the_network(start: Start) -> None:
     trainer, worker = start("asleep"), start("asleep")
     for kind, evidence in ((Loading.NAMED, ("loader",)), (Loading.OTHERS, ("children",))):
         watch = Watch(job_of(trainer, worker, evidence=evidence))
@@ -146,7 +146,7 @@ def test_a_socket_within_the_job_is_not_the_network(start: Start) -> None:
 
 
 @pytest.mark.parametrize("word", ["below", "shell"])
-def test_a_pipeline_below_stands_in_for_its_reader(start: Start, word: str) -> None:
+def test_a_pipeline_counts_for_the_thread_that_reads_from_it(start: Start, word: str) -> None:
     trainer = start("asleep", word, "asleep")
     watch = Watch(job_of(trainer, evidence=()))
     assert watch.rank.loading is Loading.ITSELF
@@ -156,13 +156,13 @@ def test_a_pipeline_below_stands_in_for_its_reader(start: Start, word: str) -> N
 
     until(lambda: names_below(below()) == ["cat", "cat", "sh"])
     shell, *cats = sorted(below())
-    # It does not vanish while the thread that started it sleeps.
+    # The pipeline stays listed while the thread that started it sleeps.
     watch.now_ns += 60 * 10**9
     assert sorted(below()) == [shell, *cats]
     places = {trainer.pid: QUEUE, shell: OTHER, cats[0]: QUEUE, cats[1]: DISK}
     places |= dict.fromkeys(trainer.tids, FUTEX)
     assert watch.look(places) == LookCounts(looks=1, waits=Split(disk=1.0))
-    # What only rests there loads nothing.
+    # A pipeline that only rests does not load anything.
     assert watch.rank.loading is Loading.ITSELF
     for _ in range(LATELY_LOOKS // 10):
         watch.look(places)
@@ -189,7 +189,7 @@ SOCKET, POLL = b"unix_stream_read_generic", b"poll_schedule_timeout.constprop.0"
         ([(RUNNING, b"0"), (OTHER, b"hrtimer_nanosleep")] * 50, False),
     ],
 )
-def test_a_worker_that_mostly_sleeps_at_a_socket_answers(
+def test_a_worker_that_mostly_sleeps_at_a_socket_is_an_environment(
     start: Start, sleeps: list[tuple[int, bytes]], answers: bool
 ) -> None:
     trainer, worker = start("asleep"), start("asleep")
@@ -198,12 +198,12 @@ def test_a_worker_that_mostly_sleeps_at_a_socket_answers(
         watch.rank.take_part(0)
         for place, raw in sleeps:
             watch.rank.see_sleeps([QUEUE, place], [POLL, raw])
-        # Loaders that are known by name are no environments.
+        # Loaders that are known by their name are never environments.
         assert watch.rank.answering() == ({worker.key} if answers and evidence == "children" else set())
         watch.close()
 
 
-def test_a_task_that_ended_is_left_out_of_the_look(start: Start) -> None:
+def test_a_task_that_ended_is_left_out_of_the_sample(start: Start) -> None:
     trainer, worker = start("asleep"), start("asleep")
     watch = Watch(job_of(trainer, worker))
     watch.until({(trainer.pid, trainer.pid), (worker.pid, worker.pid)})
@@ -218,19 +218,19 @@ def test_a_task_that_ended_is_left_out_of_the_look(start: Start) -> None:
     watch.close()
 
 
-def test_what_is_looked_at_is_bounded(start: Start) -> None:
+def test_the_number_of_sampled_tasks_is_bounded(start: Start) -> None:
     trainer = start(*["busy"] * 6, *["asleep"] * 194, *["below"] * 2)
     before = descriptors()
     watch = Watch(job_of(trainer, evidence=()), most=4)
     until(lambda: len(watch.next()) == 5)
     assert all(len(watch.next()) == 5 for _ in range(20))
-    # Computing threads do not crowd out the children.
+    # Threads that compute do not take the places of the children.
     until(lambda: sum(pid != trainer.pid for pid, _ in watch.next()) == 2)
     watch.close()
     assert descriptors() == before
 
 
-def test_the_pin_thread_is_looked_at_where_there_is_room_for_one(start: Start) -> None:
+def test_the_pin_thread_is_sampled_if_there_is_room(start: Start) -> None:
     trainer = start("busy", "asleep:pt_data_pin", "below")
     watch = Watch(job_of(trainer), most=1)
     watch.until({(trainer.pid, trainer.pid), (trainer.pid, trainer.tids[1])})
@@ -238,7 +238,7 @@ def test_the_pin_thread_is_looked_at_where_there_is_room_for_one(start: Start) -
     watch.close()
 
 
-def test_workers_are_listed_in_turns(start: Start) -> None:
+def test_workers_are_listed_in_turn(start: Start) -> None:
     trainer = start("asleep")
     many = [start("below") for _ in range(MOST_WORKERS + 3)]
     watch = Watch(job_of(trainer, *many), most=200)
@@ -252,7 +252,7 @@ def test_workers_are_listed_in_turns(start: Start) -> None:
     watch.close()
 
 
-def test_the_looks_of_real_sweeps(start: Start) -> None:
+def test_real_sweeps_are_counted(start: Start) -> None:
     trainer, worker = start("asleep"), start()
     below = Path(f"/proc/{worker.pid}/task/{worker.tids[0]}/children")
     until(lambda: [fields(int(pid))[0] for pid in below.read_text().split()] == ["S"])
@@ -265,12 +265,12 @@ def test_the_looks_of_real_sweeps(start: Start) -> None:
     for _ in range(3 * CENSUS_SWEEPS):
         sampler.sweep()
     looks = sampler.looks()[job.key]
-    # Before its first census the worker is its main thread alone, which sleeps.
+    # Before the first census, the worker consists of its main thread, which sleeps.
     assert looks.looks == 3 * CENSUS_SWEEPS
     assert looks.waits.disk == looks.waits.whole >= 2 * CENSUS_SWEEPS
     assert looks.resting == looks.looks - looks.waits.whole
     assert sampler.looks()[job.key] == LookCounts()
-    # A worker that is killed in the middle no longer makes data.
+    # A worker that is killed in the middle no longer prepares data.
     worker.end()
     for _ in range(CENSUS_SWEEPS):
         sampler.sweep()

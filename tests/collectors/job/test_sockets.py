@@ -1,4 +1,4 @@
-"""TCP sockets of child processes on loopback, as the kernel lists them."""
+"""TCP sockets of child processes on the loopback interface, as the kernel lists them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 
 class Reader:
-    """A child process with TCP connections to this one."""
+    """A child process that has TCP connections to this process."""
 
     def __init__(self, *wrapper: str) -> None:
         words = [*wrapper, sys.executable, "-c", READER]
@@ -101,9 +101,7 @@ def listening(host: str = "127.0.0.1") -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize(("host", "peer"), [("127.0.0.1", "127.0.0.1:{}"), ("::1", "[::1]:{}")])
-def test_a_sockets_bytes_are_those_that_its_process_read(
-    reader: Reader, diag: SocketDiag, host: str, peer: str
-) -> None:
+def test_a_socket_has_the_bytes_that_its_process_read(reader: Reader, diag: SocketDiag, host: str, peer: str) -> None:
     with listening(host) as server, reader.connect(server) as sender:
         (inode,) = reader.inodes()
         first = diag.dump()[inode]
@@ -120,7 +118,7 @@ def test_a_sockets_bytes_are_those_that_its_process_read(
         assert 0 < found.rtt_us < 1_000_000
 
 
-def test_both_ends_and_no_listener_are_listed(reader: Reader, diag: SocketDiag) -> None:
+def test_both_ends_are_listed_but_not_the_listener(reader: Reader, diag: SocketDiag) -> None:
     with listening() as server, reader.connect(server) as sender:
         mine, listener = (os.fstat(each.fileno()).st_ino for each in (sender, server))
         found = diag.dump()
@@ -135,7 +133,7 @@ def test_a_half_closed_connection_stays_listed(reader: Reader, diag: SocketDiag)
         reader.receive(sender, 100)
         sender.shutdown(socket.SHUT_WR)
         found = diag.dump()
-        assert found[inode].received_bytes == 101  # the end of the data counts 1
+        assert found[inode].received_bytes == 101  # the end of the stream counts as 1 byte
         assert os.fstat(sender.fileno()).st_ino in found
 
 
@@ -149,12 +147,12 @@ def test_an_ipv4_peer_of_an_ipv6_socket_is_shown_as_ipv4(diag: SocketDiag) -> No
         assert found.peer == f"127.0.0.1:{client.getsockname()[1]}"
 
 
-def test_peers_are_numeric() -> None:
+def test_peers_are_printed_as_numeric_addresses() -> None:
     assert numeric_peer(socket.AF_INET, bytes([10, 0, 0, 3]) + bytes(12), b"\x01\xbb") == "10.0.0.3:443"
     assert numeric_peer(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, "fe80::2"), b"\x23\x28") == "[fe80::2]:9000"
 
 
-def test_growth_ends_04_s_after_the_last_byte(reader: Reader, diag: SocketDiag) -> None:
+def test_traffic_stops_growing_0_4_s_after_the_last_byte(reader: Reader, diag: SocketDiag) -> None:
     job = JobSockets(Root(), diag)
     with listening() as server, reader.connect(server) as sender:
         peer = f"127.0.0.1:{server.getsockname()[1]}"
@@ -167,7 +165,7 @@ def test_growth_ends_04_s_after_the_last_byte(reader: Reader, diag: SocketDiag) 
         assert job.update([reader.pid], 11 * S)[reader.pid].growing
 
 
-def test_the_peer_is_that_of_most_bytes_and_a_new_connection_counts_in_full(reader: Reader, diag: SocketDiag) -> None:
+def test_the_peer_with_most_bytes_is_named_and_new_connections_count_in_full(reader: Reader, diag: SocketDiag) -> None:
     job = JobSockets(Root(), diag)
     with listening() as one, listening() as two, reader.connect(one) as first:
         job.update([reader.pid], 0)
@@ -180,7 +178,7 @@ def test_the_peer_is_that_of_most_bytes_and_a_new_connection_counts_in_full(read
             assert job.update([reader.pid], 2 * S) == {reader.pid: Traffic(500.0, True, peer, 2)}
 
 
-def test_connections_within_the_machine_may_not_count(reader: Reader, diag: SocketDiag) -> None:
+def test_connections_within_the_machine_may_be_left_out(reader: Reader, diag: SocketDiag) -> None:
     job = JobSockets(Root(), diag)
     with (
         listening() as server,
@@ -217,12 +215,12 @@ def test_a_connection_between_processes_of_one_job_does_not_count(reader: Reader
         assert found[os.getpid()].received_bytes_per_s == 0.0, "what a client sends is a request"
         assert found[os.getpid()].near >= 1
         reader.receive(sender, 9_000)
-        # Without the other end's process the bytes may come from anywhere.
+        # If the process at the other end is unknown, the bytes may come from anywhere.
         found = job.update([reader.pid], 3 * S, jobs={reader.pid: mine})
         assert found[reader.pid].received_bytes_per_s == 9_000.0
 
 
-def test_processes_have_their_own_traffic(reader: Reader, diag: SocketDiag) -> None:
+def test_each_process_has_its_traffic(reader: Reader, diag: SocketDiag) -> None:
     job = JobSockets(Root(), diag)
     with (
         listening() as server,
@@ -247,14 +245,14 @@ def test_a_unix_socket_is_not_tcp(reader: Reader, diag: SocketDiag) -> None:
         with listening() as server, reader.connect(server):
             job.update([os.getpid(), reader.pid], 0)
             before = job.update([os.getpid()], S)[os.getpid()].near
-        assert before >= 1  # this end of the reader's connection was read before it was closed
+        assert before >= 1  # this end of the reader's connection was counted before it was closed
         assert job.update([os.getpid()], 3 * S)[os.getpid()].near == before - 1
     finally:
         for each in pair:
             each.close()
 
 
-def test_an_ended_process_is_unknown(diag: SocketDiag) -> None:
+def test_the_traffic_of_an_ended_process_is_unknown(diag: SocketDiag) -> None:
     job = JobSockets(Root(), diag)
     gone = Reader()
     with listening() as server, gone.connect(server):
@@ -266,7 +264,7 @@ def test_an_ended_process_is_unknown(diag: SocketDiag) -> None:
 
 
 class Counting(Root):
-    """Keeps the folders whose links were read."""
+    """A Root that keeps the folders whose links were read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -277,8 +275,9 @@ class Counting(Root):
         return super().links(relative, most)
 
 
-def test_links_are_read_every_2_s_and_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blind = SocketDiag(Root(str(tmp_path)), Clock())  # sees no connection that another program opens meanwhile
+def test_links_are_read_every_2_s_and_only_of_a_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # this reader does not notice connections that another program opens meanwhile
+    blind = SocketDiag(Root(str(tmp_path)), Clock())
     readers = [Reader() for _ in range(6)]
     root = Counting()
     try:
@@ -308,7 +307,7 @@ def test_a_new_connection_is_found_at_the_next_update(reader: Reader, diag: Sock
         assert (found.growing, found.sockets, round(found.received_bytes_per_s)) == (True, 1, 4_500)
 
 
-def test_more_sockets_than_are_listed_leave_traffic_unknown(
+def test_with_more_sockets_than_are_listed_traffic_is_unknown(
     reader: Reader, diag: SocketDiag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = JobSockets(Root(), diag)
@@ -330,7 +329,7 @@ def test_more_sockets_than_are_listed_leave_traffic_unknown(
                     each.close()
 
 
-def test_a_process_with_more_descriptors_than_are_read_is_known_only_while_it_grows(
+def test_a_process_with_too_many_descriptors_has_known_traffic_only_while_it_grows(
     reader: Reader, diag: SocketDiag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "MOST_FDS", 4)
@@ -376,7 +375,7 @@ def test_a_process_in_another_network_namespace_is_unknown(diag: SocketDiag) -> 
         assert job.update([inside.pid, outside.pid], S).keys() == {outside.pid}
 
 
-def test_a_captured_tree_has_no_sockets(tmp_path: Path, reader: Reader) -> None:
+def test_a_captured_machine_has_no_sockets(tmp_path: Path, reader: Reader) -> None:
     diag = SocketDiag(Root(str(tmp_path)), Clock())
     with pytest.raises(Unavailable) as lack:
         diag.dump()
@@ -387,7 +386,7 @@ def test_a_captured_tree_has_no_sockets(tmp_path: Path, reader: Reader) -> None:
         assert [job.update([reader.pid], now) for now in (0, S)] == [{}, {}]
 
 
-def test_a_failure_is_raised_once_and_tried_again_after_a_minute(reader: Reader) -> None:
+def test_a_failure_is_raised_once_and_the_call_repeated_after_a_minute(reader: Reader) -> None:
     clock = ShiftedClock()
     with closing(SocketDiag(Root(), clock)) as diag, listening() as server, reader.connect(server):
         assert diag.dump()
@@ -441,8 +440,8 @@ def tcp_info(size: int) -> bytes:
 
 
 @pytest.mark.parametrize(("size", "sent"), [(248, 3_003), (232, 3_003), (208, 3_003), (192, 1_001), (136, 1_001)])
-def test_each_kernels_length_is_read(monkeypatch: pytest.MonkeyPatch, size: int, sent: int) -> None:
-    # The lengths of Linux 6.x, 5.x, 4.19, 4.10 and 4.1.
+def test_the_record_of_each_kernel_is_read(monkeypatch: pytest.MonkeyPatch, size: int, sent: int) -> None:
+    # The lengths of the record in Linux 6.x, 5.x, 4.19, 4.10 and 4.1.
     shutdown = struct.pack("=HHB3x", 5, 8, 0)
     parts = (message(1, tcp_info(size), before=shutdown), message(1, tcp_info(size) + bytes(8), inode=78), done(1))
     with answering(monkeypatch, b"".join(parts)) as diag:
@@ -453,7 +452,9 @@ def test_each_kernels_length_is_read(monkeypatch: pytest.MonkeyPatch, size: int,
 
 
 @pytest.mark.parametrize("info", [None, tcp_info(104)])
-def test_a_kernel_without_byte_counts_is_unavailable(monkeypatch: pytest.MonkeyPatch, info: bytes | None) -> None:
+def test_a_kernel_without_byte_counts_makes_traffic_unavailable(
+    monkeypatch: pytest.MonkeyPatch, info: bytes | None
+) -> None:
     answer = message(1, info) + done(1)
     with answering(monkeypatch, answer) as diag, pytest.raises(Unavailable, match=r"Linux 4\.1"):
         diag.dump()
@@ -461,7 +462,7 @@ def test_a_kernel_without_byte_counts_is_unavailable(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(("code", "status"), [(-1, Status.DENIED), (-13, Status.DENIED), (-2, Status.UNSUPPORTED)])
 @pytest.mark.parametrize("kind", [2, 3])
-def test_the_kernels_error_is_named(monkeypatch: pytest.MonkeyPatch, code: int, status: Status, kind: int) -> None:
+def test_an_error_of_the_kernel_is_named(monkeypatch: pytest.MonkeyPatch, code: int, status: Status, kind: int) -> None:
     answer = struct.pack("=IHHIIi", 20, kind, 2, 1, 0, code)
     with answering(monkeypatch, answer) as diag, pytest.raises(Unavailable) as lack:
         diag.dump()
@@ -475,7 +476,7 @@ def test_sockets_without_a_process_and_late_answers_are_left_out(monkeypatch: py
         assert diag.dump().keys() == {6}
 
 
-def test_damaged_answers_are_unavailable_and_never_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_answers_are_unavailable_and_raise_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(7)
     whole = message(1, tcp_info(248)) + message(1, tcp_info(240), inode=79) + done(1)
     outcomes = set()

@@ -1,4 +1,4 @@
-"""The table of steps: only processes that run, their last message, and bounded."""
+"""The table of steps: it has the last message of each running process, and its size is limited."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def counts(at_ns: int, steps: int = 1) -> StepCounts:
     return StepCounts(at_ns, steps, steps, 0)
 
 
-def test_without_messages_the_table_is_empty_and_does_not_change() -> None:
+def test_without_messages_the_table_is_empty_and_stays_unchanged() -> None:
     reports = StepReports(5_000)
     first, second = reports.reading(running(KEY)), reports.reading(running())
     assert first == second
     assert (first.value, first.at_ns) == ({}, 5_000)
 
 
-def test_the_newest_totals_of_a_running_process() -> None:
+def test_the_newest_totals_of_a_running_process_are_in_the_table() -> None:
     reports = StepReports(0)
     for message in (counts(3_000, 3), counts(9_500, 9), counts(6_000, 6)):
         reports.take(7, message)
@@ -34,7 +34,7 @@ def test_the_newest_totals_of_a_running_process() -> None:
     assert reading.at_ns == 9_000, "in whole microseconds, as a recording holds it"
 
 
-def test_the_last_message_of_a_process_that_has_ended_is_in_one_more_table() -> None:
+def test_the_last_message_of_an_ended_process_is_in_one_more_table() -> None:
     reports = StepReports(0)
     reports.take(7, counts(1_000))
     reports.reading(running(KEY))
@@ -43,14 +43,14 @@ def test_the_last_message_of_a_process_that_has_ended_is_in_one_more_table() -> 
     assert reports.reading(running()).value == {}
 
 
-def test_a_process_that_is_not_seen_yet_comes_later() -> None:
+def test_a_process_that_is_not_listed_yet_is_added_later() -> None:
     reports = StepReports(0)
     reports.take(7, counts(1_000))
     assert reports.reading(None).value == {}
     assert reports.reading(running(KEY)).value == {KEY: counts(1_000)}
 
 
-def test_it_holds_a_bounded_number_of_processes() -> None:
+def test_the_number_of_processes_is_bounded() -> None:
     reports = StepReports(0)
     for pid in range(1, MOST_PROCESSES + 50):
         reports.take(pid, counts(1_000))

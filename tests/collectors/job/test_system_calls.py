@@ -1,4 +1,4 @@
-"""The numbers of system calls, against the kernel's headers where they are installed."""
+"""The numbers of system calls, compared with the kernel's headers if these are installed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ HEADERS = {
     "aarch64": Path("/usr/include/asm-generic/unistd.h"),
 }
 NAMES = {"newfstatat": "fstatat"}
-"""Names in the generic header that differ."""
+"""Names that differ in the generic header."""
 
 
 @pytest.mark.parametrize("machine", HEADERS)
-def test_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
+def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     if not HEADERS[machine].exists():
         pytest.skip(f"needs {HEADERS[machine]} (linux-libc-dev)")
     lines = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\n", HEADERS[machine].read_text())
@@ -33,5 +33,5 @@ def test_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     assert len(numbers) == len(calls) > 50
 
 
-def test_another_machine_has_no_numbers() -> None:
+def test_another_processor_architecture_has_no_numbers() -> None:
     assert system_calls("riscv64") == {}

@@ -1,4 +1,4 @@
-"""The threads and children of real processes: those that move are chosen, and those that rest are dropped."""
+"""The threads and children of real processes: those that compute are chosen, and those that rest are dropped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Start = Callable[..., Child]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a process with such threads."""
+    """Start a process with these threads."""
     children: list[Child] = []
 
     def run(*words: str) -> Child:
@@ -45,19 +45,19 @@ def start() -> Iterator[Start]:
 
 
 class Looks:
-    """Censuses of one process at times half a second apart, however long they take."""
+    """Takes censuses of one process, for which half a second passes each time, however long they really take."""
 
     def __init__(self, child: Child) -> None:
         self.census = ThreadCensus(ROOT, child.key)
         self.now_ns = 10**12
 
     def next(self, later_ns: int = HALF_NS) -> Census:
-        """The census so much later."""
+        """The census after this much time."""
         self.now_ns += later_ns
         return self.census.update(self.now_ns)
 
     def until(self, threads: set[int]) -> Census:
-        """The first census with just these threads."""
+        """Take censuses until exactly these threads are chosen, and return the last census."""
         found = Census()
 
         def just_these() -> bool:
@@ -69,7 +69,7 @@ class Looks:
         return found
 
 
-def test_those_that_compute_are_chosen_until_they_rest_for_five_seconds(start: Start) -> None:
+def test_threads_that_compute_are_chosen_until_they_rest_for_five_seconds(start: Start) -> None:
     child = start(*["asleep"] * 10, *["busy"] * 3, *["asleep"] * 7)
     busy = set(child.tids[10:13])
     before = descriptors()
@@ -104,7 +104,7 @@ def test_threads_of_pytorch_are_known_by_name(start: Start) -> None:
     looks = Looks(child)
     found = looks.until({autograd, pool})
     assert found.pin == pin
-    # One that rests is known as well: it need not be listed again when it begins.
+    # A thread that rests is known as well, so that it need not be looked up when it begins to work.
     assert found.autograd == {autograd, resting}
     child.rest()
     assert looks.next(2 * ACTIVE_NS).pin == pin
@@ -112,7 +112,7 @@ def test_threads_of_pytorch_are_known_by_name(start: Start) -> None:
     looks.census.close()
 
 
-def test_many_threads_are_bounded(start: Start) -> None:
+def test_the_number_of_threads_is_bounded(start: Start) -> None:
     child = start(*["asleep"] * 198, "busy", "busy")
     before = descriptors()
     looks = Looks(child)
@@ -124,7 +124,7 @@ def test_many_threads_are_bounded(start: Start) -> None:
     assert descriptors() == before
 
 
-def test_a_process_that_ends_meanwhile(start: Start) -> None:
+def test_a_process_may_end_during_the_census(start: Start) -> None:
     child = start("busy", "asleep", "asleep:pt_data_pin")
     before = descriptors()
     looks = Looks(child)
@@ -132,14 +132,14 @@ def test_a_process_that_ends_meanwhile(start: Start) -> None:
     assert descriptors() == before + 3
     child.end()
     assert looks.next(1) == Census()
-    # The pipes to the child are closed as well.
+    # The pipes to the child are closed too, which are two descriptors.
     assert descriptors() == before - 2
     assert looks.next(LISTED_EVERY_NS) == Census()
     assert start_ticks(ROOT, child.pid) is None
     looks.census.close()
 
 
-def test_a_new_thread_is_seen_within_a_second() -> None:
+def test_a_new_thread_is_found_within_a_second() -> None:
     own = ProcessKey(os.getpid(), start_ticks(ROOT, os.getpid()) or 0)
     census = ThreadCensus(ROOT, own)
     census.update(10**12)
@@ -185,7 +185,7 @@ def test_a_pipeline_below_any_thread_is_found_and_kept(start: Start) -> None:
     looks = Looks(child)
     looks.next()
     until(lambda: names_below(looks.census.children([child.tids[30]])) == ["cat", "cat", "sh"])
-    # It stays known though its thread sleeps on.
+    # The pipeline stays listed although the thread that started it goes on sleeping.
     for _ in range(20):
         assert names_below(looks.census.children([])) == ["cat", "cat", "sh"]
     assert children_of(ROOT, child.pid) == []
@@ -200,7 +200,7 @@ def test_a_pipeline_below_any_thread_is_found_and_kept(start: Start) -> None:
         one.census.close()
 
 
-def test_many_children_are_bounded(start: Start) -> None:
+def test_the_number_of_children_is_bounded(start: Start) -> None:
     child = start(*["shell"] * 24)
     looks = Looks(child)
     looks.next()

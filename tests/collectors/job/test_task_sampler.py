@@ -1,4 +1,4 @@
-"""When the states of a job's tasks are looked at, and which of its processes wait for the network."""
+"""When the states of a job's tasks are sampled, and which of its processes wait for the network."""
 
 import socket
 import subprocess
@@ -20,19 +20,19 @@ from iotop_ai.model.process.records import ProcessKey
 from tests.collectors.job.children import fields
 
 LOOKS = 600
-"""Half a minute."""
+"""The number of samples in half a minute."""
 
 
 @pytest.mark.parametrize("step_s", [PERIOD_S * factor for factor in (1 / 3, 0.5, 0.999, 1.0, 1.001, 1.5, 2, 3, 4, 10)])
 @pytest.mark.parametrize("waits", [0.1, 0.4, 0.9])
-def test_a_loop_in_step_with_the_looks_is_seen_as_it_is(step_s: float, waits: float) -> None:
-    """A step waits first and computes then; however long it takes, the looks see both as often as they are."""
+def test_a_loop_in_step_with_the_samples_is_measured_correctly(step_s: float, waits: float) -> None:
+    """Each step first waits and then computes. At any step length the samples must show the true proportion."""
     times = list(accumulate(islice(uneven_waits(PERIOD_S, seed=1), LOOKS)))
     seen = sum(at % step_s < waits * step_s for at in times) / LOOKS
     assert seen == pytest.approx(waits, abs=0.06)
 
 
-def test_the_looks_are_as_many_as_at_even_distances() -> None:
+def test_there_are_as_many_samples_as_at_regular_intervals() -> None:
     waits = list(islice(uneven_waits(PERIOD_S, seed=1), LOOKS))
     assert min(waits) >= 0
     assert sum(waits) / LOOKS == pytest.approx(PERIOD_S, rel=0.01)
@@ -57,12 +57,12 @@ for line in sys.stdin:
     assert len(loader.recv(1_000_000, socket.MSG_WAITALL)) == 1_000_000
     print(flush=True)
 """
-"""A trainer whose loader sends a batch over TCP for each line of input; until the next one it is connected with that
-port."""
+"""A trainer whose loader sends it a batch over TCP for each line of input. The line names a port, to which the trainer
+then stays connected until the next line."""
 
 
 @pytest.mark.parametrize("its_loader", [True, False])
-def test_batches_of_the_jobs_own_loaders_do_not_come_from_the_network(its_loader: bool) -> None:
+def test_batches_from_the_jobs_loaders_do_not_come_from_the_network(its_loader: bool) -> None:
     program = [sys.executable, "-c", OVER_TCP]
     with (
         subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as trainer,

@@ -1,4 +1,4 @@
-"""A job's counters over made ticks: what each interval is given to, and that none of it is lost."""
+"""The counters of a job over made-up ticks: to which share each interval goes, and that no time is lost."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_counters_grow_by_exactly_the_time_that_passed() -> None:
     assert machine.counts.compute == pytest.approx(0.33 * machine.counts.whole_ms, rel=0.01)
 
 
-def test_time_without_a_look_is_given_to_the_next_looks() -> None:
+def test_time_without_a_sample_is_given_to_the_next_samples() -> None:
     machine = Machine()
     machine.looks = {TRAINER: LookCounts()}
     assert machine.grown() == {}
@@ -67,7 +67,7 @@ def test_time_without_a_look_is_given_to_the_next_looks() -> None:
     assert machine.grown() == {"data_disk": 2000}
 
 
-def test_time_in_which_no_rank_had_its_turn_is_left_out() -> None:
+def test_time_in_which_no_rank_was_sampled_in_turn_is_left_out() -> None:
     machine = Machine()
     machine.looks = {}
     assert machine.grown() == {}
@@ -77,7 +77,7 @@ def test_time_in_which_no_rank_had_its_turn_is_left_out() -> None:
 
 def test_the_rank_that_loses_most_decides() -> None:
     machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
-    machine.busy = {GPU: 37, SECOND_GPU: 100}  # the other spins in a collective
+    machine.busy = {GPU: 37, SECOND_GPU: 100}  # the other rank spins in a collective
     machine.looks = {TRAINER: WAITS, PEER: RUNS}
     assert machine.grown() == {"compute": 370, "data_disk": 630}
     machine.looks = {PEER: RUNS}
@@ -95,12 +95,12 @@ def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
     assert machine.grown() == {"host": 1000}
 
 
-def test_a_job_that_is_old_when_first_watched_has_begun() -> None:
+def test_a_job_that_is_old_when_first_watched_is_not_starting() -> None:
     assert Machine(age_s=ATTACHED_S + 1).grown() == {"host": 1000}
     assert Machine(age_s=ATTACHED_S - 1).grown() == {"startup": 1000}
 
 
-def test_without_a_gpu_loaders_or_some_seconds_are_the_begin() -> None:
+def test_without_a_gpu_loaders_or_some_seconds_end_the_startup() -> None:
     machine = Machine(ALONE, age_s=1.0)
     assert machine.grown() == {"startup": 1000}
     machine.next(ALONE_S)
@@ -109,7 +109,7 @@ def test_without_a_gpu_loaders_or_some_seconds_are_the_begin() -> None:
 
 
 @pytest.mark.parametrize("job", [ON_GPU, WITH_WORKERS])
-def test_what_does_not_move_for_a_minute_hangs(job: Job) -> None:
+def test_a_job_that_does_not_move_for_a_minute_hangs(job: Job) -> None:
     machine = Machine(job)
     machine.looks = {TRAINER: RESTS}
     machine.busy[GPU] = 90
@@ -139,7 +139,7 @@ AT_DISK = LookCounts(looks=20, waits=Split(disk=20.0))
         {"read": 400, "looks": AT_DISK},
     ],
 )
-def test_what_moves_does_not_hang(moved: dict[str, Any]) -> None:
+def test_a_job_that_moves_does_not_hang(moved: dict[str, Any]) -> None:
     machine = Machine()
     for _ in range(int(HUNG_S) + 20):
         machine.looks = {TRAINER: moved.get("looks", RESTS)}
@@ -150,7 +150,7 @@ def test_what_moves_does_not_hang(moved: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("looks", [RESTS, LookCounts(looks=20, waits=Split(other=20.0)), AT_DISK])
-def test_a_tracker_beside_a_job_that_stands_still_does_not_move_it(looks: LookCounts) -> None:
+def test_a_tracker_beside_a_job_that_does_not_move_does_not_count(looks: LookCounts) -> None:
     machine = Machine(WITH_WORKERS)
     machine.children = {CHILD: "wandb-core"}
     machine.io[CHILD], machine.ticks[CHILD] = [0] * 7, 0
@@ -168,7 +168,7 @@ def test_a_tracker_beside_a_job_that_stands_still_does_not_move_it(looks: LookCo
     assert "hung" not in machine.grown(), "the job itself goes on"
 
 
-def test_another_job_at_a_disk_does_not_move_this_one() -> None:
+def test_another_job_at_a_disk_does_not_count() -> None:
     machine = Machine()
     other = job_of(Rank(OTHER, (), (SECOND_GPU,)))
     machine.jobs[OTHER] = other
@@ -182,14 +182,14 @@ def test_another_job_at_a_disk_does_not_move_this_one() -> None:
     assert machine.grown() == {"hung": 1000}
 
 
-def test_a_job_that_holds_nothing_does_not_hang() -> None:
+def test_a_job_without_a_gpu_or_loaders_does_not_hang() -> None:
     machine = Machine(ALONE)
     machine.looks = {TRAINER: RESTS}
     machine.next(2 * HUNG_S)
     assert machine.counts == TimeCounts(unexplained=120_000)
 
 
-def test_a_compiler_below_the_job() -> None:
+def test_the_time_of_a_compiler_below_the_job_is_compiling() -> None:
     machine = Machine()
     machine.children = {CHILD: "ptxas"}
     assert machine.grown() == {"compile": 1000}
@@ -199,7 +199,7 @@ def test_a_compiler_below_the_job() -> None:
     assert machine.grown() == {"compute": 600, "host": 400}
 
 
-def test_the_first_compile_belongs_to_the_start() -> None:
+def test_the_first_compile_belongs_to_the_startup() -> None:
     machine = Machine(age_s=2.0)
     machine.children = {CHILD: "ptxas"}
     machine.next(100.0)
@@ -225,19 +225,19 @@ def test_neither_age_nor_loaders_end_the_first_compile_without_a_gpu(job: Job) -
     assert late.grown() == {"compile": 1000}
 
 
-def test_what_was_read_in_the_first_interval_counts() -> None:
+def test_bytes_read_in_the_first_interval_count() -> None:
     machine = Machine()
     machine.busy[GPU] = 30
     machine.moves(chars=10 * MB)
     assert machine.grown() == {"compute": 300, "data_cpu": 700}
     assert machine.grown() == {"compute": 300, "host": 700}
     machine.moves(chars=5 * MB)
-    # A rate: five megabytes in ten seconds are little.
+    # The limit is a rate: five megabytes in ten seconds are too few.
     assert machine.grown(10.0) == {"compute": 3000, "host": 7000}
 
 
-def test_the_cpu_of_several_ticks_is_not_that_of_the_tick_that_read_it() -> None:
-    """One thread of one core reads now and then; its stat is read with its io, else in every fifth tick."""
+def test_the_cpu_time_of_several_ticks_is_not_given_to_the_last_tick() -> None:
+    """One thread of one core reads now and then. Its stat is read when its io changes, else in every fifth tick."""
     machine = Machine(ALONE)
     machine.stat_ns[TRAINER] = machine.at_ns
     given: dict[str, int] = {}
@@ -250,7 +250,7 @@ def test_the_cpu_of_several_ticks_is_not_that_of_the_tick_that_read_it() -> None
         for name, ms in machine.grown().items():
             given[name] = given.get(name, 0) + ms
     assert given == {"compute": 20_000, "data_cpu": 10_000}
-    # Four threads beside it: what the main thread reads is not a wait.
+    # With four threads beside it, the main thread's reads are not a wait.
     machine.ticks[TRAINER] += 500
     machine.stat_ns[TRAINER] = machine.at_ns + SECOND
     machine.moves(chars=30 * MB)
@@ -259,13 +259,13 @@ def test_the_cpu_of_several_ticks_is_not_that_of_the_tick_that_read_it() -> None
     assert machine.grown() == {"compute": 1000}, "its stat was not read since: the figure holds"
 
 
-def test_what_children_read_counts() -> None:
+def test_bytes_that_children_read_count() -> None:
     machine = Machine()
     machine.child("cat")
     machine.next()
     machine.moves(CHILD, chars=10 * MB)
     assert machine.grown() == {"data_cpu": 1000}
-    # Its trainer inherits what it read, and reads no more.
+    # When the trainer reaps the child, it inherits the child's bytes without reading anything.
     machine.reap()
     assert machine.grown() == {"host": 1000}
 
@@ -274,7 +274,7 @@ COMPUTES = LookCounts(looks=20, futex_computing=Split(cpu=20.0))
 
 
 def reap_then_compute(machine: Machine) -> None:
-    """The trainer rests longer than it remembers its bytes, takes over its child's, and computes."""
+    """Let the trainer rest until its earlier bytes are forgotten, reap its child with its bytes, and compute."""
     machine.looks = {TRAINER: RESTS}
     for _ in range(12):
         machine.next()
@@ -282,7 +282,7 @@ def reap_then_compute(machine: Machine) -> None:
     machine.looks = {TRAINER: COMPUTES}
 
 
-def test_a_checkpoint_after_workers_that_read_much_were_reaped() -> None:
+def test_a_checkpoint_is_found_after_workers_that_read_much_were_reaped() -> None:
     machine = Machine()
     machine.loading = Loading.NAMED
     machine.child("pt_data_worker", chars=50_000 * MB)
@@ -292,7 +292,7 @@ def test_a_checkpoint_after_workers_that_read_much_were_reaped() -> None:
         assert machine.grown() == {"checkpoint": 1000}
 
 
-def test_threads_that_compute_after_a_child_that_wrote_much_was_reaped() -> None:
+def test_threads_that_compute_are_found_after_a_child_that_wrote_much_was_reaped() -> None:
     machine = Machine()
     machine.child("cp", write=10_000 * MB)
     reap_then_compute(machine)
@@ -300,7 +300,7 @@ def test_threads_that_compute_after_a_child_that_wrote_much_was_reaped() -> None
         assert machine.grown() == {"data_cpu": 1000}
 
 
-def test_a_checkpoint_and_a_remote_mount() -> None:
+def test_a_checkpoint_beside_a_remote_mount_is_found() -> None:
     machine = Machine()
     machine.looks = {TRAINER: LookCounts(looks=20, main_disk=20)}
     machine.moves(write=60 * MB)
@@ -311,8 +311,8 @@ def test_a_checkpoint_and_a_remote_mount() -> None:
     assert machine.grown() == {"data_network": 1000}
 
 
-def test_a_log_beside_a_network_filesystem_is_no_checkpoint() -> None:
-    """NFS and FUSE count no read_bytes; a local filesystem counts all that it waits for."""
+def test_a_log_file_beside_a_network_filesystem_is_not_a_checkpoint() -> None:
+    """NFS and FUSE do not count read_bytes, while a local filesystem counts all bytes that a process waits for."""
     machine = Machine()
     machine.looks = {TRAINER: WAITS}
     for mount, share in (
@@ -325,7 +325,7 @@ def test_a_log_beside_a_network_filesystem_is_no_checkpoint() -> None:
         assert machine.grown() == {share: 1000}
 
 
-def test_sockets_beside_a_network_mount_are_counted_apart() -> None:
+def test_waits_at_sockets_are_counted_apart_beside_a_network_mount() -> None:
     machine = Machine()
     machine.looks = {TRAINER: LookCounts(looks=20, waits=Split(disk=4.0, network=16.0))}
     machine.next()
@@ -338,7 +338,7 @@ def test_sockets_beside_a_network_mount_are_counted_apart() -> None:
     assert machine.accountant.file_waits() == {TRAINER: 200}
 
 
-def test_another_users_job_goes_on_without_rates() -> None:
+def test_another_users_job_is_counted_without_rates() -> None:
     machine = Machine(WITH_WORKERS)
     machine.io = {}
     machine.busy[GPU] = 30
@@ -353,7 +353,7 @@ def test_another_users_job_goes_on_without_rates() -> None:
     assert machine.grown() == {"hung": 1000}
 
 
-def test_a_gpu_that_does_not_say_is_no_gpu() -> None:
+def test_a_gpu_without_any_figure_is_left_out() -> None:
     machine = Machine()
     machine.busy = {GPU: None}
     assert machine.grown() == {"compute": 1000}
@@ -373,7 +373,7 @@ def test_a_gpu_without_a_utilisation_is_as_busy_as_its_busiest_engine() -> None:
     assert shares(before, after) == {"compute": 500, "host": 500}
 
 
-def test_a_job_that_ends_is_forgotten() -> None:
+def test_a_job_that_has_ended_is_forgotten() -> None:
     machine = Machine()
     machine.next()
     tick = machine.tick()
@@ -382,7 +382,7 @@ def test_a_job_that_ends_is_forgotten() -> None:
     assert again == {TRAINER: TimeCounts()}
 
 
-def test_gpus_that_are_busy_at_little_power_wait_for_each_other() -> None:
+def test_gpus_that_are_busy_at_low_power_wait_for_each_other() -> None:
     machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
     machine.busy = {GPU: 100, SECOND_GPU: 100}
     machine.looks = {TRAINER: RUNS, PEER: RUNS}
@@ -392,7 +392,7 @@ def test_gpus_that_are_busy_at_little_power_wait_for_each_other() -> None:
     assert shares(machine.next(), machine.next()) == {"compute": 1000}
 
 
-def test_a_gpu_whose_link_is_full_waits_for_copies() -> None:
+def test_a_gpu_whose_link_is_full_waits_for_transfers() -> None:
     machine = Machine()
     machine.busy = {GPU: 30}
     machine.gpu = {"pcie_generation": 5, "pcie_width": 16, "pcie_rx_bytes": 0}
@@ -403,7 +403,7 @@ def test_a_gpu_whose_link_is_full_waits_for_copies() -> None:
     assert after.transfer - before.transfer == 700
 
 
-def test_a_main_thread_without_a_core_waits_for_those_that_make_its_data() -> None:
+def test_a_main_thread_without_a_core_waits_for_those_that_prepare_its_data() -> None:
     machine = Machine(WITH_WORKERS)
     machine.loading = Loading.NAMED
     machine.looks = {TRAINER: LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0))}

@@ -1,4 +1,4 @@
-"""When the time of a job begins, begins again, and is not known."""
+"""When the counted time of a job begins, when it begins again, and when it is unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.collectors.job.accounted_machine import (
 )
 
 
-def test_time_without_a_look_is_not_given_to_the_next_one() -> None:
+def test_time_without_a_sample_is_not_given_to_the_next_one() -> None:
     machine = Machine()
     machine.next()
     machine.looks = {TRAINER: LookCounts()}
@@ -37,7 +37,7 @@ def test_time_without_a_look_is_not_given_to_the_next_one() -> None:
     assert grown <= BLIND_MS + 1000
 
 
-def test_what_is_not_watched_is_forgotten() -> None:
+def test_a_job_that_is_not_watched_is_forgotten() -> None:
     machine = Machine()
     machine.busy[GPU] = 90
     machine.next()
@@ -50,7 +50,7 @@ def test_what_is_not_watched_is_forgotten() -> None:
     assert machine.counts == TimeCounts(data_disk=1000)
 
 
-def test_a_launcher_that_starts_its_ranks_again_starts() -> None:
+def test_a_launcher_that_starts_its_ranks_again_is_in_startup() -> None:
     machine = Machine(age_s=2.0)
     machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (GPU,))))}
     machine.looks = {TRAINER: RUNS, PEER: RUNS}
@@ -70,7 +70,7 @@ def test_a_launcher_that_starts_its_ranks_again_starts() -> None:
     assert machine.grown() == {"host": 1000}
 
 
-def test_a_compiler_that_does_nothing_compiles_nothing() -> None:
+def test_a_compiler_that_does_nothing_does_not_count_as_compiling() -> None:
     machine = Machine()
     machine.child("gcc")
     machine.child_state = "Z"

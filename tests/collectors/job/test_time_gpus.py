@@ -1,4 +1,4 @@
-"""The part of a GPU that is a job's own, where others compute on it."""
+"""A job's part of a GPU on which other jobs compute too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.collectors.job.accounted_machine import (
 
 
 def two_on_one_gpu(*processes: GpuProcess) -> Machine:
-    """A job whose loaders wait for a disk, and one that makes the GPU of both busy."""
+    """Two jobs on one GPU: the loaders of the first wait for a disk, and the second makes the GPU busy."""
     machine = Machine(WITH_WORKERS)
     machine.jobs[PEER] = job_of(Rank(PEER, (), (GPU,)))
     machine.io[PEER], machine.ticks[PEER] = [0] * 7, 0
@@ -47,15 +47,15 @@ def two_on_one_gpu(*processes: GpuProcess) -> Machine:
     ],
 )
 @pytest.mark.parametrize("other", [PEER.pid, 999])
-def test_another_jobs_work_on_the_same_gpu_is_not_this_jobs(
+def test_another_jobs_work_on_the_same_gpu_does_not_count_for_this_job(
     mine: int | None, others: int | None, shares: dict[str, int], other: int
 ) -> None:
     machine = two_on_one_gpu(GpuProcess(TRAINER.pid, None, "compute", mine), GpuProcess(other, None, "compute", others))
     assert machine.grown() == shares
 
 
-def test_a_gpus_own_job_has_it_alone() -> None:
-    """Processes of the job itself, a desktop's, and one of which only another namespace's pid is known."""
+def test_a_gpu_counts_for_its_only_job() -> None:
+    """The GPU has processes of the job, of a desktop, and one of which only the pid in another namespace is known."""
     assert two_on_one_gpu().grown() == {"data_disk": 1000}, "two jobs were seen on it"
     for process in (
         GpuProcess(WORKER.pid, None, "compute", None),
@@ -70,7 +70,7 @@ def test_a_gpus_own_job_has_it_alone() -> None:
     assert machine.grown() == {"compute": 40, "data_disk": 960}
 
 
-def test_gpus_that_another_job_uses_show_no_wait_for_peers() -> None:
+def test_on_gpus_that_another_job_uses_no_wait_for_peers_is_counted() -> None:
     machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
     machine.busy = {GPU: 100, SECOND_GPU: 100}
     machine.looks = {TRAINER: RUNS, PEER: RUNS}

@@ -42,7 +42,7 @@ Start = Callable[..., tuple[int, list[int]]]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a program and returns its PID and the numbers in its first line."""
+    """Start a program, and return its pid and the numbers in its first line of output."""
     children: list[subprocess.Popen[str]] = []
 
     def run(program: str, *arguments: object) -> tuple[int, list[int]]:
@@ -69,7 +69,7 @@ def server() -> Iterator[socket.socket]:
 
 
 def target_in(pid: int, *calls: str, tid: int | None = None) -> WaitTarget:
-    """The target once the task is in one of these calls: a child prints just before it waits."""
+    """The target once the task is in one of these calls, because a child prints its line just before it waits."""
     end = time.monotonic() + 20
     while (found := wait_target(ROOT, pid, tid or pid)).call not in calls:
         assert time.monotonic() < end, found
@@ -77,13 +77,13 @@ def target_in(pid: int, *calls: str, tid: int | None = None) -> WaitTarget:
     return found
 
 
-def test_poll_of_a_pipe(start: Start) -> None:
+def test_poll_of_a_pipe_waits_for_the_pipe(start: Start) -> None:
     pid, (fd, number) = start("r, w = os.pipe(); p = select.poll(); p.register(r); say(r, inode(r)); p.poll()")
     found = target_in(pid, "poll", "ppoll")
     assert found == WaitTarget("pipe", (number,), (fd,), found.call)
 
 
-def test_poll_of_tcp_as_clients_with_a_timeout_do(start: Start, server: socket.socket) -> None:
+def test_poll_of_tcp_by_a_client_with_a_timeout_waits_for_the_network(start: Start, server: socket.socket) -> None:
     program = """
 c = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60)
 say(c.fileno(), inode(c.fileno()))
@@ -94,7 +94,7 @@ c.recv(9)
     assert found == WaitTarget("socket", (number,), (fd,), found.call)
 
 
-def test_of_several_descriptors_the_network_counts(start: Start, server: socket.socket) -> None:
+def test_of_several_descriptors_the_network_is_the_target(start: Start, server: socket.socket) -> None:
     program = """
 c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 r, w = os.pipe()
@@ -110,7 +110,7 @@ p.poll()
     assert (found.kind, set(found.inodes), len(found.fds)) == ("socket", set(inodes), 4)
 
 
-def test_epoll(start: Start, server: socket.socket) -> None:
+def test_an_epoll_waits_for_its_descriptors(start: Start, server: socket.socket) -> None:
     program = """
 c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 e, n = select.epoll(), os.eventfd(0)
@@ -123,7 +123,7 @@ e.poll()
     assert (found.kind, found.inodes, set(found.fds)) == ("socket", (number,), {fd, event})
 
 
-def test_an_epoll_without_targets_and_one_whose_number_was_reused(start: Start) -> None:
+def test_an_epoll_has_no_target_if_it_is_empty_or_its_number_was_reused(start: Start) -> None:
     calls = ("epoll_wait", "epoll_pwait", "epoll_pwait2")
     pid, _ = start("e = select.epoll(); say(1); e.poll()")
     assert target_in(pid, *calls)[:3] == ("epoll", (), ())
@@ -137,7 +137,7 @@ e.poll()
     assert target_in(pid, *calls)[:3] == ("epoll", (), (fd,))
 
 
-def test_asyncio_waits_in_an_epoll_for_the_network(start: Start, server: socket.socket) -> None:
+def test_asyncio_waits_for_the_network_in_an_epoll(start: Start, server: socket.socket) -> None:
     program = """
 import asyncio
 async def main():
@@ -150,7 +150,7 @@ asyncio.run(main())
     assert target_in(pid, "epoll_wait", "epoll_pwait", "epoll_pwait2").kind == "socket"
 
 
-def test_select(start: Start) -> None:
+def test_a_select_waits_for_its_descriptors(start: Start) -> None:
     program = """
 r, w = os.pipe(); high = os.dup2(r, 700)
 a, b = socket.socketpair()
@@ -163,7 +163,7 @@ select.select([r, a], [], [high])
 
 
 @pytest.mark.parametrize("family", ["AF_INET", "AF_UNIX"])
-def test_a_blocking_recv(start: Start, server: socket.socket, family: str) -> None:
+def test_a_blocking_recv_waits_for_its_socket(start: Start, server: socket.socket, family: str) -> None:
     unix = family == "AF_UNIX"
     made = "socket.socketpair()[0]" if unix else "socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
     program = (
@@ -184,13 +184,13 @@ def test_a_blocking_recv(start: Start, server: socket.socket, family: str) -> No
         ("s = socket.create_server(('::1', 0), family=socket.AF_INET6); say(s.fileno()); s.accept()", "accept4"),
     ],
 )
-def test_other_sockets_of_the_network(start: Start, program: str, call: str) -> None:
+def test_other_kinds_of_network_sockets_are_the_network(start: Start, program: str, call: str) -> None:
     pid, (fd,) = start(program)
     found = target_in(pid, call)
     assert (found.kind, found.fds) == ("socket", (fd,))
 
 
-def test_read_and_write_of_a_pipe(start: Start) -> None:
+def test_read_and_write_of_a_pipe_wait_for_the_pipe(start: Start) -> None:
     pid, (fd, number) = start("r, w = os.pipe(); say(r, inode(r)); os.read(r, 1)")
     found = target_in(pid, "read")
     assert found == WaitTarget("pipe", (number,), (fd,), "read")
@@ -199,7 +199,7 @@ def test_read_and_write_of_a_pipe(start: Start) -> None:
     assert full == WaitTarget("pipe", (number,), (fd,), "write")
 
 
-def test_futex_and_timers(start: Start) -> None:
+def test_futexes_and_timers_are_targets(start: Start) -> None:
     pid, _ = start("lock = threading.Lock(); lock.acquire(); say(1); lock.acquire()")
     assert target_in(pid, "futex") == WaitTarget("futex", (), (), "futex")
     pid, _ = start("say(1); time.sleep(99)")
@@ -211,7 +211,7 @@ def test_futex_and_timers(start: Start) -> None:
     assert target_in(pid, "poll", "ppoll").kind == "timer"
 
 
-def test_events_files_and_children(start: Start, tmp_path: Path) -> None:
+def test_event_files_and_children_are_targets(start: Start, tmp_path: Path) -> None:
     pid, (fd,) = start("e = os.eventfd(0); say(e); os.read(e, 8)")
     assert target_in(pid, "read") == WaitTarget("eventfd", (), (fd,), "read")
     lock = "f = open(sys.argv[1], 'w'); import fcntl; fcntl.flock(f, fcntl.LOCK_EX); say(f.fileno()); "
@@ -226,7 +226,7 @@ def test_events_files_and_children(start: Start, tmp_path: Path) -> None:
     assert found == WaitTarget("unknown", (), (), found.call)
 
 
-def test_threads_wait_for_their_own_targets(start: Start) -> None:
+def test_each_thread_has_its_target(start: Start) -> None:
     program = """
 r, w = os.pipe()
 threading.Thread(target=os.read, args=(r, 1), daemon=True).start()
@@ -239,7 +239,7 @@ time.sleep(99)
     assert target_in(pid, "read", tid=tid).inodes == (number,)
 
 
-def test_a_thread_is_seen_after_its_main_thread_has_ended(start: Start) -> None:
+def test_a_thread_is_read_after_its_main_thread_has_ended(start: Start) -> None:
     program = """
 r, w = os.pipe()
 def wait():
@@ -258,7 +258,7 @@ ctypes.CDLL(None).pthread_exit(None)
     assert wait_target(ROOT, pid, pid) == UNKNOWN
 
 
-def test_a_running_task_is_unknown(start: Start) -> None:
+def test_a_running_task_has_no_known_target(start: Start) -> None:
     pid, _ = start("say(1)\nwhile True: pass")
     seen = {wait_target(ROOT, pid, pid).kind for _ in range(50)}
     assert seen == {"unknown"}
@@ -302,7 +302,7 @@ def test_a_worker_at_its_index_queue_is_idle(start: Start, server: socket.socket
 
 
 @pytest.mark.parametrize(("job", "call", "kind"), [("tcp", "recvfrom", "socket"), ("child", "read", "pipe")])
-def test_a_worker_at_its_client_or_child_is_not_idle(
+def test_a_worker_that_waits_for_its_client_or_child_is_not_idle(
     start: Start, server: socket.socket, job: str, call: str, kind: str
 ) -> None:
     trainer, (worker,) = start(QUEUE, "fork", "timeout", job, server.getsockname()[1])
@@ -342,7 +342,7 @@ time.sleep(99)
 
 
 @pytest.mark.parametrize("call", ["poll", "select"])
-def test_a_table_of_5000_descriptors_is_bounded(start: Start, call: str) -> None:
+def test_a_process_with_5000_descriptors_is_read_up_to_a_limit(start: Start, call: str) -> None:
     program = """
 import resource
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -362,11 +362,11 @@ p.poll() if sys.argv[1] == "poll" else select.select(fds[:1000], [], [])
     assert number in (held_inodes(ROOT, pid) or ())
     job = JobSockets(ROOT, SocketDiag(ROOT, Clock()))
     job.update([pid], 0)
-    assert job.update([pid], 1_000_000_000) == {}  # it may hold sockets beyond the descriptors that are read
+    assert job.update([pid], 1_000_000_000) == {}  # the process may have sockets beyond the descriptors that are read
 
 
-def test_processes_that_end_meanwhile(start: Start) -> None:
-    """Ten children are killed while they are looked at, each at another moment."""
+def test_processes_may_end_during_the_reading(start: Start) -> None:
+    """Ten children are killed while they are read, each at another moment."""
     dice = random.Random(3)
     program = "r, w = os.pipe(); p = select.poll(); p.register(r); say(1)\nwhile True: p.poll(0); p.poll(1)"
     kinds = set()
@@ -396,7 +396,7 @@ print(wait_target(Root(), pid, pid) == UNKNOWN, held_inodes(Root(), pid))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_another_users_task_is_unknown(start: Start) -> None:
+def test_the_target_of_another_users_task_is_unknown(start: Start) -> None:
     pid, _ = start("r, w = os.pipe(); say(1); os.read(r, 1)")
     target_in(pid, "read")
     words = [sys.executable, "-c", UNPRIVILEGED, str(pid)]
@@ -404,8 +404,8 @@ def test_another_users_task_is_unknown(start: Start) -> None:
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="a program of x86")
-def test_a_32_bit_process_is_unknown_since_its_calls_have_other_numbers(tmp_path: Path) -> None:
-    # read(0, stack, 1), which is call 3 there, and close on x86-64.
+def test_the_target_of_a_32_bit_process_is_unknown(tmp_path: Path) -> None:
+    # The code calls read(0, stack, 1), whose number is 3 there. On x86-64 that number means close.
     code = bytes.fromhex("b803000000 31db 89e1 ba01000000 cd80 ebfe")
     base, size = 0x8048000, 84 + len(code)
     header = (
@@ -429,7 +429,7 @@ def test_a_32_bit_process_is_unknown_since_its_calls_have_other_numbers(tmp_path
         child.communicate()
 
 
-def test_a_captured_tree_is_of_another_kernel(tmp_path: Path) -> None:
+def test_a_captured_machine_has_no_targets(tmp_path: Path) -> None:
     task = tmp_path / "proc" / "7" / "task" / "7"
     (task / "fd").mkdir(parents=True)
     (task / "fd" / "3").symlink_to("pipe:[9]")

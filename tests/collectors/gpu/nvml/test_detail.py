@@ -1,4 +1,4 @@
-"""The slow figures of a GPU, from an NVML that the test answers for."""
+"""The figures of a GPU that are read rarely, from an NVML whose answers the test decides."""
 
 from __future__ import annotations
 

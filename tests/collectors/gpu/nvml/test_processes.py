@@ -1,4 +1,4 @@
-"""Processes' shares of a GPU, from an NVML that the test answers for."""
+"""The processes' shares of a GPU, from an NVML whose answers the test decides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GPU = "GPU-1"
 
 
 class Api:
-    """One process at a time, each with a new sample."""
+    """An NVML with one process at a time, each of which has a new sample."""
 
     class NVMLError(Exception):
         pass
@@ -41,7 +41,7 @@ def test_ended_processes_are_forgotten() -> None:
     assert len(reader._shares[GPU]) == 1
 
 
-def test_the_buffered_samples_of_the_first_call_are_not_shares_of_now() -> None:
+def test_the_samples_buffered_before_the_first_call_are_not_current_shares() -> None:
     calls = NvmlCalls(SetClock(1))
     api = calls.api = Api()
     api.pid = 7
