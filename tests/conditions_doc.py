@@ -1,4 +1,4 @@
-"""Writes docs/conditions.md from the figures of conditions: ``python -m tests.conditions_doc [--check]``."""
+"""Writes docs/conditions.md from the figures that conditions can use: ``python -m tests.conditions_doc [--check]``."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ the mean of all cores.
 
 
 def documented() -> set[type]:
-    """The records that docs/metrics.md lists."""
+    """The records that have a table in docs/metrics.md."""
     return {record for record, _ in metrics_doc.records()}
 
 
 def fields(name: str, family: Family) -> str:
-    """The tables of docs/metrics.md that list a family's fields, and its other fields."""
+    """Links to the tables in docs/metrics.md that have a family's fields, then the fields that are in no table."""
     tables = {record.__name__: metrics_of(record) for record, _ in family.records if record in documented()}
     listed = {field for metrics in tables.values() for field in metrics}
     others = dict.fromkeys(field for field, _ in fields_of(name).values() if field not in listed)
@@ -81,7 +81,7 @@ def fields(name: str, family: Family) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     rows = [
         f"| `{name}.{'' if family.alone else 'NAME.'}` | {fields(name, family)} |\n"
         for name, family in FAMILIES.items()

@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the settings' and keys' tables: ``python -m tests.config_doc [--check]``."""
+"""Writes docs/configuration.md from the tables of settings and keys: ``python -m tests.config_doc [--check]``."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ docker run --rm -it --pid=host --uts=host --cgroupns=host --cap-add SYS_PTRACE -
 
 
 def default_of(name: str) -> str:
-    """A setting's default as TOML."""
+    """The default of a setting, as it would be written in TOML."""
     value = value_of(Settings(), BY_NAME[name])
     if name == "theme":
         return "`'auto'`"
@@ -91,7 +91,7 @@ def default_of(name: str) -> str:
 
 
 def key_rows() -> dict[str, list[str]]:
-    """By heading a row for each effect and keys, with the actions of every screen that has it."""
+    """The rows of keys by heading. A row has an effect, its keys, and the actions of every screen that has them."""
     places: dict[tuple[str, str], dict[str, str]] = {}
     for screen, actions in SCREENS.items():
         for action in actions:
@@ -107,7 +107,7 @@ def key_rows() -> dict[str, list[str]]:
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     out = [HEAD]
     out += [f"| `{one.name}` | {one.text} | {one.allowed} | {default_of(one.name)} |\n" for one in SETTINGS]
     out += [HOST, KEYS]

@@ -1,4 +1,4 @@
-"""Options and fixtures of the whole suite."""
+"""Options and fixtures of the whole test suite."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hypothesis import HealthCheck, settings
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Keep the program's state of a test apart from the developer's own.
+    # Keep the state that the tested program writes apart from the developer's state.
     folder = tempfile.TemporaryDirectory(prefix="iotop-ai-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ["XDG_CONFIG_HOME"] = os.path.join(folder.name, "config")
     config.add_cleanup(folder.cleanup)
-    # Beside a load an example may take seconds.
+    # On a loaded machine one example of a property may take seconds.
     settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("quick", settings.get_profile("loaded"), max_examples=40)
     settings.load_profile("loaded" if config.getoption("--slow") else "quick")
-    # A suite in the background ignores SIGINT, and one under nohup SIGHUP; its programs would inherit that.
+    # A background suite ignores SIGINT, and one under nohup ignores SIGHUP. The tested programs would inherit that.
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
@@ -34,25 +34,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 ALONE = "mark.alone"
-"""Stands in each file with tests that run alone."""
+"""The text that each file with tests which must run alone contains."""
 WAITING = ("tests/cli/commands/monitor/test_remote.py", "tests/cli/commands/record/", "tests/tui/terminal/")
-"""Tests that mostly wait for a program."""
+"""The paths of tests that mostly wait for a program."""
 
 
 PURE = ("tests/diagnosis/facts/", "tests/diagnosis/verdict/", "tests/diagnosis/rules/", "tests/lazy/", "tests/model/")
 PURE += ("tests/present/", "tests/store/format/", "tests/test_verdicts.py")
-"""Tests that only compute, and neither look at the machine nor disturb one that does."""
+"""The paths of tests that only compute: they do not read the machine, and do not disturb tests that do."""
 DEVICES = "test_block_hung.py"
-"""Looks at the machine though it lies there."""
+"""This file is below such a path, but its tests read the machine."""
 
 
 def is_pure(path: Path, config: pytest.Config) -> bool:
-    """Whether a file's tests are pure."""
+    """Whether a file has only tests that compute."""
     return path.relative_to(config.rootpath).as_posix().startswith(PURE) and path.name != DEVICES
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The files without a test of the pass: importing them all takes longer than many tests."""
+    """Ignore files without a test for this pass: to import them all would take longer than many tests do."""
     if not collection_path.name.startswith("test_"):
         return None
     match config.option.markexpr:
@@ -66,7 +66,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def in_turns(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
-    """Tests that wait spread evenly among those that compute, so that the cores always have work."""
+    """Spread the tests that wait evenly among those that compute, so that the cores always have work."""
 
     def waits(item: pytest.Item) -> bool:
         return item.path.relative_to(config.rootpath).as_posix().startswith(WAITING)
@@ -76,11 +76,11 @@ def in_turns(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Ite
     return [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+@pytest.hookimpl(tryfirst=True)  # this runs before -m selects the tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if hasattr(config, "workerinput"):  # side by side
+    if hasattr(config, "workerinput"):  # the tests run in several workers
         items[:] = in_turns(config, items)
-        # The longest test starts first, so that no worker waits for it at the end.
+        # The longest test starts first, so that the other workers do not wait for it in the end.
         items.sort(key=lambda item: item.path.name != "test_cost_gates.py")
     for item in items:
         if is_pure(item.path, config):
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def own_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that only this user can change or replace: as root, not below /tmp, where all users may write."""
+    """A folder that only this user can change. For root it is not below /tmp, where all users may write."""
     if os.geteuid() != 0:
         yield tmp_path
         return
@@ -105,7 +105,7 @@ def own_folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def disk_folder(tmp_path: Path) -> Path:
-    """A folder whose pages can leave memory."""
+    """A folder on a filesystem whose pages can be evicted from memory."""
     found = subprocess.run(["stat", "-f", "-c", "%T", str(tmp_path)], capture_output=True, text=True, check=True)
     if found.stdout.strip() in ("tmpfs", "ramfs"):
         pytest.skip(f"{tmp_path} lies in memory")

@@ -1,4 +1,4 @@
-"""Parsers without a pattern, so that a start compiles none, equal the pattern."""
+"""These parsers avoid regular expressions, so that the start compiles none, and give the same results as patterns."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ shares = st.sampled_from(("some ", "full ", "someone ", "avg10=0.00 ", "total=12
 
 
 @given(device_names)
-def test_the_kind_of_a_device(name: str) -> None:
+def test_the_kind_of_a_device_is_parsed(name: str) -> None:
     assert kind_of(name) == next((kind for text, kind in KINDS.items() if re.fullmatch(text, name)), "disk")
 
 
@@ -66,20 +66,20 @@ class _Any:
 
 
 @given(device_names)
-def test_the_disk_of_a_partition(name: str) -> None:
+def test_the_disk_of_a_partition_is_parsed(name: str) -> None:
     found = re.fullmatch(r"(.*\d)p\d+|(.*\D)\d+", name)
     assert disk_of(name, _Any()) == ((found[1] or found[2]) if found else "")
 
 
 @given(program_names.map("".join))
-def test_a_python_by_its_name(name: str) -> None:
+def test_a_python_is_found_by_its_name(name: str) -> None:
     expected = bool(re.match(r"(?:python|pypy|ipython)[\d.]*[a-z]*$", name))
     assert is_python(ProcessInfo(name, (), "root", 0)) is expected
     assert is_python(ProcessInfo("x", (f"/usr/bin/{name}",), "root", 0)) is expected
 
 
 @given(st.lists(words, max_size=24).map("".join))
-def test_lines_of_meminfo(text: str) -> None:
+def test_lines_of_meminfo_are_parsed(text: str) -> None:
     lines = [re.fullmatch(rb"(\w+):\s+(\d+) +kB\s*", line) for line in text.encode().split(b"\n")]
     loose = {found[1]: int(found[2]) * 1024 for found in lines if found}
     read = parse_meminfo(text.encode())
@@ -87,7 +87,7 @@ def test_lines_of_meminfo(text: str) -> None:
 
 
 @given(st.lists(shares, max_size=12).map("".join))
-def test_lines_of_pressure(text: str) -> None:
+def test_lines_of_pressure_are_parsed(text: str) -> None:
     totals = {
         found[1]: int(found[2])
         for line in text.encode().split(b"\n")

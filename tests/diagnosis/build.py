@@ -1,4 +1,4 @@
-"""Snapshots and Samples of a small made machine, for window tests of the rules."""
+"""Builds Snapshots and Samples of a small made-up machine, for tests of rules over a window."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Disk:
-    """A device that does the same each second. size_bytes: of one read."""
+    """A device that does the same each second. size_bytes: the size of one read."""
 
     name: str = "sda"
     transport: str = "ata"
@@ -92,7 +92,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Task:
-    """A process. blocked: the share of seconds in which it is seen in state D, evenly spread."""
+    """A process. blocked: the share of seconds in which it is in state D, evenly spread."""
 
     pid: int
     name: str = "python"
@@ -126,10 +126,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Training:
-    """A job that does the same each second: ``task`` trains, ``workers`` load.
+    """A job that does the same each second: ``task`` trains, ``workers`` load the data.
 
-    stall: share of looks in which the trainer waits. disk, running, net: shares of what the workers that are not idle
-    do meanwhile, the rest sleeps elsewhere. main_*: where the trainer is. worker_*: means. blocked: tasks in D.
+    stall: the share of samples in which the trainer waits. disk, running, net: how often the workers that are not idle
+    wait for the disk, run or wait for the network meanwhile; else they sleep. main_*: the shares of the trainer's
+    states. worker_*: the mean shares of the workers' states. blocked: the number of tasks in state D.
     """
 
     task: Task
@@ -156,7 +157,7 @@ class Training:
     cores: int | None = None
     quota: float | None = None
     queue: float | None = None
-    """Share of looks with the trainer asleep in a queue; None: as long as it waits for data."""
+    """The share of samples in which the trainer sleeps in a queue; None: the same share as ``stall``."""
     listening: int | None = None
     uid: int = 1000
     apart: float = 0.0
@@ -165,9 +166,9 @@ class Training:
     memory_limit: int | None = None
     memory_used: int | None = None
     time: tuple[tuple[str, float], ...] = ()
-    """Shares of its time that are not 0; () where it is not counted."""
+    """The shares of the job's time that are not 0; () if its time is not counted."""
     file_waits: float | None = None
-    """Share of its time at files of a network mount; None where that is not counted apart."""
+    """The share of its time that it waits for files of a network mount; None if that is not counted separately."""
 
     @property
     def shares(self) -> TimeShares:
@@ -207,7 +208,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Machine:
-    """What is the same in each second of a scene. gpus: busy ratio of each; None where a GPU does not tell it."""
+    """The machine's properties in each second of a scene. gpus: the busy ratio of each GPU; None if it is unknown."""
 
     disks: tuple[Disk, ...] = (Disk(),)
     tasks: tuple[Task, ...] = ()
@@ -238,17 +239,17 @@ class Machine:
     gpu_rates: dict[str, Any] = field(default_factory=dict)
     gpu_detail: dict[str, Any] = field(default_factory=dict)
     gpu_only: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """State of one GPU by its number, and its rates in the next; what stands above is of all of them."""
+    """The state of single GPUs, by their number; the fields above apply to all GPUs. The next field has their rates."""
     gpu_only_rates: dict[int, dict[str, Any]] = field(default_factory=dict)
     gpu_lost: frozenset[int] = frozenset()
     links: dict[str, float | None] = field(default_factory=dict)
-    """Network links by name, with how full each is."""
+    """How full each network link is, by the link's name."""
     sent: dict[str, float] = field(default_factory=dict)
-    """Bytes that a link sends per second, where that is not 0."""
+    """The bytes that a link sends per second, if any."""
     euid: int = 0
     errors: dict[str, DeviceErrors] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
-    """What happened in each of its seconds."""
+    """The events of each second."""
 
     @property
     def jobs(self) -> tuple[Training, ...]:
@@ -278,14 +279,14 @@ def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuStat
 
 
 def _gpus_of(machine: Machine) -> tuple[str, ...]:
-    """Those that show the processes of the job."""
+    """The GPUs that list the processes of the job."""
     listed = {i: state["processes"] for i, state in machine.gpu_only.items() if state.get("processes") is not None}
     unused = [i for i, programs in listed.items() if all(one.pid not in machine.gpu_pids for one in programs)]
     return tuple(f"GPU-{i}" for i in range(len(machine.gpus)) if i not in unused)
 
 
 def snapshot_of(machine: Machine, second: int) -> Snapshot:
-    """The Snapshot at a second of the scene."""
+    """The Snapshot at this second of the scene."""
     at = int(second * machine.interval_s * S)
     ok = {"status": Status.OK, "at_ns": at}
     tasks = (*machine.tasks, Task(OWN_PID, "iotop-ai"))
@@ -350,7 +351,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
 
 
 def sample_of(machine: Machine, second: int) -> Sample:
-    """The Sample at a second of the scene: steady rates since the second before, none at second 0."""
+    """The Sample at this second of the scene, with constant rates; at second 0 there are no rates."""
     at, seconds = int(second * machine.interval_s * S), machine.interval_s if second else None
     bare = Sample(at, at, seconds, False, OwnRates(0.01, None, 0.0, 0.0))
     if machine.blind:
@@ -395,7 +396,7 @@ def sample_of(machine: Machine, second: int) -> Sample:
 
 
 def play(*scenes: tuple[Machine, int], carry: FoldState | None = None, suspended_ns: int | None = None) -> list[Frame]:
-    """The frames of machines that follow one another, each for so many ticks. suspended_ns: as of a Snapshot."""
+    """The Frames of machines that follow each other, each for its number of ticks. suspended_ns: as in a Snapshot."""
     frames: list[Frame] = []
     history: tuple[Sample, ...] = ()
     carry, cache = carry or FoldState(), FoldCache()
@@ -413,12 +414,12 @@ def play(*scenes: tuple[Machine, int], carry: FoldState | None = None, suspended
 
 
 def verdict_of(machine: Machine, ticks: int = 15) -> Verdict:
-    """The verdict after so many ticks of one machine."""
+    """The verdict on one machine after this many ticks."""
     return play((machine, ticks))[-1].verdict
 
 
 def classes(verdict: Verdict) -> list[str]:
-    """The classes of all findings, the primary first."""
+    """The classes of all findings, beginning with the primary finding."""
     return [f.class_id for f in verdict.findings]
 
 
@@ -457,9 +458,9 @@ FETCHING = Training(
 JOB_STARVED = replace(
     STARVED, tasks=(TRAINER_OLD, *LOADERS), job=FETCHING, disks=(replace(SLOW_SSD, queue=7.9),), gpu_pids=(50,)
 )
-"""A job whose workers are blocked by a slow SSD, on 8 GPUs."""
+"""A job on 8 GPUs, whose workers are blocked by a slow SSD."""
 JOB_ALONE = replace(JOB_STARVED, gpus=(), gpu_pids=(), power=None)
-"""The same without a GPU."""
+"""JOB_STARVED without GPUs."""
 COMPUTING = replace(
     FETCHING, disk=0.02, running=0.98, worker_disk=0.01, worker_cpu=0.97, worker_cpu_wait=0.02, blocked=0.1
 )
@@ -467,4 +468,4 @@ JOB_PREPARING = replace(JOB_ALONE, job=COMPUTING, disks=(Disk(read_bytes_per_s=2
 JOB_HEALTHY = replace(
     JOB_PREPARING, job=replace(COMPUTING, stall=0.01, disk=0.5, running=0.5, worker_cpu=0.05, worker_disk=0.02)
 )
-"""Workers that mostly rest, without a GPU."""
+"""A job without a GPU, whose workers mostly rest."""

@@ -1,4 +1,4 @@
-"""Machines whose GPUs are in trouble, one a cause, by class (and a word more where there are several)."""
+"""Machines whose GPUs have a problem, one for each cause. Keys: the class, and a further word if it has several."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ FED = replace(
     gpus=(0.97,) * 8, gpu_pids=(50,), power=620.0, gpu_rates=COOL, gpu_detail=DETAIL,
     gpu_state={"sm_max_mhz": 1980, "power_limit_mw": 700_000, "memory_total_bytes": TOTAL, **LINK},
 )  # fmt: skip
-"""Eight GPUs that compute, with every figure that a Hopper card tells."""
+"""Eight GPUs that compute, with every figure that a Hopper card reports."""
 PAIR = replace(FED, gpus=(0.97, 0.97))
 
 
 def rates(machine: Machine, **more: object) -> Machine:
-    """With other rates of every GPU."""
+    """The machine, with these rates of every GPU changed."""
     return replace(machine, gpu_rates={**machine.gpu_rates, **more})
 
 
 def first(machine: Machine, **more: object) -> Machine:
-    """With other rates of GPU 0 alone."""
+    """The machine, with these rates of GPU 0 changed."""
     return replace(machine, gpu_only_rates={0: more})
 
 
@@ -146,9 +146,9 @@ GPU_ASIDE = {
     ),
     "gpu_bound imbalance": replace(FED, gpus=(0.6, *(0.99,) * 7), gpu_only_rates={0: {"power_watts": 400.0}}),
 }  # fmt: skip
-"""What costs nothing now: shown beside the verdict, which is the first word."""
+"""Problems that cost nothing now. They are shown beside the verdict, whose class is the first word of the key."""
 SPINNING_TRAINER = replace(
     one(FED, workers=(), stall=0.0, main_running=1.0), gpus=(0.98,),
     tasks=(Task(50, "python", 1, cpu=1.0, start=-100_000),),
 )  # fmt: skip
-"""A main thread that spins while its GPU computes, as CUDA does where it has a core."""
+"""A main thread that spins while its GPU computes, as CUDA does if it has a core."""

@@ -1,4 +1,4 @@
-"""Machines whose job is held up by what is around it, by class (and a word more where there are several)."""
+"""Machines whose surroundings slow a job down. Keys: the class, and a further word if it has several."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SERVING = Machine(job=SERVER, tasks=(SERVER.task,), gpus=(0.0,), gpu_pids=(50,),
 
 
 def epochs(length: int, turn: int, count: int, stall: float = 0.02, named: bool = True) -> list[tuple[Machine, int]]:
-    """Epochs of so many seconds with workers of their own; in the first seconds the trainer waits for them."""
+    """Epochs of ``length`` seconds, each with new workers; in its first ``turn`` seconds the trainer waits for them."""
     out: list[tuple[Machine, int]] = []
     for number in range(count):
         start = 100 + (100 * length * number if named else 0)

@@ -1,4 +1,4 @@
-"""Machines with a training job, one a cause, by class (and a word more where there are several)."""
+"""Machines with a training job, one for each cause. Keys: the class, and a further word if it has several."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SAVING = replace(
 ON_GPU = replace(JOB_PREPARING, gpus=(0.4,), gpu_pids=(50,), disks=(Disk(),))
 READS = (("data_disk", 0.6), ("compute", 0.4))
 THREADS = Training(TRAINER_OLD, stall=0.0, apart=0.6, time=READS)
-"""Threads of the trainer load; its main thread sleeps in a futex."""
+"""Threads of the trainer load the data, while its main thread sleeps in a futex."""
 COMPILES = (TRAINER_OLD, *LOADERS, Task(61, "ptxas", TRAINER_OLD.pid, cpu=0.9))
 TIME_SCENES = {
     "host_bound": replace(ON_GPU, job=Training(TRAINER_OLD, main_running=0.97, time=(("host", 0.6), ("compute", 0.4)))),

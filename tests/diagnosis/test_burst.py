@@ -1,4 +1,4 @@
-"""When a slow recording is to look closer."""
+"""When a recording with a long interval should take more Snapshots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SDA = BlockKey("sda", 1)
 
 
 def frame(second: float, read: float, *, severity: Severity = Severity.INFO, class_id: str = "idle") -> Frame:
-    """A Frame 10 s after the one before, with one disk's rate and one finding."""
+    """A Frame 10 s after the previous Frame, with this rate of one disk and one finding."""
     made = next(frames(session(1, 1)))
     at_ns = int(second * 1e9)
     rates = {SDA: IDLE_BLOCK_RATES._replace(read_bytes_per_s=read)}
@@ -24,17 +24,17 @@ def frame(second: float, read: float, *, severity: Severity = Severity.INFO, cla
     return made._replace(snapshot=made.snapshot._replace(at_ns=at_ns), sample=sample, verdict=verdict)
 
 
-def test_a_steady_disk_is_left_alone() -> None:
+def test_a_steady_disk_starts_no_burst() -> None:
     burst = Burst()
     assert not any(burst.wanted(frame(10 * i, (50 + i % 7) * MIB)) for i in range(30))
 
 
-def test_a_disk_below_the_floor_is_left_alone() -> None:
+def test_a_disk_below_the_floor_starts_no_burst() -> None:
     burst = Burst()
     assert not any(burst.wanted(frame(10 * i, (0.9 if i % 2 else 0.0) * MIB)) for i in range(30))
 
 
-def test_a_sharp_rise_and_a_sharp_fall_are_looked_at_until_it_is_calm() -> None:
+def test_a_sharp_rise_or_fall_starts_a_burst_until_the_disk_is_calm() -> None:
     for then in (200 * MIB, 10 * MIB):
         burst = Burst()
         assert not any(burst.wanted(frame(10 * i, 50 * MIB)) for i in range(6))
@@ -45,7 +45,7 @@ def test_a_sharp_rise_and_a_sharp_fall_are_looked_at_until_it_is_calm() -> None:
         assert CALM_S == 30
 
 
-def test_a_finding_that_enters_is_looked_at_but_not_good_news() -> None:
+def test_a_new_finding_starts_a_burst_unless_it_is_good_news() -> None:
     burst = Burst()
     assert not burst.wanted(frame(0, 0.0))
     assert not burst.wanted(frame(10, 0.0, class_id="healthy"))

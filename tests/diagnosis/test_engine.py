@@ -19,7 +19,7 @@ from tests.diagnosis.build import BUSY, IDLE, PREPARING, SINGLE, STARVED, Disk, 
 SCENES = (STARVED, PREPARING, SINGLE, BUSY, IDLE, Machine(blind=True), Machine(cpu=0.5))
 
 
-def test_an_empty_history_says_measuring_and_never_raises() -> None:
+def test_an_empty_history_gives_measuring_and_no_error() -> None:
     for machine in SCENES:
         carry, verdict = fold(FoldState(), snapshot_of(machine, 0), ())
         assert (classes(verdict), verdict.state) == (["unknown"], State.UNSURE)
@@ -35,19 +35,19 @@ def test_measuring_counts_up_and_then_decides() -> None:
     assert [v.state for v in verdicts[10:]] == [State.STARVED] * 2
 
 
-def test_a_long_interval_needs_three_of_its_periods() -> None:
+def test_a_long_interval_needs_three_periods() -> None:
     frames = play((replace(STARVED, interval_s=15.0), 5))
     assert frames[-1].verdict.needed_s == 45
     assert [f.verdict.state for f in frames] == [State.UNSURE] * 3 + [State.STARVED] * 2
 
 
-def test_the_fold_is_deterministic_and_comparable() -> None:
+def test_the_fold_gives_the_same_result_each_time() -> None:
     first, again = play((STARVED, 14), (BUSY, 14)), play((STARVED, 14), (BUSY, 14))
     assert [f.carry for f in first] == [f.carry for f in again]
     assert [f.verdict for f in first] == [f.verdict for f in again]
 
 
-def test_going_on_from_a_carry_equals_playing_forward() -> None:
+def test_continuing_from_a_carry_equals_folding_from_the_beginning() -> None:
     frames = play((STARVED, 30))
     middle = frames[17]
     carry = middle.carry
@@ -56,7 +56,7 @@ def test_going_on_from_a_carry_equals_playing_forward() -> None:
         assert (carry, verdict) == (frame.carry, frame.verdict)
 
 
-def test_a_finding_stays_through_short_relief_and_leaves_after_it() -> None:
+def test_a_finding_stays_through_a_short_relief_and_ends_after_it() -> None:
     fed = replace(STARVED, gpus=(0.97,) * 8, power=650.0)
     states = [f.verdict.state for f in play((STARVED, 25), (fed, 4), (STARVED, 10))]
     assert set(states[11:]) == {State.STARVED}
@@ -64,7 +64,7 @@ def test_a_finding_stays_through_short_relief_and_leaves_after_it() -> None:
     assert states[-1] is State.OK
 
 
-def test_a_new_finding_stays_for_its_shortest_time_and_keeps_its_start() -> None:
+def test_a_new_finding_stays_for_its_minimum_time_and_keeps_its_begin() -> None:
     gone = replace(IDLE, cpu=0.6)
     frames = play((IDLE, 11), (gone, 12))
     idle = [f for f in frames if f.verdict.primary.class_id == "idle"]
@@ -74,14 +74,14 @@ def test_a_new_finding_stays_for_its_shortest_time_and_keeps_its_start() -> None
     assert frames[-1].verdict.primary.class_id == "unknown"
 
 
-def test_short_intervals_decide_about_once_a_second() -> None:
+def test_with_short_intervals_a_decision_is_made_about_once_a_second() -> None:
     frames = play((replace(STARVED, interval_s=0.2), 80))
     decided = {f.carry.decided_ns for f in frames}
     assert len(decided) == 16
     assert frames[-1].verdict.state is State.STARVED
 
 
-def test_states_of_the_last_hour_are_kept_at_their_changes() -> None:
+def test_the_states_of_the_last_hour_are_kept_with_their_changes() -> None:
     carry = play((STARVED, 20), (IDLE, 45))[-1].carry
     words = [word for _, word in carry.states]
     assert words[:2] == ["UNSURE", "STARVED"]
@@ -89,7 +89,7 @@ def test_states_of_the_last_hour_are_kept_at_their_changes() -> None:
     assert all(a != b for a, b in pairwise(words))
 
 
-def test_a_hiding_device_is_remembered_while_it_is_in_use() -> None:
+def test_a_loop_counts_as_active_for_a_while_after_its_last_use() -> None:
     loop = Disk("loop0", "loop", kind="loop", mount="", read_bytes_per_s=1e6, await_ms=1, busy=0.1)
     used = replace(IDLE, disks=(loop,))
     quiet = replace(IDLE, disks=(replace(loop, read_bytes_per_s=0),))
@@ -99,7 +99,7 @@ def test_a_hiding_device_is_remembered_while_it_is_in_use() -> None:
     assert frames[-1].carry.active_ns == {}
 
 
-def test_signal_groups_and_what_is_missing() -> None:
+def test_missing_groups_of_signals_are_named() -> None:
     verdict = play((replace(IDLE, ptrace=False), 1))[-1].verdict
     assert (verdict.groups_seen, verdict.groups_all) == (3, 6)
     assert verdict.missing == ("not root", "no NVIDIA driver", "no disk has SMART")
@@ -112,11 +112,11 @@ def test_signal_groups_and_what_is_missing() -> None:
     assert (blind.groups_seen, len(blind.missing)) == (0, 6)
 
 
-def test_every_rule_has_a_name_of_its_own() -> None:
+def test_every_rule_has_a_different_name() -> None:
     assert len({rule.__name__ for rule in RULES}) == len(RULES)
 
 
-def test_the_stamp_changes_with_the_numbers() -> None:
+def test_the_stamp_changes_with_the_limits() -> None:
     assert stamp() == stamp(LIMITS)
     assert stamp(LIMITS._replace(blocked=0.6)) != stamp()
 
@@ -136,7 +136,7 @@ MACHINES = st.builds(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(MACHINES, st.integers(1, 14)), min_size=1, max_size=3))
-def test_whatever_is_seen_the_fold_answers_in_bounds(scenes: list[tuple[Machine, int]]) -> None:
+def test_for_any_input_the_verdict_is_within_its_bounds(scenes: list[tuple[Machine, int]]) -> None:
     interval = scenes[0][0].interval_s
     for frame in play(*((replace(m, interval_s=interval), n) for m, n in scenes)):
         verdict = frame.verdict
@@ -154,7 +154,7 @@ def test_whatever_is_seen_the_fold_answers_in_bounds(scenes: list[tuple[Machine,
 
 
 @pytest.mark.parametrize("machine", SCENES)
-def test_a_repeated_tick_changes_nothing_but_its_time(machine: Machine) -> None:
+def test_a_repeated_tick_changes_only_its_time(machine: Machine) -> None:
     frame = play((machine, 15))[-1]
     carry, verdict = fold(frame.carry, frame.snapshot, frame.history)
     assert verdict == frame.verdict

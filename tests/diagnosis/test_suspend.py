@@ -1,4 +1,4 @@
-"""A machine that has slept: process starts count the sleep, monotonic time does not."""
+"""A machine that was suspended: the start times of processes count the suspension, monotonic time does not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLEPT = SLEPT_S * 10**9
 
 
 def begun_after_sleep(machine: Machine) -> Machine:
-    """The same machine whose processes have started, by the kernel's count, after a sleep of 8 h."""
+    """The machine, with processes that have started after a suspension of 8 h."""
     assert machine.job is not None
 
     def later(task: Task) -> Task:
@@ -28,7 +28,7 @@ def begun_after_sleep(machine: Machine) -> Machine:
     return replace(machine, job=job, tasks=tuple(later(task) for task in machine.tasks))
 
 
-def test_a_job_begun_after_a_sleep_is_judged_as_one_without() -> None:
+def test_a_job_started_after_a_suspension_is_judged_like_any_other() -> None:
     awake = play((JOB_STARVED, 15))[-1].verdict
     asleep = play((begun_after_sleep(JOB_STARVED), 15), suspended_ns=SLEPT)[-1].verdict
     assert awake.state is State.STARVED
@@ -36,7 +36,7 @@ def test_a_job_begun_after_a_sleep_is_judged_as_one_without() -> None:
     assert asleep.state is State.STARVED
 
 
-def test_a_job_that_starts_after_a_sleep_has_its_own_age() -> None:
+def test_a_job_that_starts_after_a_suspension_has_the_right_age() -> None:
     verdict = play((begun_after_sleep(STARTING), 15), suspended_ns=SLEPT)[-1].verdict
     assert verdict.state is State.STARTING
     (age,) = (e for e in verdict.primary.evidence if e.metric.endswith(".age_s"))
@@ -44,13 +44,13 @@ def test_a_job_that_starts_after_a_sleep_has_its_own_age() -> None:
     assert age.value == as_awake.value
 
 
-def test_without_the_figure_it_is_judged_as_it_was_recorded() -> None:
-    """An old recording of such a job: its age is -8 h, and nothing is claimed of it."""
+def test_without_the_suspended_time_a_job_is_judged_as_it_was_recorded() -> None:
+    """In an old recording of such a job its age is -8 h, and nothing is claimed about it."""
     assert play((begun_after_sleep(JOB_STARVED), 15))[-1].verdict.state is not State.STARVED
 
 
 class Slept(Clock):
-    """A machine that sleeps on request."""
+    """The clock of a machine that a test suspends."""
 
     slept_ns = 0
 
@@ -58,7 +58,7 @@ class Slept(Clock):
         return super().suspended_ns() + self.slept_ns
 
 
-def test_the_live_machine_tells_how_long_it_has_slept() -> None:
+def test_the_live_machine_reports_how_long_it_was_suspended() -> None:
     clock = Slept()
     source = LiveSource(Settings(smart=False), clock=clock)
     try:
@@ -70,6 +70,7 @@ def test_the_live_machine_tells_how_long_it_has_slept() -> None:
         source.close()
     assert first.suspended_ns is not None
     assert abs(first.suspended_ns - real) < SLEPT_NS
-    assert second.suspended_ns == first.suspended_ns  # what lies between two readings of a clock is no sleep
+    # the time between two readings of a clock does not count as suspension
+    assert second.suspended_ns == first.suspended_ns
     assert third.suspended_ns is not None
     assert abs(third.suspended_ns - first.suspended_ns - SLEPT) < SLEPT_NS

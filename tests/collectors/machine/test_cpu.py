@@ -26,13 +26,13 @@ TREE: Entries = {
 }
 
 
-def test_an_old_kernel_counts_less_and_other_lines_are_ignored() -> None:
+def test_an_old_kernel_has_fewer_counts_and_other_lines_are_ignored() -> None:
     raw = b"cpu  1 2 3 4\ncpu7 10 20 30 40 50\nintr " + b"7 " * 5000 + b"\ncpu9 1 1 1 1 1 1 1 1\n"
     assert parse_cpu_stat(raw) == {7: CpuTicks(10, 20, 30, 40, 50, 0, 0, 0)}
     assert parse_cpu_stat(b"") == {}
 
 
-def test_ticks_are_the_kernels_integers_under_the_cores_own_numbers(tmp_path: Path) -> None:
+def test_ticks_are_the_kernels_integers_by_the_number_of_the_core(tmp_path: Path) -> None:
     collector = CpuCollector(build(TREE, tmp_path), Clock())
     try:
         table = collector.read()
@@ -49,7 +49,7 @@ def test_ticks_are_the_kernels_integers_under_the_cores_own_numbers(tmp_path: Pa
     )
 
 
-def test_a_core_that_comes_online_gets_its_number(tmp_path: Path) -> None:
+def test_a_core_that_comes_online_keeps_its_number(tmp_path: Path) -> None:
     collector = CpuCollector(build(TREE, tmp_path), Clock())
     try:
         before = collector.read()
@@ -63,12 +63,12 @@ def test_a_core_that_comes_online_gets_its_number(tmp_path: Path) -> None:
     assert cpu_rates(before, after, 1.0).cores[1].busy_ratio is None
 
 
-def test_without_proc_stat_it_is_absent(tmp_path: Path) -> None:
+def test_without_proc_stat_the_cpus_are_absent(tmp_path: Path) -> None:
     collector = CpuCollector(build({"proc/loadavg": b"0 0 0 1/1 1\n"}, tmp_path), Clock())
     assert take_reading(collector, Clock()).status is Status.ABSENT
 
 
-def test_the_running_machine() -> None:
+def test_the_running_machine_is_read() -> None:
     collector = CpuCollector(Root(), Clock())
     assert collector.read().physical is None
     table = collector.read()
@@ -85,7 +85,7 @@ def test_the_running_machine() -> None:
     assert table.load1 is not None
 
 
-def test_threads_that_share_a_core_are_one_core(tmp_path: Path) -> None:
+def test_threads_that_share_a_core_count_as_one_core(tmp_path: Path) -> None:
     def topology(name: str) -> Entries:
         lists = {0: b"0,2\n", 1: b"1,3\n", 2: b"0,2\n", 3: b"1,3\n"}
         return {f"sys/devices/system/cpu/cpu{cpu}/topology/{name}": text for cpu, text in lists.items()}

@@ -17,7 +17,7 @@ def names(top: Path | str) -> dict[str, str]:
     return kinds
 
 
-def test_every_entry_comes_once_and_links_are_not_followed(tmp_path: Path) -> None:
+def test_every_entry_is_listed_once_and_links_are_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text("x")
@@ -37,16 +37,16 @@ def test_every_entry_comes_once_and_links_are_not_followed(tmp_path: Path) -> No
         "link": "other",
         "pipe": "other",
     }
-    assert names(tmp_path / "top" / "link") == {"secret": "file"}  # the user's own path is followed
+    assert names(tmp_path / "top" / "link") == {"secret": "file"}  # the path that the user gave may be a link
     assert names(top / "a" / "one") == {"": "file"}
 
 
-def test_an_empty_path_is_not_the_current_folder() -> None:
+def test_an_empty_path_does_not_mean_the_current_folder() -> None:
     with pytest.raises(FileNotFoundError):
         Tree("")
 
 
-def test_hostile_names(tmp_path: Path) -> None:
+def test_hostile_names_are_listed(tmp_path: Path) -> None:
     raw = [b"-rf", b"a\nb", b"\x1b]0;x\x07", b"\xff\xfe", "[x] …".encode()]
     for name in raw:
         with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
@@ -54,7 +54,7 @@ def test_hostile_names(tmp_path: Path) -> None:
     assert {os.fsencode(path) for path in names(tmp_path)} == set(raw)
 
 
-def test_a_tree_deeper_than_the_recursion_limit(tmp_path: Path) -> None:
+def test_a_tree_deeper_than_the_recursion_limit_is_listed(tmp_path: Path) -> None:
     here = os.open(tmp_path, os.O_RDONLY)
     for _ in range(600):
         os.mkdir("d", dir_fd=here)

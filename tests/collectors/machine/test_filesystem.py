@@ -1,4 +1,4 @@
-"""statvfs on threads: answers, refusals, and mounts that never answer."""
+"""The threads that call statvfs: answers, refusals, and mounts that never answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Mounts:
 
 @dataclass
 class Server:
-    """statvfs that answers only while ``up`` is set."""
+    """A statvfs that answers only while ``up`` is set."""
 
     up: threading.Event = field(default_factory=threading.Event)
     asked: int = 0
@@ -59,7 +59,7 @@ def test_the_fullness_of_this_machine_equals_statvfs() -> None:
 
 
 def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
-    """One mount hangs: it is failed with its age, queried once, and answers when the server is back."""
+    """One mount hangs: its reading has failed, with its age; it is queried once, and returns with the server."""
     server, clock = Server(), SetClock(1000 * SECOND)
     mounts = Mounts((Mount("/", "ext4", "/dev/sda1", device="8:1"), Mount("/home", "nfs4", "nas:/x", device="0:40")))
 
@@ -118,10 +118,10 @@ def test_an_unmounted_filesystem_is_removed() -> None:
     assert collector.read() == {}
 
 
-def test_the_queried_mounts(tmp_path: Path) -> None:
+def test_only_some_mounts_are_queried(tmp_path: Path) -> None:
     mounts = MountsCollector(machine("made-gpu-server", tmp_path), Clock()).read()
     queried = [m.path for m in mounts_to_query(mounts)]
-    # Not the squashfs of a loop, nor /srv/data, which is the filesystem of /raid again.
+    # Not queried are the squashfs of a loop, and /srv/data, which is the filesystem of /raid under a second path.
     assert queried == ["/", "/boot/efi", "/cold data", "/dev/shm", "/home", "/lustre", "/mnt/s3", "/raid", "/scratch"]
 
 
@@ -138,6 +138,6 @@ def test_ratios_equal_those_of_df() -> None:
 
 
 @pytest.mark.parametrize(("whole", "free"), [(4_000_000, 2**64 - 1), (2**64 - 1, 2**64 - 1), (2**64 - 1, 0), (5, 6)])
-def test_inodes_without_a_fixed_number_have_no_ratio(whole: int, free: int) -> None:
-    """CephFS reports its files and -1 free ones."""
+def test_a_filesystem_without_a_fixed_number_of_inodes_has_no_ratio(whole: int, free: int) -> None:
+    """CephFS reports the number of its files, and -1 free inodes."""
     assert FilesystemUsage(10, 5, 5, whole, free).inodes_used_ratio is None

@@ -1,4 +1,4 @@
-"""The host, the user and the container."""
+"""Facts about the host, the user and the container."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tree(path: Path, files: dict[str, str]) -> Root:
     ("caps", "reads"),
     [("000001ffffffffff", True), ("0000000000000000", False), ("0000000000080000", False), ("0000000000080004", True)],
 )
-def test_other_users_are_read_with_two_capabilities(tmp_path: Path, caps: str, reads: bool) -> None:
+def test_with_two_capabilities_other_users_processes_are_read(tmp_path: Path, caps: str, reads: bool) -> None:
     root = tree(tmp_path, {"proc/self/status": f"Name:\tx\nCapEff:\t{caps}\n"})
     assert read_host(root).ptrace is reads
 
@@ -39,5 +39,5 @@ def test_a_virtual_machine_from_an_image_is_not_a_container(tmp_path: Path) -> N
     assert read_container(root) == ""
 
 
-def test_kubernetes_by_the_cgroup(tmp_path: Path) -> None:
+def test_kubernetes_is_found_by_the_cgroup(tmp_path: Path) -> None:
     assert read_container(tree(tmp_path, {"proc/1/cgroup": "0::/kubepods.slice/kubepods-pod1.slice\n"})) == "kubepods"

@@ -1,4 +1,4 @@
-"""TCP, RDMA ports and the CPU's clocks: trees made after the kernel's documentation, read over time."""
+"""TCP, RDMA ports and the clocks of the CPU, read twice from files made after the kernel's documentation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def put(root: Path, files: dict[str, object]) -> None:
         path.write_text(f"{text}\n")
 
 
-def test_tcp_is_read_by_its_names(tmp_path: Path) -> None:
+def test_tcp_counters_are_found_by_their_names(tmp_path: Path) -> None:
     put(tmp_path, {"proc/self/net/snmp": SNMP.format(out=1000, again=10, errors=1)})
     collector = TcpCollector(Root(str(tmp_path)), Clock())
     before = collector.read()
@@ -55,7 +55,7 @@ def test_tcp_is_read_by_its_names(tmp_path: Path) -> None:
     assert tcp_rates(before, before, 1.0).retransmit_ratio is None, "nothing was sent"
 
 
-def test_rdma_counts_depend_on_the_driver(tmp_path: Path) -> None:
+def test_the_counters_of_an_rdma_port_depend_on_its_driver(tmp_path: Path) -> None:
     put(
         tmp_path,
         {
@@ -77,8 +77,8 @@ def test_rdma_counts_depend_on_the_driver(tmp_path: Path) -> None:
     assert rdma_rates(None, before, None)["mlx5_0/1"].errors_per_s is None
 
 
-def test_an_rdma_count_at_its_maximum_is_unknown() -> None:
-    """Counts of 8 and 16 bits stop there; that of 16 bits still has its last growth."""
+def test_the_growth_of_an_rdma_count_at_its_maximum_is_unknown() -> None:
+    """Counts of 8 or 16 bits stop at their maximum; the growth up to the maximum is still known."""
     before, after = RdmaCounters(65535, 255, 255), RdmaCounters(65535, 255, 255, 255)
     rates = rdma_rates({"mlx5_0/1": before}, {"mlx5_0/1": after}, 1.0)["mlx5_0/1"]
     assert (rates.symbol_error_per_s, rates.link_downed_per_s, rates.link_error_recovery_per_s) == (None, None, None)
@@ -128,7 +128,7 @@ def test_the_threads_of_a_core_count_its_throttles_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("collector", [TcpCollector, RdmaCollector, ClocksCollector])
-def test_a_machine_without_them_says_so(collector: type, tmp_path: Path) -> None:
+def test_a_machine_without_these_files_has_that_status(collector: type, tmp_path: Path) -> None:
     reading = take_reading(collector(Root(str(tmp_path)), Clock()), Clock())
     assert (reading.value, reading.status) == (None, Status.ABSENT)
 
@@ -156,7 +156,7 @@ def test_the_screen_is_silent_until_something_is_wrong() -> None:
     assert host_problems(first) == []
 
 
-def test_the_json_and_the_tables_have_them() -> None:
+def test_the_json_and_the_tables_have_these_figures() -> None:
     frame = shown(again=100, errors=8, throttles=6)
     found = system_object(frame)
     assert found["tcp"]["retransmit_ratio"] == 0.05

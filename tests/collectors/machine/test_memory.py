@@ -48,7 +48,7 @@ drop_slab 3
 KB = 1024
 
 
-def test_every_field() -> None:
+def test_every_field_is_read() -> None:
     assert memory_state(parse_meminfo(MEMINFO), parse_vmstat(VMSTAT), 4096) == MemoryState(
         total_bytes=24684096 * KB,
         available_bytes=24258800 * KB,
@@ -81,7 +81,7 @@ def test_every_field() -> None:
     )
 
 
-def test_an_old_kernel_counts_by_zone_and_has_fewer_fields() -> None:
+def test_an_old_kernel_counts_by_zone_and_lacks_fields() -> None:
     old = b"workingset_refault 9\npgscan_direct_dma 1\npgscan_direct_normal 2\nallocstall 4\n"
     state = memory_state({}, parse_vmstat(old), 4096)
     assert (state.refault_file_pages, state.refault_anon_pages) == (9, None)
@@ -95,7 +95,7 @@ def test_a_broken_line_leaves_the_others() -> None:
     assert parse_meminfo(b"MemTotal: 1 kB\nMemFree: x kB\n") == {b"MemTotal": 1024}
 
 
-def test_the_same_descriptors_see_new_values(tmp_path: Path) -> None:
+def test_new_values_are_read_from_the_open_descriptors(tmp_path: Path) -> None:
     collector = MemoryCollector(build({"proc/meminfo": MEMINFO, "proc/vmstat": VMSTAT}, tmp_path), Clock())
     first = collector.read()
     (tmp_path / "proc/meminfo").write_bytes(MEMINFO.replace(b"24273824", b"24000000"))
@@ -114,11 +114,11 @@ def test_without_vmstat_only_its_fields_are_unknown(tmp_path: Path) -> None:
     assert state.pgpgin_kib is None
 
 
-def test_without_meminfo_it_is_absent(tmp_path: Path) -> None:
+def test_without_meminfo_the_memory_is_absent(tmp_path: Path) -> None:
     assert take_reading(MemoryCollector(Root(str(tmp_path)), Clock()), Clock()).status is Status.ABSENT
 
 
-def test_the_running_machine() -> None:
+def test_the_running_machine_is_read() -> None:
     collector = MemoryCollector(Root(), Clock())
     state = collector.read()
     collector.close()

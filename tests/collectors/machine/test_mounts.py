@@ -1,4 +1,4 @@
-"""mountinfo, and the disks behind a folder."""
+"""mountinfo, and the disks on which a folder lies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse(*lines: str) -> tuple[Mount, ...]:
     return parse_mountinfo("".join(line + "\n" for line in lines).encode())
 
 
-def test_a_line_is_a_mount() -> None:
+def test_a_line_becomes_a_mount() -> None:
     found = parse(r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 shared:4 - ext3 /dev/ro\134ot rw,errors=continue")
     assert found == (Mount("/mnt 2", "ext3", "/dev/ro\\ot", False, "98:0", "/mnt1"),)
 
@@ -47,16 +47,16 @@ def test_only_filesystems_with_data_are_kept() -> None:
     assert [m.fstype for m in found] == (
         "ext4 nfs4 fuse.s3fs zfs lustre overlay tmpfs ramfs fuseblk".split()  # noqa: SIM905
     )
-    # Memory filesystems of the system and empty read-only ones hold no data.
+    # The system's memory filesystems and empty read-only filesystems have no data of the user's.
     assert parse("20 1 0:13 / /run/user/0 rw - tmpfs t rw", "21 1 0:14 / /x ro - tmpfs t ro") == ()
 
 
-def test_a_later_mount_hides_the_one_under_it() -> None:
+def test_a_later_mount_hides_the_mount_below_it() -> None:
     assert parse("20 1 8:1 / /a rw - ext4 /dev/sda1 rw", "21 20 8:2 / /a rw - xfs /dev/sda2 rw")[0].fstype == "xfs"
     assert parse("20 1 8:1 / /a rw - ext4 /dev/sda1 rw", "21 20 0:9 / /a rw - autofs x rw") == ()
 
 
-def test_layers_of_an_overlay() -> None:
+def test_the_layers_of_an_overlay_are_found() -> None:
     found = parse(r"20 1 0:40 / / rw - overlay overlay rw,lowerdir=/l/1:/l/2\040b,upperdir=/u,workdir=/w")
     assert found[0].layers == ("/u", "/l/1", "/l/2 b")
 
@@ -66,12 +66,12 @@ def test_a_broken_line_is_left_out(line: str) -> None:
     assert [m.path for m in parse(line, "20 1 8:1 / /a rw - ext4 /dev/sda1 rw")] == ["/a"]
 
 
-def test_a_hostile_mount_point_is_clean() -> None:
+def test_a_hostile_mount_point_is_cleaned() -> None:
     found = parse(r"20 1 8:1 / /a\033]0;x\007 rw - ext4 /dev/sda1 rw")
     assert found[0].path == "/a\N{REPLACEMENT CHARACTER}]0;x\N{REPLACEMENT CHARACTER}"
 
 
-def test_remote_kinds() -> None:
+def test_filesystems_of_these_kinds_are_remote() -> None:
     away = ("nfs", "nfs4", "cifs", "smb3", "lustre", "glusterfs", "wekafs", "9p", "virtiofs", "fuse.sshfs")
     here = ("fuse", "fuseblk", "nfsd", "autofs", "ext4", "zfs", "tmpfs", "")
     assert [kind for kind in (*away, *here) if is_remote(kind)] == list(away)
@@ -105,7 +105,7 @@ def test_fuse_servers_are_local_remote_or_unknown(fstype: str, source: str, remo
     assert is_remote(fstype, source) is (remote is True)
 
 
-def test_the_collector_keeps_its_tuple_until_something_changes(tmp_path: Path) -> None:
+def test_the_collector_returns_the_same_tuple_until_a_mount_changes(tmp_path: Path) -> None:
     collector = MountsCollector(machine("made-laptop", tmp_path), Clock())
     first = collector.read()
     assert collector.read() is first
@@ -119,10 +119,10 @@ def test_the_collector_keeps_its_tuple_until_something_changes(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
-def test_a_mount_of_this_machine_is_seen_at_the_next_read(tmp_path: Path) -> None:
+def test_a_new_mount_of_this_machine_is_found_at_the_next_reading(tmp_path: Path) -> None:
     collector = MountsCollector(Root("/"), Clock())
     try:
-        for _ in range(3):  # while nothing is mounted the kernel is asked, and nothing is read
+        for _ in range(3):  # while no mount changes, the collector polls the kernel and reads nothing
             before = collector.read()
         done = subprocess.run(["mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True, check=False)
         if done.returncode:
@@ -136,14 +136,14 @@ def test_a_mount_of_this_machine_is_seen_at_the_next_read(tmp_path: Path) -> Non
         collector.close()
 
 
-def test_against_psutil_on_this_machine() -> None:
+def test_the_mounts_of_this_machine_are_those_of_psutil() -> None:
     ours = {m.path: (m.source, m.fstype) for m in MountsCollector(Root(), Clock()).read() if "/dev/" in m.source}
     theirs = {p.mountpoint: (p.device, p.fstype) for p in psutil.disk_partitions(all=False)}
     assert {path: what for path, what in ours.items() if path in theirs} == theirs
 
 
 class Box:
-    """A machine tree with folders of data in it."""
+    """A captured machine with folders of data."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.folder = folder
@@ -185,7 +185,7 @@ def test_a_folder_leads_to_its_disks(path: str, mount: str, chain: str, devices:
         ("/dev/shm/x", "tmpfs: it lies in memory"),
     ],
 )
-def test_a_folder_without_a_disk_has_a_reason(path: str, reason: str, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_on_a_disk_has_a_reason(path: str, reason: str, tmp_path: Path) -> None:
     found = Box("made-gpu-server", tmp_path).resolve(path)
     assert (found.devices, found.chain, found.reason) == ((), (), reason)
 
@@ -219,7 +219,7 @@ OVER_A_DISK = """
         ("/far/x", "fuse.sshfs from u@h:/x: no disk of this machine"),
     ],
 )
-def test_a_mount_over_a_disk_is_not_on_it(path: str, reason: str, tmp_path: Path) -> None:
+def test_a_mount_that_hides_a_folder_of_a_disk_is_not_on_that_disk(path: str, reason: str, tmp_path: Path) -> None:
     box = Box("made-gpu-server", tmp_path)
     box.mounts = every_mount(OVER_A_DISK.encode())
     found = box.resolve(path)
@@ -227,7 +227,7 @@ def test_a_mount_over_a_disk_is_not_on_it(path: str, reason: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("path", ["/secret/x", "/bind/y", "/scratch/z"])
-def test_a_filesystem_on_a_folder_is_on_its_disk(path: str, tmp_path: Path) -> None:
+def test_a_filesystem_mounted_on_a_folder_is_on_its_own_disk(path: str, tmp_path: Path) -> None:
     box = Box("made-gpu-server", tmp_path)
     box.mounts = every_mount(OVER_A_DISK.encode())
     for folder in ("scratch/.private", "scratch/a"):
@@ -238,8 +238,8 @@ def test_a_filesystem_on_a_folder_is_on_its_disk(path: str, tmp_path: Path) -> N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 @pytest.mark.parametrize("fstype", ["tmpfs", "ramfs", "hugetlbfs"])
-def test_memory_below_run_of_this_machine(fstype: str) -> None:
-    """No mount there counts as data, but it hides the disk below it."""
+def test_a_memory_filesystem_below_run_is_not_on_a_disk(fstype: str) -> None:
+    """No such mount counts as data, but each hides the disk below it."""
     at = tempfile.mkdtemp(prefix="iotop-ai-mount-", dir="/run")
     done = subprocess.run(["mount", "-t", fstype, "none", at], capture_output=True, check=False)
     try:
@@ -254,7 +254,7 @@ def test_memory_below_run_of_this_machine(fstype: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
-def test_an_overlay_of_this_machine_is_on_its_upper_folders_disk(tmp_path: Path) -> None:
+def test_a_real_overlay_is_on_the_disk_of_its_upper_folder(tmp_path: Path) -> None:
     for name in ("lower", "upper", "work", "merged"):
         (tmp_path / name).mkdir()
     layers = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
@@ -269,7 +269,7 @@ def test_an_overlay_of_this_machine_is_on_its_upper_folders_disk(tmp_path: Path)
 
 
 def live(path: str) -> PathDevices:
-    """A path of this machine."""
+    """The devices of a path on this machine."""
     clock, root = Clock(), Root()
     block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
     block.read()
@@ -286,7 +286,7 @@ def test_btrfs_subvolumes_lead_to_the_disk(tmp_path: Path) -> None:
     assert (found.chain, found.devices) == (("dm-0", "nvme0n1p2", "nvme0n1"), ("nvme0n1",))
 
 
-def test_an_overlay_is_followed_into_its_visible_layers(tmp_path: Path) -> None:
+def test_an_overlay_is_followed_into_the_layers_that_can_be_seen(tmp_path: Path) -> None:
     box = Box("made-container", tmp_path)
     assert box.resolve("/opt/x").reason == "its overlay's layers cannot be seen from here"
     assert box.resolve("/data/x").devices == ("nvme0n1",)
@@ -298,7 +298,7 @@ def test_an_overlay_is_followed_into_its_visible_layers(tmp_path: Path) -> None:
     assert (found.devices, found.mount) == (("nvme0n1",), merged)
 
 
-def test_links_are_followed_first(tmp_path: Path) -> None:
+def test_links_are_resolved_first(tmp_path: Path) -> None:
     box = Box("made-gpu-server", tmp_path)
     (tmp_path / "raid/set").mkdir(parents=True)
     (tmp_path / "link").symlink_to("raid/set")
@@ -312,7 +312,7 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
         resolve_path_devices("/no/such", box.mounts, box.infos, box.root)
 
 
-def test_this_very_file_lies_on_a_disk_of_this_machine() -> None:
+def test_this_file_lies_on_a_disk_of_this_machine() -> None:
     clock, root = Clock(), Root()
     block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
     block.read()

@@ -1,4 +1,4 @@
-"""mountstats and FUSE connections on machine trees."""
+"""mountstats and FUSE connections of captured machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def collector(root: Root) -> NetfsCollector:
     return NetfsCollector(root, Clock(), mounts)
 
 
-def test_a_server_with_nfs_and_fuse(tmp_path: Path) -> None:
+def test_a_server_with_nfs_and_fuse_is_read(tmp_path: Path) -> None:
     table = collector(machine("made-gpu-server", tmp_path)).read()
     assert table == NetfsTable(
         nfs={
@@ -79,11 +79,11 @@ def test_a_connection_of_another_namespace_has_no_mount(tmp_path: Path) -> None:
         b"device s:/ mounted on /n with fstype nfs statvers=1.1\n\tbytes:\ta b c d e f g h\n",
     ],
 )
-def test_other_blocks_are_left_out(raw: bytes) -> None:
+def test_blocks_of_other_filesystems_are_left_out(raw: bytes) -> None:
     assert parse_mountstats(raw) == {}
 
 
-def test_a_broken_line_leaves_the_rest_of_its_mount() -> None:
+def test_a_broken_line_does_not_affect_the_rest_of_its_mount() -> None:
     raw = (
         b"device s:/ mounted on /a\\040b with fstype nfs statvers=1.1\n\tage:\tx\n\tbytes:\t1 2 3 4 5 6 7 8\n"
         b"\txprt:\ttcp 1 2\n\tper-op statistics\n\t READ: 1 2 3\n\t WRITE: 1 1 0 1 1 1 1 1\n\t OPEN: a b c d e f g h\n"

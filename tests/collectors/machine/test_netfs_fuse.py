@@ -1,4 +1,4 @@
-"""A real FUSE server: counted while it is slow, survived while it hangs."""
+"""A real FUSE server, whose requests are counted while it is slow, and which blocks nothing while it hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page cache of real files, by both system calls."""
+"""The page cache of real files, read by each of the two system calls."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ def resident(path: Path, how: str) -> int:
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_a_file_before_and_after_it_is_read(disk_folder: Path, how: str) -> None:
+def test_a_file_is_in_memory_after_it_was_read(disk_folder: Path, how: str) -> None:
     file = disk_folder / "data"
     file.write_bytes(os.urandom(8 * MIB + 100))
     assert resident(file, how) == 8 * MIB + 100
     evict(file)
     assert resident(file, how) == 0
     with file.open("rb", buffering=0) as opened:
-        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # this advice prevents read-ahead
         opened.read(MIB)
         assert MIB <= resident(file, how) < 8 * MIB
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_sparse_tiny_and_empty_files(disk_folder: Path, how: str) -> None:
+def test_sparse_tiny_and_empty_files_are_counted(disk_folder: Path, how: str) -> None:
     (disk_folder / "tiny").write_bytes(b"x")
     assert resident(disk_folder / "tiny", how) == 1
     (disk_folder / "empty").touch()
     assert resident(disk_folder / "empty", how) == 0
     with (disk_folder / "sparse").open("wb") as file:
-        file.truncate(3 << 30)  # three windows of mincore
+        file.truncate(3 << 30)  # the file is as large as three windows of mincore
     assert resident(disk_folder / "sparse", how) <= 16 * MIB
 
 
-def test_a_dataset_counts_each_file_once_and_its_unknown_ones(disk_folder: Path) -> None:
+def test_a_dataset_counts_each_file_once_and_the_unknown_files(disk_folder: Path) -> None:
     (disk_folder / "sub").mkdir()
     for name in ("a", "sub/b", "sub/c"):
         (disk_folder / name).write_bytes(b"x" * MIB)
@@ -93,7 +93,7 @@ def test_progress_is_reported_for_many_files(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
 @pytest.mark.parametrize("how", [*WAYS, "auto"])
-def test_other_users_files_are_unknown(tmp_path: Path, how: str) -> None:
+def test_the_files_of_other_users_are_unknown(tmp_path: Path, how: str) -> None:
     file = tmp_path / "roots"
     file.write_bytes(b"x" * MIB)
     code = (
@@ -120,7 +120,7 @@ for name in ("cold", "warm"):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare")
-def test_files_of_an_overlay_are_in_memory_where_those_below_it_are(disk_folder: Path) -> None:
+def test_files_of_an_overlay_are_in_memory_if_those_of_its_layers_are(disk_folder: Path) -> None:
     for name in ("lower", "upper", "work", "merged"):
         (disk_folder / name).mkdir()
     for name in ("cold", "warm"):
@@ -134,14 +134,14 @@ def test_files_of_an_overlay_are_in_memory_where_those_below_it_are(disk_folder:
 
 
 def test_files_of_zfs_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own cache holds them."""
+    """ZFS has a separate cache."""
     (tmp_path / "file").write_bytes(b"x")
     monkeypatch.setattr(PageCache, "_filesystem", lambda cache, handle: 0x2FC12FC1)
     with (tmp_path / "file").open("rb") as file:
         assert PageCache().resident(file.fileno()) is None
 
 
-def test_memory_levels_and_limits(tmp_path: Path) -> None:
+def test_memory_and_its_limits_are_read(tmp_path: Path) -> None:
     live = read_levels(Root("/"))
     assert live.total_bytes is not None
     assert live.available_bytes is not None
@@ -153,7 +153,8 @@ def test_memory_levels_and_limits(tmp_path: Path) -> None:
         (tmp_path / "sys/fs/cgroup/memory" / name).mkdir(parents=True)
         (tmp_path / "sys/fs/cgroup/memory" / name / "memory.limit_in_bytes").write_text(f"{limit}\n")
     assert read_memory_room(Root(str(tmp_path))) == 4 << 30
-    # Used memory without reclaimable cache is gone; the parent cgroup leaves less.
+    # Used memory that is not reclaimable cache cannot be had; the limit of the parent cgroup leaves less than the
+    # limit.
     parent = tmp_path / "sys/fs/cgroup/memory/job"
     (parent / "memory.usage_in_bytes").write_text(f"{3 << 30}\n")
     (parent / "memory.stat").write_text(f"inactive_file 5\ntotal_inactive_file {1 << 30}\ntotal_active_file 4096\n")
@@ -186,8 +187,10 @@ def test_memory_levels_and_limits(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_room_in_a_container(files: dict[str, str], room: int | None, tmp_path: Path) -> None:
-    """cgroup v2: the limit minus the used memory that cannot be reclaimed."""
+def test_a_container_has_the_memory_that_its_limit_leaves(
+    files: dict[str, str], room: int | None, tmp_path: Path
+) -> None:
+    """In cgroup v2 this is the limit minus the used memory that cannot be reclaimed."""
     entries = {f"sys/fs/cgroup/{name}": f"{text}\n".encode() for name, text in files.items()}
     entries |= {"proc/self/cgroup": b"0::/job\n", "sys/fs/cgroup/cgroup.controllers": b"memory\n"}
     assert read_memory_room(build(entries, tmp_path)) == room

@@ -1,4 +1,4 @@
-"""ZFS, btrfs and Lustre: trees made after OpenZFS's, the kernel's and Lustre's documented formats; a real btrfs."""
+"""ZFS, btrfs and Lustre: files made after the documented formats, and a real btrfs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UUID = "1234abcd-0000-1111-2222-333344445555"
 
 
 class Mounts:
-    """The mounts, as their collector has them."""
+    """Stands in for the collector of mounts."""
 
     def __init__(self, *mounts: Mount) -> None:
         self.mounts = mounts
@@ -109,8 +109,8 @@ def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
     assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 22
 
 
-def test_a_pools_counts_do_not_fall_with_its_datasets(tree: Path) -> None:
-    """One that is unmounted keeps its bytes, one that is mounted (again) begins at 0."""
+def test_the_counts_of_a_pool_do_not_fall_when_a_dataset_is_unmounted(tree: Path) -> None:
+    """A dataset that is unmounted keeps its bytes. One that is mounted, even again, begins at 0."""
     collector = PoolCollector(Root(str(tree)), Clock(), ALL)
     folder = "proc/spl/kstat/zfs/tank"
 
@@ -133,7 +133,7 @@ def test_a_pools_counts_do_not_fall_with_its_datasets(tree: Path) -> None:
     assert nread(**{f"s{n:03}": 1 for n in range(MOST_SETS + 1)}) is None
 
 
-def test_without_such_a_mount_nothing_is_read(tmp_path: Path, tree: Path) -> None:
+def test_without_a_mount_of_these_kinds_nothing_is_read(tmp_path: Path, tree: Path) -> None:
     with pytest.raises(Unavailable, match="no ZFS, btrfs or Lustre"):
         PoolCollector(Root(str(tree)), Clock(), Mounts(Mount("/", "ext4", "/dev/sda1"))).read()
     bare = PoolCollector(Root(str(tmp_path / "none")), Clock(), ALL).read()
@@ -143,7 +143,7 @@ def test_without_such_a_mount_nothing_is_read(tmp_path: Path, tree: Path) -> Non
     assert parse_llite(b"snapshot_time 1.2 secs.usecs\n") == Moved(0, 0, 0, 0, 0)
 
 
-def test_reads_that_waited_for_one_under_way_were_not_served_by_the_cache(tree: Path) -> None:
+def test_reads_that_waited_for_a_running_read_are_not_hits_of_the_cache(tree: Path) -> None:
     collector = PoolCollector(Root(str(tree)), Clock(), ALL)
     arc = tree / "proc/spl/kstat/zfs/arcstats"
     tables = []
@@ -154,7 +154,7 @@ def test_reads_that_waited_for_one_under_way_were_not_served_by_the_cache(tree: 
 
 
 def test_errors_of_a_btrfs_with_a_missing_device_are_unknown(tree: Path) -> None:
-    """Unless the others have some."""
+    """They are known if another device has errors."""
     stats = f"sys/fs/btrfs/{UUID}/devinfo/{{}}/error_stats"
     put(tree, {stats.format(2): "invalid\n"})
     collector = PoolCollector(Root(str(tree)), Clock(), ALL)
@@ -178,7 +178,7 @@ def shown(tree: Path) -> Frame:
     return last
 
 
-def test_rates_in_the_json_the_table_and_on_the_screen(tree: Path) -> None:
+def test_rates_are_in_the_json_in_the_table_and_on_the_screen(tree: Path) -> None:
     frame = shown(tree)
     found = system_object(frame)["pools"]
     assert (found["arc_hit_ratio"], found["arc_bytes"], found["arc_limit_bytes"]) == (0.75, 8 << 30, 16 << 30)
@@ -236,7 +236,7 @@ def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path, monkeypatch: pyt
 
 @pytest.fixture
 def btrfs(tmp_path: Path) -> Iterator[Path]:
-    """A real btrfs on a loop device."""
+    """A real btrfs on a loop device, which is mounted at this folder."""
     if os.geteuid() or not shutil.which("mkfs.btrfs"):
         pytest.skip("needs root and mkfs.btrfs (btrfs-progs)")
     image, here = tmp_path / "image", tmp_path / "here"

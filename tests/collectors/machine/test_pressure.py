@@ -19,13 +19,13 @@ MOUNTS = (
 SYSTEM: Entries = {"proc/pressure/cpu": CPU_OLD, "proc/pressure/io": IO, "proc/pressure/memory": IO}
 
 
-def test_totals() -> None:
+def test_totals_are_parsed() -> None:
     assert parse_pressure(IO) == PressureTotals(5914261, 4000)
     assert parse_pressure(CPU_OLD) == PressureTotals(7, None)
     assert parse_pressure(b"") is None
 
 
-def test_own_cgroup() -> None:
+def test_our_own_cgroup_is_found() -> None:
     lines = b"9:name=systemd:/x\n0::/user.slice/job.scope\n"
     assert own_cgroup(lines, MOUNTS) == ("/user.slice/job.scope", "sys/fs/cgroup/unified/user.slice/job.scope")
     assert own_cgroup(b"0::/\n", MOUNTS) == ("/", "sys/fs/cgroup/unified")
@@ -33,13 +33,13 @@ def test_own_cgroup() -> None:
     assert own_cgroup(lines, b"31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n") is None
 
 
-def test_a_container_mounts_its_own_part() -> None:
+def test_a_container_finds_the_cgroups_that_it_mounts() -> None:
     part = b"41 31 0:38 /docker/abc /sys/fs/cgroup rw,relatime - cgroup2 cgroup rw\n"
     assert own_cgroup(b"0::/docker/abc/job\n", part) == ("/docker/abc/job", "sys/fs/cgroup/job")
     assert own_cgroup(b"0::/docker/abcd\n", part) is None
 
 
-def test_system_and_own_cgroup(tmp_path: Path) -> None:
+def test_the_system_and_our_own_cgroup_are_read(tmp_path: Path) -> None:
     tree = SYSTEM | {
         "proc/self/cgroup": b"0::/job\n",
         "proc/self/mountinfo": MOUNTS,
@@ -59,7 +59,7 @@ def test_system_and_own_cgroup(tmp_path: Path) -> None:
     collector.close()
 
 
-def test_the_top_cgroup_is_not_the_system_twice(tmp_path: Path) -> None:
+def test_the_top_cgroup_does_not_repeat_the_system(tmp_path: Path) -> None:
     tree = SYSTEM | {
         "proc/self/cgroup": b"0::/\n",
         "proc/self/mountinfo": MOUNTS,
@@ -70,7 +70,7 @@ def test_the_top_cgroup_is_not_the_system_twice(tmp_path: Path) -> None:
     collector.close()
 
 
-def test_pressure_switched_off_has_a_remedy(tmp_path: Path) -> None:
+def test_pressure_that_is_switched_off_has_a_remedy(tmp_path: Path) -> None:
     collector = PressureCollector(Root(str(tmp_path)), Clock())
     reading = take_reading(collector, Clock())
     assert (reading.status, reading.reason, reading.remedy) == (Status.OFF, "PSI is off", "boot with psi=1")

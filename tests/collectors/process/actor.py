@@ -1,8 +1,8 @@
 """A process that follows commands: ``actor.py DIRECTORY NAME``.
 
-It reads one command a line from the FIFO DIRECTORY/NAME.in and answers each with "NAME PID" in DIRECTORY/answers: write
-MEGABYTES, fork NAME, wait, ignore (SIGCHLD), subreaper, rename NAME (prctl), exit. Another command does nothing. It
-ends by itself after a minute without a command.
+It reads one command per line from the FIFO DIRECTORY/NAME.in and answers each with "NAME PID" in DIRECTORY/answers. The
+commands are: write MEGABYTES, fork NAME, wait, ignore (SIGCHLD), subreaper, rename NAME (by prctl), and exit. Any other
+command does nothing. Without a command for a minute, the process ends.
 """
 
 import ctypes

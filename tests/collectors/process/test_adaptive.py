@@ -1,4 +1,4 @@
-"""Real processes that sleep, read and write, some of them skipped in most ticks."""
+"""Real processes that sleep, read and write, some of which are skipped in most ticks."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ sys.stdin.readline()
 """
 NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
 pytestmark = [
-    pytest.mark.alone,  # the bytes of the whole machine must be those of its processes
+    pytest.mark.alone,  # all bytes of the machine must be those of its processes, so no other test may write meanwhile
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: else nobody knows what is left out"),
 ]
 
@@ -88,7 +88,7 @@ def tick(collector: ProcessCollector) -> ProcessTable:
     return collector.read()
 
 
-def test_idle_processes_are_read_in_turn_with_their_own_times(
+def test_idle_processes_are_read_in_turn_and_each_has_its_time(
     sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
 ) -> None:
     tables = [tick(collector) for _ in range(LATELY + IO_COHORTS + 2)]
@@ -102,7 +102,7 @@ def test_idle_processes_are_read_in_turn_with_their_own_times(
 
 
 @pytest.mark.parametrize("what", ["read", "write", "direct"])
-def test_activity_after_a_long_idle_time_is_seen_at_once(
+def test_activity_after_a_long_idle_time_is_found_at_once(
     what: str, tmp_path: Path, collector: ProcessCollector
 ) -> None:
     path = tmp_path / "file"
@@ -123,7 +123,8 @@ def test_activity_after_a_long_idle_time_is_seen_at_once(
         if process.stdout.readline() != b"done\n":
             pytest.skip("this file system has no O_DIRECT")
         moved, last = 0.0, Rated(ProcessSample({}), 1, 1.0, renewed=True)
-        # Where the journal wrote just before, the check of direct writes pauses: then the process's turn shows them.
+        # If the journal has just written, the check of direct writes pauses. The bytes are then found when it is the
+        # process's turn.
         for _ in range(IO_COHORTS + 1 if what == "direct" else 2):
             after = tick(collector)
             pair = [Reading(table, Status.OK, at_ns=table.io_at_ns) for table in (before, after)]
@@ -153,7 +154,7 @@ sys.stdin.buffer.raw.readline()
 
 
 @pytest.mark.parametrize("in_turn", [False, True], ids=["", "in its turn"])
-def test_a_child_of_an_idle_process_is_not_counted_again_when_it_is_reaped(
+def test_bytes_of_an_idle_processs_child_are_not_counted_again_when_it_is_reaped(
     tmp_path: Path, collector: ProcessCollector, in_turn: bool
 ) -> None:
     command = [sys.executable, "-c", PARENT, str(tmp_path / "file"), str(SIZE)]
@@ -202,7 +203,7 @@ def test_totals_equal_those_of_a_full_sweep(tmp_path: Path, collector: ProcessCo
         for writer in writers:
             key = key_of(all_of_them, writer.pid)
             assert key is not None
-            # It was read a moment before, or, where it hardly writes, some ticks before.
+            # The two collectors read it a moment apart, or some ticks apart if it hardly writes.
             assert 0 <= all_of_them.io[key].write_bytes - mine.io[key].write_bytes <= 4 << 20
             assert mine.io[key].write_bytes > 0
     finally:
@@ -211,7 +212,7 @@ def test_totals_equal_those_of_a_full_sweep(tmp_path: Path, collector: ProcessCo
             writer.wait()
 
 
-def test_the_end_of_an_idle_process_is_seen_soon(
+def test_the_end_of_an_idle_process_is_found_soon(
     sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
 ) -> None:
     for _ in range(LATELY + 2):
@@ -221,7 +222,7 @@ def test_the_end_of_an_idle_process_is_seen_soon(
     assert any(key.pid == sleepers[0].pid for _ in range(3) for key in tick(collector).gone)
 
 
-def test_few_processes_or_uncounted_bytes_need_a_full_sweep() -> None:
+def test_a_full_sweep_is_made_for_few_processes_or_uncounted_bytes() -> None:
     for made in (adaptive(least=10**6), adaptive(refused=("proc",))):
         with closing(made):
             tables = [made.read() for _ in range(FULL_TICKS + 4)]
@@ -231,7 +232,7 @@ def test_few_processes_or_uncounted_bytes_need_a_full_sweep() -> None:
 
 def test_missing_bytes_are_noticed_by_kind() -> None:
     check = AdaptiveSelection(Root(), least=1, refused=())
-    # Nothing was read yet: nothing is known to be balanced.
+    # Without any reading, no balance can be computed.
     assert not check.balanced(IoBytes(), IoBytes(), 1.0)
 
 
@@ -240,17 +241,17 @@ def test_inherited_bytes_fit_into_the_growth() -> None:
     none = IoBytes()
     assert match_inherited([child], {10: IoBytes(4096, 9000)}, {10, 11}) == (IoBytes(4096, 8192), [])
     assert match_inherited([child], {10: IoBytes(4096, 8000)}, {10, 11}) == (none, [child])
-    # The parent lives and did nothing: no other process has its child's bytes.
+    # The parent is alive and has grown by too little to have the child's bytes, so no process inherited them.
     assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {10, 11}) == (none, [child])
-    # The parent has exited, too: the reaper of orphans may have them.
+    # The parent has exited too, so the process that reaps orphans may have them.
     assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {11}) == (IoBytes(4096, 8192), [])
-    # Two children fit into a large growth.
+    # The growth is large enough for the bytes of two children.
     assert match_inherited([child, other], {10: IoBytes(9000, 20000)}, {10}) == (IoBytes(8192, 16384), [])
     assert match_inherited([child, other], {10: IoBytes(9000, 9000)}, {10}) == (IoBytes(4096, 8192), [other])
     assert match_inherited([], {10: IoBytes(1, 1)}, {10}) == (none, [])
 
 
-def test_the_machines_bytes() -> None:
+def test_the_bytes_of_the_machine_are_parsed() -> None:
     raw = b"\nnr_dirtied 10\nnr_written 4\npgpgin 7\npgpgout 20\n"
     assert parse_vmstat(raw, 4096) == (7 * 1024, 10 * 4096, 20 * 1024 - 4 * 4096)
     assert parse_vmstat(b"\npgpgin 7\n", 4096) is None
@@ -264,7 +265,7 @@ def test_a_burst_after_idle_time_belongs_to_the_last_tick() -> None:
     assert moved_since(30 * second, 30 * second, NO_IO, burst) is None
 
 
-def test_a_full_sweep_forgets_the_active_ones() -> None:
+def test_a_full_sweep_keeps_no_reference_to_active_processes() -> None:
     adaptive, entry = AdaptiveSelection(Root("/")), ProcessEntry(ProcessKey(1, 2), b"sh", 0, b"", young=False)
     before = sys.getrefcount(entry)
     for tick in range(1, 50):

@@ -54,7 +54,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_we_see_ourselves(collector: ProcessCollector) -> None:
+def test_the_collector_finds_its_own_process(collector: ProcessCollector) -> None:
     table = collector.read()
     key = key_of(table, os.getpid())
     assert key is not None
@@ -84,14 +84,15 @@ def test_unchanged_records_are_the_same_objects(collector: ProcessCollector) -> 
         child.wait()
 
 
-def test_stat_is_read_in_cohorts_with_a_time_each(collector: ProcessCollector) -> None:
+def test_each_cohort_has_the_time_at_which_its_stat_was_read(collector: ProcessCollector) -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
         tables = [collector.read() for _ in range(3 * COHORTS)]
         key = key_of(tables[-1], child.pid)
         assert key is not None
         times = [table.stat_time(key) for table in tables[COHORTS:]]
-        assert len(set(times)) in (2, 3)  # two turns, and the previous one if the ten do not begin with a turn
+        # two readings, and an earlier one if the ten tables do not begin with a reading of the cohort
+        assert len(set(times)) in (2, 3)
         assert all(table.stat_time(key) <= table.stat_at_ns for table in tables)
         assert all(tables[-1].stat_at_ns >= at > tables[-1 - COHORTS].stat_at_ns for at in tables[-1].stat_at)
     finally:
@@ -99,7 +100,7 @@ def test_stat_is_read_in_cohorts_with_a_time_each(collector: ProcessCollector) -
         child.wait()
 
 
-def test_first_interval_of_a_new_process_is_exact(collector: ProcessCollector) -> None:
+def test_the_first_interval_of_a_new_process_is_exact(collector: ProcessCollector) -> None:
     directory = Path(tempfile.mkdtemp(prefix="iotop-ai-test-", dir="/var/tmp"))
     first = collector.read()
     before = Reading(first, Status.OK, at_ns=first.io_at_ns)
@@ -128,7 +129,7 @@ def test_first_interval_of_a_new_process_is_exact(collector: ProcessCollector) -
         shutil.rmtree(directory)
 
 
-def test_a_name_with_escapes_is_clean_and_read_again_when_it_changes(tmp_path: Path) -> None:
+def test_a_name_with_escapes_is_cleaned_and_read_again_when_it_changes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "answers")
     answers = os.open(tmp_path / "answers", os.O_RDWR)
     collector = ProcessCollector(Root(), Clock())
@@ -152,7 +153,7 @@ def test_a_name_with_escapes_is_clean_and_read_again_when_it_changes(tmp_path: P
         os.close(answers)
 
 
-def test_exec_is_noticed(collector: ProcessCollector) -> None:
+def test_an_exec_is_noticed(collector: ProcessCollector) -> None:
     collector.read()
     child = subprocess.Popen(["sh", "-c", "read x; exec sleep 60"], stdin=subprocess.PIPE)
     try:
@@ -173,7 +174,7 @@ def test_exec_is_noticed(collector: ProcessCollector) -> None:
 
 
 @pytest.mark.alone
-def test_a_used_pid_is_another_process(collector: ProcessCollector) -> None:
+def test_a_pid_that_is_used_again_is_another_process(collector: ProcessCollector) -> None:
     last_pid = Path("/proc/sys/kernel/ns_last_pid")
     if not os.access(last_pid, os.W_OK):
         pytest.skip("pids cannot be chosen here")
@@ -182,7 +183,7 @@ def test_a_used_pid_is_another_process(collector: ProcessCollector) -> None:
     old = key_of(collector.read(), child.pid)
     child.kill()
     child.wait()
-    time.sleep(0.03)  # two that start in one clock tick of 10 ms cannot be distinguished
+    time.sleep(0.03)  # two processes that start in one clock tick of 10 ms cannot be distinguished
     for _ in range(50):
         last_pid.write_text(str(child.pid - 1))
         other = subprocess.Popen(["sleep", "60"])
@@ -207,7 +208,7 @@ def test_a_used_pid_is_another_process(collector: ProcessCollector) -> None:
 
 
 @pytest.mark.alone
-def test_a_thousand_processes_come_and_vanish_at_once(collector: ProcessCollector) -> None:
+def test_a_thousand_processes_start_and_end_at_once(collector: ProcessCollector) -> None:
     others = descriptors()
     collector.read()
     crowd = subprocess.Popen(
@@ -243,7 +244,7 @@ def test_a_thousand_processes_come_and_vanish_at_once(collector: ProcessCollecto
 
 
 @pytest.mark.parametrize("cap", [0, 7, 60])
-def test_few_descriptors_read_the_same(cap: int) -> None:
+def test_a_collector_with_few_descriptors_reads_the_same(cap: int) -> None:
     roomy, tight = ProcessCollector(Root(), Clock()), ProcessCollector(Root(), Clock(), fd_cap=cap)
     children = [subprocess.Popen(["sleep", "60"]) for _ in range(8)]
     before = descriptors()
@@ -270,7 +271,7 @@ def test_few_descriptors_read_the_same(cap: int) -> None:
     assert descriptors() <= before
 
 
-def test_exit_codes_of_a_zombie_and_as_root_of_all(collector: ProcessCollector) -> None:
+def test_the_exit_code_of_a_zombie_is_known_and_for_root_that_of_every_process(collector: ProcessCollector) -> None:
     commands = {"exit 3": 3, "kill -9 $$": -9, "exit 0": 0}
     children = {text: subprocess.Popen(["sh", "-c", f"read x; {text}"], stdin=subprocess.PIPE) for text in commands}
     table = collector.read()
@@ -299,7 +300,7 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 
 
-def test_a_zombie_whose_threads_go_on_has_not_ended(collector: ProcessCollector) -> None:
+def test_a_zombie_whose_threads_still_run_has_not_ended(collector: ProcessCollector) -> None:
     child = subprocess.Popen([sys.executable, "-S", "-c", LEADER_LEFT], stdin=subprocess.PIPE)
     assert child.stdin is not None
     try:
@@ -349,7 +350,7 @@ print(json.dumps({
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_an_ordinary_user_sees_its_processes_and_others_as_denied() -> None:
+def test_an_ordinary_user_reads_only_that_users_processes() -> None:
     repository = str(Path(__file__).parents[3])
     run = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, repository], capture_output=True, text=True, check=False, cwd="/"
@@ -380,7 +381,7 @@ def made(root: Path, pid: int, start: int, comm: str = "made", io: str | None = 
         (here / "io").write_text(io)
 
 
-def test_a_captured_tree(tmp_path: Path) -> None:
+def test_a_captured_machine_is_read(tmp_path: Path) -> None:
     made(tmp_path, 5, 50)
     made(tmp_path, 6, 60, "no io", None)
     made(tmp_path, 7, 70, "cut", "rchar: 1\n")
@@ -403,13 +404,13 @@ def test_a_captured_tree(tmp_path: Path) -> None:
     collector.close()
 
 
-def test_without_proc_it_is_unavailable(tmp_path: Path) -> None:
+def test_without_proc_processes_are_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no process is listed"):
         ProcessCollector(Root(str(tmp_path)), Clock()).read()
 
 
 class NothingListed(Root):
-    """A listing that fails, as when no descriptor is free."""
+    """A Root in which listing a folder fails, as it does if no descriptor is free."""
 
     fails = False
 
@@ -423,7 +424,7 @@ def test_a_failed_listing_ends_no_process() -> None:
     try:
         before = collector.read()
         root.fails = True
-        for _ in range(40):  # long enough for one listing
+        for _ in range(40):  # long enough for at least one listing
             after = collector.read()
         own = key_of(before, os.getpid())
         assert own is not None
@@ -433,7 +434,7 @@ def test_a_failed_listing_ends_no_process() -> None:
 
 
 class OtherNamespace(Root):
-    """Its loadavg has pids that the listing lacks."""
+    """A Root whose loadavg names pids that are missing in its listing."""
 
     def keep(self, relative: str, size: int = 1 << 16) -> KeptFile:
         if relative == "proc/loadavg":

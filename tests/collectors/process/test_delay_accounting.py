@@ -1,4 +1,4 @@
-"""Delay accounting: whether the kernel counts, and for which processes."""
+"""Delay accounting: whether the kernel counts delays, and for which processes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def process(pid: int, start: int, ticks: int) -> Entries:
 
 
 def machine(folder: Path, release: str, boot: str = "quiet", switch: str = "") -> Root:
-    """Processes 5, 6 and 7 started in this order; only 6 has waited."""
+    """A machine with the processes 5, 6 and 7, which started in this order and of which only 6 has waited."""
     entries: Entries = {"proc/sys/kernel/osrelease": f"{release}\n".encode(), "proc/cmdline": f"{boot}\n".encode()}
     if switch:
         entries["proc/sys/kernel/task_delayacct"] = f"{switch}\n".encode()
@@ -59,14 +59,14 @@ def delays(table: ProcessTable) -> list[int]:
         ("5.4.0-150-generic", "ro quiet", "", True, [5, 6, 7]),
         ("5.4.0-150-generic", "ro nodelayacct quiet", "", False, []),
         ("5.13.19", "ro", "", True, [5, 6, 7]),
-        ("5.14.0", "ro", "", None, []),  # the switch is missing: built without the accounting
+        ("5.14.0", "ro", "", None, []),  # the switch is missing, because the kernel was built without delay accounting
         ("6.8.0-31-generic", "ro delayacct", "1", True, [5, 6, 7]),
         ("6.8.0-31-generic", "ro", "1", True, [6]),
         ("6.8.0-31-generic", "ro", "0", False, []),
         ("", "ro", "", None, []),
     ],
 )
-def test_delay_accounting_by_kernel_release(
+def test_the_kernels_release_decides_whether_delays_are_counted(
     release: str, boot: str, switch: str, on: bool | None, pids: list[int], tmp_path: Path
 ) -> None:
     collector = ProcessCollector(machine(tmp_path, release, boot, switch), Clock())
@@ -98,7 +98,7 @@ def test_a_process_from_before_the_switch_is_unknown_until_its_ticks_grow(tmp_pa
 
 
 def read_all(collector: ProcessCollector) -> ProcessTable:
-    """A reading after enough others that every process was read and every folder listed."""
+    """Read until every process was read once more and every folder was listed, and return the last table."""
     for _ in range(31):
         table = collector.read()
     return table
@@ -120,8 +120,8 @@ def switch() -> Iterator[Path]:
     os.geteuid() != 0 or not os.access(SWITCH, os.W_OK) or SWITCH.read_text().strip() != "0",
     reason="needs root and a kernel on which the accounting is off",
 )
-def test_on_this_kernel(switch: Path, disk_folder: Path) -> None:
-    """A reader that started before the switch waits for the disk with ticks of 0; one that started later is counted."""
+def test_a_process_from_before_the_switch_is_not_counted_on_this_kernel(switch: Path, disk_folder: Path) -> None:
+    """A process from before the switch waits for the disk while its count stays 0; a later process is counted."""
     file = disk_folder / "read"
     file.write_bytes(os.urandom(1 << 25))
     read = (
@@ -160,7 +160,7 @@ def test_on_this_kernel(switch: Path, disk_folder: Path) -> None:
         collector.close()
 
 
-def test_an_idle_uncounted_group_has_no_delay() -> None:
+def test_a_group_of_idle_uncounted_processes_has_no_delay() -> None:
     from iotop_ai.present.process.groups import _idle_rates
 
     early, late = ProcessKey(5, 50), ProcessKey(7, 70)

@@ -1,4 +1,4 @@
-"""Reading one process in full: a real child with a thread, files, sockets and secrets in its environment."""
+"""All details of one process: a real child with a thread, files, sockets, and secrets in its environment."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read(pid: int, own: frozenset[int] = OWN) -> ProcessDetail:
     return DetailReader(Root(), Clock(), own).read(key_of(pid), os.geteuid())
 
 
-def test_files_have_mode_offset_and_the_mount_that_holds_them(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_files_have_their_mode_their_offset_and_their_mount(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
     files = read(child.pid).files.value
     assert files is not None
     by_path = {one.path: one for one in files.files}
@@ -82,7 +82,7 @@ def test_a_deleted_file_is_still_listed(child: subprocess.Popen[bytes], tmp_path
     assert [one.deleted for one in files.files if one.path == str(tmp_path / "data.bin")] == [True]
 
 
-def test_a_deleted_file_and_the_one_in_its_place_are_two(tmp_path: Path) -> None:
+def test_a_deleted_file_and_a_new_one_in_its_place_are_two_files(tmp_path: Path) -> None:
     path = tmp_path / "data.log"
     with path.open("w") as old:
         path.unlink()
@@ -104,10 +104,10 @@ def test_sockets_have_their_addresses_and_states(child: subprocess.Popen[bytes])
     assert sockets.hidden == 0
 
 
-def test_threads_say_what_they_wait_for_and_how_much_cpu_they_use(child: subprocess.Popen[bytes]) -> None:
+def test_threads_have_what_they_wait_for_and_their_cpu_time(child: subprocess.Popen[bytes]) -> None:
     reader, key = DetailReader(Root(), Clock(), OWN), key_of(child.pid)
     before = reader.read_moving(key).threads
-    while True:  # until the spinning thread has used at least one tick of CPU
+    while True:  # until the spinning thread has used at least one clock tick of CPU time
         after = reader.read_moving(key).threads
         used = thread_cpu(before, after)
         if max(used.values(), default=0.0) > 0.0:
@@ -121,7 +121,7 @@ def test_threads_say_what_they_wait_for_and_how_much_cpu_they_use(child: subproc
     assert used[main.tid] == used[receiver.tid] == 0.0
 
 
-def test_the_environment_is_clean_and_of_own_processes_only(child: subprocess.Popen[bytes]) -> None:
+def test_the_environment_is_cleaned_and_shown_only_for_ones_own_processes(child: subprocess.Popen[bytes]) -> None:
     found = read(child.pid).environ
     assert found.value is not None
     assert dict(found.value)["RUN_NAME"] == "a\N{REPLACEMENT CHARACTER}[2Jb"
@@ -130,7 +130,7 @@ def test_the_environment_is_clean_and_of_own_processes_only(child: subprocess.Po
     assert "own processes only" in other.reason
 
 
-def test_identity_limits_and_cgroup(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_identity_limits_and_cgroup_are_read(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
     os.setpriority(os.PRIO_PROCESS, child.pid, 7)
     detail = read(child.pid)
     identity, group = detail.identity.value, detail.cgroup.value
@@ -144,7 +144,7 @@ def test_identity_limits_and_cgroup(child: subprocess.Popen[bytes], tmp_path: Pa
     assert group.path.startswith("/")
 
 
-def test_a_process_that_has_ended_and_one_with_its_pid_are_told_apart(child: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_has_ended_is_not_mistaken_for_one_with_its_pid(child: subprocess.Popen[bytes]) -> None:
     key, reader = key_of(child.pid), DetailReader(Root(), Clock(), OWN)
     reused = reader.read(ProcessKey(key.pid, key.start_ticks + 1), os.geteuid())
     child.kill()
@@ -154,7 +154,7 @@ def test_a_process_that_has_ended_and_one_with_its_pid_are_told_apart(child: sub
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start a process of another user")
-def test_another_users_process_has_parts_that_are_not_permitted(tmp_path: Path) -> None:
+def test_for_another_users_process_some_parts_are_not_permitted(tmp_path: Path) -> None:
     code = (
         "import os, sys\nfrom iotop_ai.collectors.process.detail import DetailReader\n"
         "from iotop_ai.collectors.io.root import Root\nfrom iotop_ai.collectors.io.clock import Clock\n"

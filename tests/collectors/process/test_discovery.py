@@ -1,4 +1,4 @@
-"""New processes by the last pid handed out, on the running machine."""
+"""New processes are found by the last pid that the kernel gave out, on the running machine."""
 
 import os
 import subprocess
@@ -25,4 +25,4 @@ def test_a_missing_pid_is_probed_once_more() -> None:
             looks += 1
             new.retry_missing([child.pid])
             probed = new.find(known)
-        assert looks in (1, 2)  # 1 where many other processes were started meanwhile
+        assert looks in (1, 2)  # one probe is enough if many other processes were started meanwhile

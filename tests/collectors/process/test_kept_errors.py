@@ -1,4 +1,4 @@
-"""The kept error of an unreadable file."""
+"""The stored error of a file that cannot be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.descriptors import open_kept, read_kept, read_once, read_stat_once
 
 
-def test_an_error_that_is_kept_keeps_no_frame_alive(tmp_path: Path) -> None:
+def test_a_stored_error_does_not_keep_its_frames_alive(tmp_path: Path) -> None:
     closed = os.open(tmp_path, os.O_RDONLY)
     os.close(closed)
     root = Root(str(tmp_path))

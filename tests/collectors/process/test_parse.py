@@ -22,7 +22,7 @@ TAIL = (
 )
 
 
-def test_stat() -> None:
+def test_stat_is_parsed() -> None:
     assert parse_stat(b"9663 (cat)" + TAIL) == ParsedStat(
         b"cat", 4194304, 134172, ProcessStat("D", 9657, 100, 7, 3, 11, 12, 5, 393, 42), 768
     )
@@ -37,7 +37,7 @@ def test_no_name_breaks_a_stat_line(comm: bytes) -> None:
 
 
 @given(st.binary(max_size=15))
-def test_any_name(comm: bytes) -> None:
+def test_any_name_is_parsed(comm: bytes) -> None:
     assert parse_stat(b"1 (" + comm + b")" + TAIL).record.ppid == 9657
 
 
@@ -47,19 +47,19 @@ def test_a_cut_stat_line_is_an_error(raw: bytes) -> None:
         parse_stat(raw)
 
 
-def test_io() -> None:
+def test_io_is_parsed() -> None:
     raw = b"rchar: 6976\nwchar: 1\nsyscr: 10\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 3\n"
     assert parse_io(raw) == ProcessIo(6976, 1, 10, 2, 4096, 8192, 3)
     with pytest.raises(ValueError, match="seven lines"):
         parse_io(raw[:40])
 
 
-def test_status_is_not_forged_by_a_name() -> None:
+def test_a_name_cannot_forge_the_status() -> None:
     raw = b"Name:\tTgid: 1\\nUid: 0\nState:\tS\nTgid:\t77\nNgid:\t0\nUid:\t1000\t1001\t1000\t1000\nGid:\t1\n"
     assert parse_status(raw) == (77, 1001)
 
 
-def test_command_lines() -> None:
+def test_command_lines_are_parsed() -> None:
     assert parse_cmdline(b"") == ()
     assert parse_cmdline(b"\0\0") == ()
     assert parse_cmdline(b"python\0train.py\0--x\0") == ("python", "train.py", "--x")
@@ -67,7 +67,7 @@ def test_command_lines() -> None:
     assert all(part.isprintable() for part in parse_cmdline(b"a\0\x1b]0;owned\x07\0[@click=app.quit]\0"))
 
 
-def test_cgroups() -> None:
+def test_cgroups_are_parsed() -> None:
     assert parse_cgroup(b"0::/user.slice/a.scope\n") == "/user.slice/a.scope"
     assert parse_cgroup(b"9:name=systemd:/\n7:blkio:/slow\n4:memory:/job\n0::/\n") == "/slow"
     assert parse_cgroup(b"9:name=systemd:/\n7:blkio:/\n4:memory:/job\n0::/\n") == "/job"
@@ -76,7 +76,7 @@ def test_cgroups() -> None:
     assert parse_cgroup(b"") == ""
 
 
-def test_equal_records_of_many_processes_are_one() -> None:
+def test_equal_records_of_many_processes_are_one_object() -> None:
     def made() -> ProcessInfo:
         return ProcessInfo("".join(("wor", "ker")), ("worker", "--all"), "root", 0)
 

@@ -1,4 +1,4 @@
-"""The line of code of real Python processes, by the real py-spy."""
+"""The line of code that a real Python process runs, found by the real py-spy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def test_the_line_in_which_a_process_waits(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_the_line_in_which_a_process_waits_is_found(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
     code = read_python_code(Root(), child.pid, HERE)
     main = code.threads[0]
     assert main.tid == child.pid
@@ -53,7 +53,7 @@ def test_the_line_in_which_a_process_waits(child: subprocess.Popen[bytes], tmp_p
     assert child.poll() is None
 
 
-def test_a_program_without_python_is_named_so() -> None:
+def test_a_program_that_is_not_python_is_reported() -> None:
     process = subprocess.Popen(["sleep", "600"])
     try:
         with pytest.raises(Unavailable, match="no Python") as error:
@@ -64,7 +64,7 @@ def test_a_program_without_python_is_named_so() -> None:
         process.wait()
 
 
-def test_a_process_that_has_ended() -> None:
+def test_a_process_that_has_ended_is_reported() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     with pytest.raises(Unavailable, match="it has ended"):
@@ -72,7 +72,7 @@ def test_a_process_that_has_ended() -> None:
 
 
 @pytest.mark.skipif(HERE != 0, reason="needs root to become another user")
-def test_the_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
+def test_a_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
     code = (
         "import os, sys\nfrom iotop_ai.collectors.process.python_code import read_python_code\n"
         "from iotop_ai.collectors.io.root import Root\nfrom iotop_ai.collectors.base import Unavailable\n"
@@ -84,7 +84,7 @@ def test_the_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
     assert done.stdout == "denied | py-spy needs CAP_SYS_PTRACE for it | sudo\n", done.stderr
 
 
-def test_source_is_read_of_regular_files_that_its_user_may_read(tmp_path: Path) -> None:
+def test_source_is_read_only_from_regular_files_that_the_user_may_read(tmp_path: Path) -> None:
     pid, own = os.getpid(), StackFrame("f", str(tmp_path / "a.py"), 2)
     (tmp_path / "a.py").write_text("one\n\tx = 'y'  \nthree\n")
     assert source_line(pid, HERE, own) == "x = 'y'"

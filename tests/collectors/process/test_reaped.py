@@ -1,4 +1,4 @@
-"""A reaped child's bytes, on real processes with the real collector: the right bytes for the right process."""
+"""The bytes of reaped children: real processes, and the real collector, which must give each process its own bytes."""
 
 import os
 import shutil
@@ -19,13 +19,13 @@ from iotop_ai.model.process.records import ProcessKey, ProcessSample
 from iotop_ai.model.reading import Rated, Reading, Status
 
 pytestmark = pytest.mark.xdist_group("reaped children")
-"""Of a process whose parent died long ago the reaper is guessed: another test's tree, with equal bytes, may fit."""
+"""The reaper of a process whose parent ended long ago is guessed, and a process of another test could match it."""
 ACTOR = str(Path(__file__).with_name("actor.py"))
 MB = 1 << 20
 
 
 class Stage:
-    """A tree of actors and a collector that watches it. shown: write bytes by actor over all ticks."""
+    """A tree of actors, and a collector that watches it. shown: the bytes written by each actor, over all ticks."""
 
     def __init__(self, directory: Path, root: Root | None = None, fd_cap: int | None = None) -> None:
         self.directory = directory
@@ -52,7 +52,7 @@ class Stage:
         self.names[int(pid)] = name
 
     def order(self, name: str, command: str) -> None:
-        """Make an actor do something, and wait until it is done."""
+        """Give an actor a command, and wait until it is done."""
         with open(self.directory / f"{name}.in", "wb", buffering=0) as file:
             file.write(command.encode("latin-1") + b"\n")
         if command == "exit":
@@ -64,7 +64,7 @@ class Stage:
             self._answer()
 
     def play(self, *lines: str) -> None:
-        """Several orders and ticks: "top: fork child; tick"."""
+        """Run several commands and ticks, as in "top: fork child; tick"."""
         for line in lines:
             for step in line.split("; "):
                 if step == "tick":
@@ -107,13 +107,13 @@ class Stage:
         self.collector.close()
 
     def megabytes(self) -> dict[str, float]:
-        """Written as shown, actors below a quarter of a megabyte left out."""
+        """The megabytes that each actor wrote, without actors below a quarter of a megabyte."""
         return {name: amount / MB for name, amount in self.shown.items() if amount > MB // 4}
 
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A folder on a real filesystem: writes to a tmpfs are not counted."""
+    """A folder on a real filesystem, because writes to a tmpfs are not counted."""
     directory = Path(tempfile.mkdtemp(prefix="iotop-ai-test-", dir="/var/tmp"))
     kind = subprocess.run(["stat", "-f", "-c", "%T", directory], capture_output=True, text=True, check=True).stdout
     if kind.strip() in ("tmpfs", "ramfs"):
@@ -134,12 +134,12 @@ def near(expected: dict[str, float]) -> dict[str, object]:
     return {name: pytest.approx(amount, rel=0.02) for name, amount in expected.items()}
 
 
-def test_wait(stage: Stage) -> None:
+def test_bytes_of_a_child_that_was_waited_for_stay_its_own(stage: Stage) -> None:
     stage.play("top: fork child; child: write 20; tick; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"child": 20})
 
 
-def test_late_wait(stage: Stage) -> None:
+def test_bytes_of_a_child_that_was_waited_for_late_stay_its_own(stage: Stage) -> None:
     stage.play("top: fork child; tick; child: write 20; child: exit")
     for _ in range(3):
         stage.tick()
@@ -147,7 +147,7 @@ def test_late_wait(stage: Stage) -> None:
     assert stage.megabytes() == near({"child": 20})
 
 
-def test_a_zombie_stays_listed(stage: Stage) -> None:
+def test_a_zombie_stays_listed_until_it_is_reaped(stage: Stage) -> None:
     stage.play("top: fork child; tick; child: exit")
     for _ in range(COHORTS):
         stage.tick()
@@ -158,12 +158,12 @@ def test_a_zombie_stays_listed(stage: Stage) -> None:
     assert key in stage.before.value.gone
 
 
-def test_busy_parent(stage: Stage) -> None:
+def test_a_busy_parent_does_not_get_the_bytes_of_its_child(stage: Stage) -> None:
     stage.play("top: fork child; child: write 10; tick; top: write 90; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"top": 90, "child": 10})
 
 
-def test_double_fork_below_a_subreaper(stage: Stage) -> None:
+def test_bytes_of_a_double_fork_do_not_go_to_the_subreaper(stage: Stage) -> None:
     stage.play(
         "top: subreaper; top: fork middle; middle: fork child; tick; middle: exit; top: wait; tick",
         "child: write 20; tick; child: exit; top: wait; tick; tick",
@@ -171,7 +171,7 @@ def test_double_fork_below_a_subreaper(stage: Stage) -> None:
     assert stage.megabytes() == near({"child": 20})
 
 
-def test_child_and_grandchild_in_one_tick(stage: Stage) -> None:
+def test_a_child_and_a_grandchild_may_end_in_one_tick(stage: Stage) -> None:
     stage.play(
         "top: fork child; child: fork grandchild; child: write 10; grandchild: write 20; tick",
         "grandchild: exit; child: wait; child: exit; top: wait; tick; tick",
@@ -179,17 +179,17 @@ def test_child_and_grandchild_in_one_tick(stage: Stage) -> None:
     assert stage.megabytes() == near({"child": 10, "grandchild": 20})
 
 
-def test_never_seen(stage: Stage) -> None:
+def test_bytes_of_a_child_that_was_never_seen_go_to_its_parent(stage: Stage) -> None:
     stage.play("top: fork child; child: write 20; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"top": 20})
 
 
-def test_last_burst(stage: Stage) -> None:
+def test_the_last_burst_of_a_child_goes_to_its_parent(stage: Stage) -> None:
     stage.play("top: fork child; child: write 20; tick; child: write 10; child: exit; top: wait; tick; tick")
     assert stage.megabytes() == near({"child": 20, "top": 10})
 
 
-def test_what_a_parent_that_ignores_sigchld_loses_is_not_taken_from_another(stage: Stage, disk: Path) -> None:
+def test_bytes_lost_by_a_parent_that_ignores_sigchld_are_not_taken_from_another(stage: Stage, disk: Path) -> None:
     (disk / "other").mkdir()
     other = Stage(disk / "other")
     try:
@@ -209,12 +209,12 @@ def test_what_a_parent_that_ignores_sigchld_loses_is_not_taken_from_another(stag
     assert stage.megabytes() == near({"top": 20})
 
 
-def test_sigchld_ignored_and_a_busy_parent(stage: Stage) -> None:
+def test_a_busy_parent_that_ignores_sigchld_keeps_its_bytes(stage: Stage) -> None:
     stage.play("top: ignore; top: fork child; child: write 10; tick; top: write 90; child: exit; tick; tick")
     assert stage.megabytes() == near({"top": 90, "child": 10})
 
 
-def test_orphan_of_a_vanished_child_below_a_busy_ancestor(stage: Stage) -> None:
+def test_an_orphans_bytes_do_not_go_to_a_busy_ancestor(stage: Stage) -> None:
     stage.order("top", "subreaper")
     for parent, child in (("top", "busy"), ("busy", "middle"), ("middle", "orphan")):
         stage.order(parent, f"fork {child}")
@@ -225,8 +225,9 @@ def test_orphan_of_a_vanished_child_below_a_busy_ancestor(stage: Stage) -> None:
     assert stage.megabytes() == near({"busy": 90, "middle": 10, "orphan": 20})
 
 
-@pytest.mark.alone  # its heir is the only process that fits, if no other one inherits as much meanwhile
-def test_parent_long_dead_and_ppid_stale(stage: Stage) -> None:
+# The test runs alone, because a process that inherits as many bytes meanwhile could be taken for the reaper.
+@pytest.mark.alone
+def test_bytes_of_an_orphan_with_an_outdated_parent_do_not_go_to_its_reaper(stage: Stage) -> None:
     stage.play("top: subreaper; top: fork middle; middle: fork orphan; orphan: write 10; tick")
     while (stage.ticks - 1) % COHORTS != stage.pids["orphan"] % COHORTS:
         stage.tick()
@@ -237,7 +238,7 @@ def test_parent_long_dead_and_ppid_stale(stage: Stage) -> None:
 
 
 class Interrupted(Root):
-    """Something happens at the moment at which one file is opened."""
+    """A Root in which something happens just when a certain file is opened."""
 
     relative = ""
     event: Callable[[], None]
@@ -257,7 +258,7 @@ class Interrupted(Root):
 
 
 @pytest.mark.parametrize("moment", ["before the child's io is read", "after the parent's io, before its stat"])
-def test_reaped_inside_the_sweep(disk: Path, moment: str) -> None:
+def test_a_child_may_be_reaped_during_the_sweep(disk: Path, moment: str) -> None:
     root = Interrupted()
     stage = Stage(disk, root, fd_cap=0)
     try:
@@ -270,7 +271,8 @@ def test_reaped_inside_the_sweep(disk: Path, moment: str) -> None:
         if moment.startswith("before"):
             root.relative = f"proc/{stage.pids['child']}/io"
         else:
-            stage.order("top", "nothing")  # reading a command moves it, so that its stat is read in this tick
+            # reading this command makes the process active, so that its stat is read in this tick
+            stage.order("top", "nothing")
             root.relative = f"proc/{stage.pids['top']}/stat"
         root.event = lambda: stage.order("top", "wait")
         for _ in range(4):
@@ -281,7 +283,7 @@ def test_reaped_inside_the_sweep(disk: Path, moment: str) -> None:
         stage.close()
 
 
-def test_the_reaper_of_a_child_that_may_not_be_read_is_marked(disk: Path) -> None:
+def test_the_reaper_of_an_unreadable_child_is_marked(disk: Path) -> None:
     class Partial(Root):
         hidden = ""
 

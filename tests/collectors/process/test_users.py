@@ -1,4 +1,4 @@
-"""User names come from a name service that may never answer."""
+"""User names come from a name service, which may never answer."""
 
 import os
 import threading
@@ -11,14 +11,14 @@ from iotop_ai.collectors.process.users import Users, look_up_name
 from tests.waiting import until
 
 
-def test_a_fast_name_is_shown_at_once() -> None:
+def test_a_name_that_comes_fast_is_shown_at_once() -> None:
     users = Users(Root(), lambda uid: {0: "root", 5: "games"}[uid], timeout_s=5.0)
     assert (users.name(0), users.name(5), users.name(77)) == ("root", "games", "77")
     assert users.late_names() == {}
     users.close()
 
 
-def test_a_hung_service_costs_one_wait() -> None:
+def test_a_name_service_that_hangs_is_waited_for_once() -> None:
     released, asked = threading.Event(), []
 
     def ask(uid: int) -> str:
@@ -29,7 +29,7 @@ def test_a_hung_service_costs_one_wait() -> None:
     users = Users(Root(), ask, timeout_s=0.1)
     begun = time.monotonic()
     assert [users.name(uid) for uid in range(1000, 1100)] == [str(uid) for uid in range(1000, 1100)]
-    assert time.monotonic() - begun < 5  # a hundred waits would take 10 s
+    assert time.monotonic() - begun < 5  # waiting a hundred times would take 10 s
     assert asked == [1000]
     assert users.late_names() == {}
     released.set()
@@ -41,7 +41,7 @@ def test_a_hung_service_costs_one_wait() -> None:
     users.close()
 
 
-def test_a_late_name_is_not_lost_when_another_user_appears() -> None:
+def test_a_name_that_comes_late_is_kept_when_another_user_appears() -> None:
     released = threading.Event()
 
     def ask(uid: int) -> str:
@@ -57,7 +57,7 @@ def test_a_late_name_is_not_lost_when_another_user_appears() -> None:
     users.close()
 
 
-def test_late_names_reach_their_processes() -> None:
+def test_late_names_are_added_to_their_processes() -> None:
     released = threading.Event()
 
     def ask(uid: int) -> str:
@@ -77,6 +77,6 @@ def test_late_names_reach_their_processes() -> None:
             return latest[own] == look_up_name(os.geteuid())
 
         until(named)
-        assert first[own].user == str(os.geteuid())  # a table that was handed out stays as it was
+        assert first[own].user == str(os.geteuid())  # a table that was already returned does not change
     finally:
         collector.close()

@@ -1,4 +1,4 @@
-"""The file of acknowledged findings: whole, private, and reported to its watchers."""
+"""The file of acknowledged findings: it is private, written whole, and its changes are reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_value_with_many_rules_is_kept_whole(tmp_path: Path) -> None:
     assert kept.read() == {"failing_disk:S1": value}
 
 
-def test_the_oldest_make_room_so_that_the_file_stays_readable(tmp_path: Path) -> None:
+def test_the_oldest_entries_are_dropped_so_that_the_file_stays_readable(tmp_path: Path) -> None:
     kept = Acknowledged(tmp_path)
     entries = {f"a:{number}": {"value": "critical", "wall_s": number} for number in range(MOST)}
     kept.path.write_text(json.dumps({"format": 1, "acknowledged": entries}))
@@ -46,7 +46,7 @@ def test_the_oldest_make_room_so_that_the_file_stays_readable(tmp_path: Path) ->
     assert "a:1" not in kept.read()
 
 
-def test_changes_are_reported_once(tmp_path: Path) -> None:
+def test_each_change_is_reported_once(tmp_path: Path) -> None:
     kept, watcher = Acknowledged(tmp_path), Acknowledged(tmp_path)
     assert watcher.changes() == []
     kept.add("a:1", "critical", 1)
@@ -69,7 +69,7 @@ def test_changes_are_reported_once(tmp_path: Path) -> None:
         "[" * 100_000,
     ],
 )  # fmt: skip
-def test_another_kind_of_file_is_refused_and_kept(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_kind_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_acknowledged(text.encode())
     kept = Acknowledged(tmp_path)
@@ -80,7 +80,7 @@ def test_another_kind_of_file_is_refused_and_kept(tmp_path: Path, text: str) -> 
     assert kept.path.read_text() == text
 
 
-def test_outside_text_is_cleaned(tmp_path: Path) -> None:
+def test_text_from_outside_is_cleaned(tmp_path: Path) -> None:
     raw = json.dumps({"format": 1, "acknowledged": {"a\x1b:1": {"value": "x\x07"}}})
     ((name, value),) = parse_acknowledged(raw.encode()).items()
     assert (name + value).isprintable()

@@ -1,4 +1,4 @@
-"""Files of the state folder: private, whole or not at all, and never written through a link."""
+"""Files of the state folder: private, written as a whole or not at all, and never through a link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from iotop_ai.collectors.state.folder import keep_file, open_folder, put_file
 
 
-def test_a_file_is_private_and_replaced_whole(tmp_path: Path) -> None:
+def test_a_file_is_private_and_replaced_as_a_whole(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "iotop-ai"
     keep_file(folder, "a.json", b"first, and longer")
     keep_file(folder, "a.json", b"second", lasting=True)
@@ -21,7 +21,7 @@ def test_a_file_is_private_and_replaced_whole(tmp_path: Path) -> None:
     assert os.listdir(folder) == ["a.json"]
 
 
-def test_a_reader_keeps_the_old_file_during_a_replacement(tmp_path: Path) -> None:
+def test_an_open_file_keeps_its_content_when_it_is_replaced(tmp_path: Path) -> None:
     keep_file(tmp_path / "state", "a.json", b"old")
     with (tmp_path / "state" / "a.json").open("rb") as reader:
         keep_file(tmp_path / "state", "a.json", b"new")
@@ -38,7 +38,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert not (folder / "a.json").is_symlink()
 
 
-def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     handle = open_folder(folder)
     try:

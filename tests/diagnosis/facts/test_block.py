@@ -27,14 +27,14 @@ def info(name: str, kind: str = "disk", **fields: object) -> BlockInfo:
         ("unknown", None, 4096, 5.0164),
     ],
 )
-def test_normal_await_by_transport(
+def test_the_normal_await_depends_on_the_transport(
     transport: str, rotational: bool | None, size: float | None, expected: float
 ) -> None:
     base = info("x", transport=transport, rotational=rotational)
     assert prior_ms(base, size) == pytest.approx(expected, abs=1e-4)
 
 
-def test_rotational_means_something_on_scsi_and_ata_only() -> None:
+def test_rotational_is_only_believed_of_scsi_and_ata_disks() -> None:
     assert serves_serially(info("sda", transport="ata", rotational=True))
     assert not serves_serially(info("vda", transport="virtio", rotational=True))
     assert not serves_serially(info("sda", transport="ata", rotational=None))
@@ -63,7 +63,7 @@ def test_a_mount_is_found_through_partitions_and_holders() -> None:
     assert mount_on("sdb", infos) == ""
 
 
-def test_means_are_weighted_and_partitions_left_out() -> None:
+def test_means_are_weighted_and_leave_out_partitions() -> None:
     disk = Disk(read_bytes_per_s=90 * MB, await_ms=20.0, busy=0.97)
     part = Disk("sda1", kind="partition", read_bytes_per_s=90 * MB, await_ms=20.0)
     frame = play((Machine(disks=(disk, part, Disk("sdb"))), 12))[-1]

@@ -7,7 +7,7 @@ from tests.diagnosis.build import IDLE, STARVED, play
 from tests.diagnosis.job_scenes import JOB_ALONE
 
 
-def test_a_fold_decides_the_same_with_a_kept_cache_a_new_one_and_one_that_another_fold_uses() -> None:
+def test_a_fold_decides_the_same_with_an_old_a_new_or_a_shared_cache() -> None:
     shared = FoldCache()
     kept = fresh = FoldState()
     frames = play((STARVED, 20), (IDLE, 20), (JOB_ALONE, 20))

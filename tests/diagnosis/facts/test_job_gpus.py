@@ -1,4 +1,4 @@
-"""How busy a job's GPUs are for it, beside processes of others."""
+"""How busy a job keeps its GPUs, next to processes of other programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STARVED = replace(FETCHING, time=(("compute", 0.02), ("data_disk", 0.98)))
 
 
 def on_gpu(*processes: GpuProcess) -> Machine:
-    """A job that waits for its disk on a GPU that is nearly always busy."""
+    """A job that waits for its disk, on a GPU that is nearly always busy with these processes."""
     state = {"processes": processes, "memory_used_bytes": GIB}
     return replace(JOB_ALONE, job=STARVED, gpus=(0.97,), gpu_pids=(TRAINER_OLD.pid,), power=600.0, gpu_state=state)
 
@@ -35,7 +35,7 @@ def facts_of(machine: Machine) -> JobFacts:
         ((GpuProcess(50, GIB, "compute"), GpuProcess(900, GIB, "compute")), None, True),
     ],
 )
-def test_the_work_of_another_process_is_not_the_jobs(
+def test_the_work_of_another_process_does_not_count_for_the_job(
     processes: tuple[GpuProcess, ...], busy: float | None, shared: bool
 ) -> None:
     found = facts_of(on_gpu(*processes))
@@ -43,20 +43,20 @@ def test_the_work_of_another_process_is_not_the_jobs(
     assert found.shares_gpu is shared
 
 
-def test_an_idle_process_beside_it_shares_nothing() -> None:
+def test_an_idle_process_on_the_gpu_does_not_share_it() -> None:
     machine = on_gpu(GpuProcess(50, GIB, "compute", 95), GpuProcess(900, GIB, "compute", 0))
     machine = replace(machine, job=replace(STARVED, time=(("compute", 0.95), ("host", 0.05))))
     found = facts_of(machine)
     assert (found.gpu_busy, found.shares_gpu) == (pytest.approx(0.95), False)
 
 
-def test_a_job_that_waits_for_its_disk_beside_a_busy_one_is_starved() -> None:
+def test_a_job_that_waits_for_its_disk_is_starved_even_beside_a_busy_one() -> None:
     for percent in (None, 2):
         processes = GpuProcess(50, GIB, "compute", percent), GpuProcess(900, GIB, "compute", percent)
         assert classes(verdict_of(on_gpu(*processes), 40))[0] == "storage_read"
 
 
-def test_a_gpu_on_which_two_programs_work_is_no_sign_that_a_job_is_fed() -> None:
+def test_a_gpu_on_which_two_programs_work_does_not_show_that_a_job_is_fed() -> None:
     fed = replace(STARVED, time=(("compute", 0.97), ("host", 0.03)))
     alone = replace(on_gpu(GpuProcess(50, GIB, "compute", 97)), job=fed)
     assert "gpu_bound" in classes(verdict_of(alone, 40))

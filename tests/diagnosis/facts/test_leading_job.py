@@ -1,4 +1,4 @@
-"""Which of several jobs the verdict is about, and what each has lost."""
+"""Which of several jobs the verdict is about, and what each job has lost."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ def about(verdict: Verdict) -> int | None:
     return job_pid(verdict.primary)
 
 
-def test_as_root_the_job_leads_that_loses_most_gpu_hours() -> None:
+def test_for_root_the_job_that_loses_most_gpu_hours_leads() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
-    assert about(frame.verdict) == 50  # 8 GPUs at 78 % lose more than no GPU at 95 %
+    assert about(frame.verdict) == 50  # 8 GPUs at 78 % lose more than a job without a GPU at 95 %
     assert classes(frame.verdict)[:2] == ["storage_read", "cpu_prep"]
 
 
-def test_without_gpus_the_job_leads_that_has_lost_most_time() -> None:
+def test_without_gpus_the_job_that_has_lost_most_time_leads() -> None:
     assert about(two(JOB_ALONE, replace(PREPARES, stall=0.95)).verdict) == 500
     assert about(two(JOB_ALONE, replace(PREPARES, stall=0.5)).verdict) == 50
 
 
-def test_an_ordinary_user_sees_their_own_job_first() -> None:
+def test_an_ordinary_users_own_job_leads() -> None:
     other = replace(FED, uid=1001)
     assert about(two(JOB_STARVED, other, euid=1000).verdict) == 50
     theirs = two(JOB_STARVED, other, euid=1001).verdict
     assert about(theirs) == 500
     assert theirs.state is State.OK
-    assert "storage_read" in classes(theirs)  # what the other loses still stands, behind one's own
+    assert "storage_read" in classes(theirs)  # the other user's loss is still listed, after that of the user's own job
 
 
-def test_a_job_that_loses_something_leads_before_one_that_does_not() -> None:
+def test_a_job_that_loses_something_leads_before_one_that_loses_nothing() -> None:
     frame = two(JOB_STARVED, FED)
     assert (about(frame.verdict), frame.verdict.state) == (50, State.STARVED)
     assert "healthy" not in classes(frame.verdict)
 
 
-def test_another_job_can_be_asked_for_by_any_of_its_processes() -> None:
+def test_the_verdict_on_a_job_can_be_requested_by_any_of_its_processes() -> None:
     frame = two(JOB_STARVED, FED)
     for pid in (500, 601):
         turned = verdict_of_job(frame, pid)
@@ -67,7 +67,7 @@ def test_another_job_can_be_asked_for_by_any_of_its_processes() -> None:
     assert verdict_of_job(frame, 999_999) is frame.verdict
 
 
-def test_a_job_about_which_nothing_fits_is_said_to_be_unknown() -> None:
+def test_a_job_to_which_no_rule_applies_is_called_unknown() -> None:
     unclear = replace(PREPARES, stall=0.5, running=0.2, disk=0.2, worker_cpu=0.2)
     turned = verdict_of_job(two(JOB_STARVED, unclear), 500)
     assert (turned.primary.class_id, about(turned), dict(turned.primary.args)["stall"]) == ("unknown", 500, 0.5)
@@ -79,7 +79,7 @@ def test_gpu_hours_add_up_and_stay_when_the_cause_changes() -> None:
     first = next(i for i, frame in enumerate(frames) if frame.verdict.state is State.STARVED)
     seconds = len(frames) - 1 - first
     share = frames[-1].verdict.primary.lost_ratio or 0.0
-    # The step in which the finding comes on counts too: it is what the second before was like.
+    # The tick in which the finding appears counts too, because it describes the second before it.
     assert lost[-1] == pytest.approx(8 * share * (seconds + 1) / 3600, rel=0.01)
     changed = replace(JOB_STARVED, job=replace(COMPUTING, stall=0.5), disks=JOB_ALONE.disks)
     after = play((changed, 30), carry=frames[-1].carry._replace(decided_ns=None))
@@ -92,13 +92,13 @@ def test_without_a_gpu_there_are_no_gpu_hours() -> None:
     assert play((JOB_ALONE, 20))[-1].verdict.primary.gpu_hours_lost is None
 
 
-def test_what_a_job_lost_is_forgotten_when_it_is_gone() -> None:
+def test_the_loss_of_a_job_that_is_gone_is_forgotten() -> None:
     lost = play((JOB_STARVED, 20))[-1].carry
     assert [key.pid for key in lost.lost] == [50]
     assert play((Machine(), 3), carry=lost._replace(decided_ns=None))[-1].carry.lost == {}
 
 
-def test_a_time_that_was_not_watched_costs_nothing() -> None:
+def test_time_that_was_not_watched_costs_nothing() -> None:
     carry = play((JOB_STARVED, 20))[-1].carry
     assert carry.decided_ns is not None
     later = carry._replace(decided_ns=carry.decided_ns - 600 * 10**9)
@@ -106,12 +106,12 @@ def test_a_time_that_was_not_watched_costs_nothing() -> None:
     assert far.lost == carry.lost
 
 
-def test_the_verdicts_changes_are_remembered_by_class() -> None:
+def test_changes_of_the_verdict_are_remembered_by_class() -> None:
     frames = play((JOB_STARVED, 20))
     assert [word for _, word in frames[-1].carry.classes] == ["unknown", "storage_read"]
 
 
-def test_a_process_leads_to_its_job() -> None:
+def test_each_process_belongs_to_its_job() -> None:
     snapshot = play((JOB_STARVED, 2))[-1].snapshot
     for pid in (50, 101):
         job = job_with(snapshot, pid)
@@ -122,7 +122,7 @@ def test_a_process_leads_to_its_job() -> None:
 
 
 def leads(*works: float, gpus: tuple[int, ...] = (), before: int | None = None, first_pid: int = 500) -> int:
-    """The pid in the lead of jobs that lose nothing: the n-th uses so many cores and GPUs; later ones are younger."""
+    """The pid of the leading job, of jobs without a loss. works: each job's cores, oldest first; gpus: its GPUs."""
     facts = gather(play((JOB_ALONE, 20))[-1].snapshot, play((JOB_ALONE, 20))[-1].history)
     one = facts.jobs[0]
     jobs = tuple(
@@ -141,18 +141,18 @@ def leads(*works: float, gpus: tuple[int, ...] = (), before: int | None = None, 
     return lead.job.key.pid
 
 
-def test_without_a_loss_the_job_leads_that_holds_and_moves_most() -> None:
+def test_without_a_loss_the_job_that_has_most_gpus_and_cores_leads() -> None:
     assert leads(0.2, 8.0) == 490
     assert leads(8.0, 0.2) == 500
     assert leads(8.0, 0.2, gpus=(1, 2)) == 490
 
 
-def test_of_equal_jobs_the_oldest_leads_whatever_its_pid() -> None:
+def test_of_equal_jobs_the_oldest_leads_whatever_its_pid_is() -> None:
     assert leads(1.0, 1.0) == 500
     assert leads(1.0, 1.0, first_pid=20) == 20
 
 
-def test_the_leading_job_gives_way_only_to_one_that_works_clearly_more() -> None:
+def test_the_leading_job_is_replaced_only_by_one_that_works_clearly_more() -> None:
     assert leads(1.0, 1.7, before=500) == 500
     assert leads(1.7, 1.0, before=490) == 490
     assert leads(1.0, 7.0, before=500) == 490

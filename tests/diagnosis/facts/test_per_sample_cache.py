@@ -8,7 +8,7 @@ def _sample(at_ns: int) -> Sample:
     return Sample(at_ns, at_ns, 1.0, gap=False, own=OwnRates(None, None, None, None))
 
 
-def test_only_samples_that_the_window_before_did_not_hold_are_computed() -> None:
+def test_only_samples_that_the_last_window_did_not_have_are_computed() -> None:
     computed: list[int] = []
 
     def make(sample: Sample) -> int:
@@ -21,19 +21,19 @@ def test_only_samples_that_the_window_before_did_not_hold_are_computed() -> None
     assert cache.each(samples[:6], (), make) == (0, 1, 2, 3, 4, 5)
     assert cache.each(samples[1:7], (), make) == (1, 2, 3, 4, 5, 6)
     assert computed == [*range(7)]
-    # Shorter, the same, and one that lies apart.
+    # a shorter window, the same window, and a window that does not overlap with it
     assert cache.each(samples[3:6], (), make) == (3, 4, 5)
     assert cache.each(samples[3:6], (), make) == (3, 4, 5)
     assert computed == [*range(7)]
     assert cache.each(samples[8:12], (), make) == (8, 9, 10, 11)
-    # Other inputs, or equal samples of another machine, are computed again.
+    # With other inputs, or for equal samples of another machine, the values are computed again.
     computed.clear()
     assert cache.each(samples[9:12], ("b",), make) == (9, 10, 11)
     assert cache.each(tuple(_sample(at) for at in range(9, 12)), ("b",), make) == (9, 10, 11)
     assert computed == [9, 10, 11, 9, 10, 11]
 
 
-def test_samples_behind_a_hole_are_computed_again() -> None:
+def test_samples_after_a_missing_one_are_computed_again() -> None:
     cache: PerSampleCache[int] = PerSampleCache()
     samples = tuple(_sample(at) for at in range(6))
     cache.each(samples, (), lambda one: one.at_ns)

@@ -1,4 +1,4 @@
-"""What processes did over a window, asked for as few as a rule needs."""
+"""What processes did over a window, computed only for the processes that a rule needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.diagnosis.build import OWN_PID, STARVED, Machine, Task, play
 from tests.store.scenario import session
 
 
-def test_a_part_of_the_processes_is_as_all_of_them_say() -> None:
+def test_a_part_of_the_processes_gives_the_same_facts_as_all_of_them() -> None:
     for frame in list(frames(session(21, 60)))[2:]:
         facts = gather(frame.snapshot, frame.history)
         table = frame.snapshot.processes.value
@@ -26,7 +26,7 @@ def test_a_part_of_the_processes_is_as_all_of_them_say() -> None:
         assert sorted(part) == sorted(task for task in whole if task.key.pid in some)
 
 
-def test_what_feeds_the_gpus_is_a_part_of_all() -> None:
+def test_processes_that_feed_the_gpus_are_a_part_of_all() -> None:
     stranger = Task(900, "rsync", 1, read=5e6, blocked=0.9)
     frame = play((Machine(**{**vars(STARVED), "tasks": (*STARVED.tasks, stranger)}), 12))[-1]
     facts = gather(frame.snapshot, frame.history)
@@ -44,7 +44,7 @@ def test_the_monitor_and_its_helpers_are_left_out() -> None:
     assert family(None).below((1,)) == frozenset()
 
 
-def test_a_watched_job_on_seen_gpus_needs_no_look_at_everybody() -> None:
+def test_with_a_known_job_on_known_gpus_not_all_processes_are_read() -> None:
     snapshot, history = histories(Training(processes=60, gpus=2), 15)[-1]
     facts = gather(snapshot, history)
     assert facts.judged
@@ -52,7 +52,7 @@ def test_a_watched_job_on_seen_gpus_needs_no_look_at_everybody() -> None:
 
 
 def by_hand(table: ProcessTable, window: Window, key: ProcessKey) -> tuple[float, float | None, float | None]:
-    """(blocked, CPU, bytes read) of a process, sample by sample."""
+    """The blocked share, the CPU and the bytes read of a process, computed sample by sample."""
     known = [s for s in window.samples if s.processes.value is not None]
     rates = [s.processes.value.rates.get(key) for s in known if s.processes.value is not None]
     delay = sum(r.io_delay_ratio or 0.0 for r in rates if r is not None) / len(known)
@@ -68,7 +68,7 @@ def by_hand(table: ProcessTable, window: Window, key: ProcessKey) -> tuple[float
     return (min(1.0, delay) if delay >= 0.05 else looks, cpu, read)
 
 
-def test_many_are_grouped_without_being_made_first() -> None:
+def test_many_processes_are_grouped_without_making_each_one_first() -> None:
     snapshot, history = histories(Crowd(120), 15)[-1]
     table, window = snapshot.processes.value, gather(snapshot, history).window
     groups = Tasks(table, window, 1).blocked_groups(0.2)
@@ -78,8 +78,8 @@ def test_many_are_grouped_without_being_made_first() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_column_by_column_is_as_process_by_process(seed: int) -> None:
-    """In sessions where processes come and go and figures are unknown at times."""
+def test_columns_give_the_same_facts_as_single_processes(seed: int) -> None:
+    """In these sessions processes start and end, and some figures are unknown."""
     seen = 0
     for frame in list(frames(session(40 + seed, 60)))[2:]:
         table, window = frame.snapshot.processes.value, gather(frame.snapshot, frame.history).window
@@ -100,8 +100,8 @@ def test_column_by_column_is_as_process_by_process(seed: int) -> None:
     assert seen > 100
 
 
-def test_helpers_are_found_again_whenever_one_starts_ends_or_becomes_one() -> None:
-    """Tables that follow each other, each compared with the same one seen for the first time."""
+def test_helpers_are_found_again_whenever_one_appears_or_ends() -> None:
+    """Each of several consecutive tables gives the same helpers as if it were the first table."""
     ledger: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder()
     info: dict[ProcessKey, ProcessInfo] = {}
     pids_of = MonitorPids().of
@@ -135,7 +135,7 @@ def test_helpers_are_found_again_whenever_one_starts_ends_or_becomes_one() -> No
     check(70, 71)
     ledger.drop(ProcessKey(71, 1))
     check(70)
-    # The command becomes a helper by an exec, and the helper's child is taken in by another.
+    # By an exec the command becomes a helper, and the helper's child gets another parent.
     info[ProcessKey(72, 1)] = ProcessInfo("python", helper, "root", 0)
     check(70, 72)
     start(71, 70, "smartctl")

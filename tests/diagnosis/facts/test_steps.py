@@ -1,4 +1,4 @@
-"""A job's steps over a window, and its measured wait beside the one seen from outside."""
+"""The steps of a job over a window, and its measured wait beside the wait that is seen from outside."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def steps_of(frames: tuple[Frame, ...]) -> JobSteps:
     return found
 
 
-def test_the_rates_over_the_window() -> None:
+def test_the_rates_are_those_over_the_window() -> None:
     found = steps_of(reporting(per_s=4.0, waits=(0.75,)))
     assert found.steps_per_s == pytest.approx(4.0, rel=0.05)
     assert found.data_wait_ratio == pytest.approx(0.75, abs=0.001)
@@ -32,7 +32,7 @@ def test_the_rates_over_the_window() -> None:
     assert found.difference == pytest.approx(found.seen_ratio - 0.75, abs=0.001)
 
 
-def test_the_rank_that_waits_longest_stands_for_the_job() -> None:
+def test_the_rank_that_waits_longest_represents_the_job() -> None:
     found = steps_of(reporting(waits=(0.1, 0.6)))
     assert [key for key, _ in found.ranks][1] == SECOND
     assert [rates.rank for _, rates in found.ranks] == [0, 1]
@@ -45,7 +45,7 @@ def test_a_wait_that_no_rank_measures_is_unknown() -> None:
     assert (found.data_wait_ratio, found.data_wait_ms, found.difference) == (None, None, None)
 
 
-def test_without_a_new_message_the_last_rates_stay() -> None:
+def test_without_a_new_message_the_last_rates_remain() -> None:
     found = steps_of(reporting(waits=(0.5,), until=20))
     assert found.data_wait_ratio == pytest.approx(0.5, abs=0.001)
     assert found.steps_per_s is not None
@@ -56,7 +56,7 @@ def test_a_job_that_reports_nothing_has_no_steps() -> None:
     assert job_steps(last, job_of(last)) is None
 
 
-def test_the_comparison_takes_all_the_time_in_which_both_are_known() -> None:
+def test_the_comparison_uses_all_time_in_which_both_waits_are_known() -> None:
     frames, comparison = reporting(waits=(0.75,)), StepComparison()
     for frame in frames:
         comparison.add(frame)

@@ -1,4 +1,4 @@
-"""Where a job's time went over the verdict's window."""
+"""Where the time of a job went, over the window of the verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.job_times import growing, job_key, not_counted, slow_disk
 S = 1_000_000_000
 
 
-def test_the_window_is_the_difference_of_its_counters() -> None:
+def test_the_shares_of_a_window_are_the_growth_of_the_counters() -> None:
     now = slow_disk()[40]
     key = job_key(now)
     before = next(f for f in reversed(slow_disk()) if f.snapshot.at_ns <= now.snapshot.at_ns - 10 * S)
@@ -25,7 +25,7 @@ def test_the_window_is_the_difference_of_its_counters() -> None:
     assert shares.data_disk > 0.5
 
 
-def test_a_shorter_window_is_of_its_own_seconds() -> None:
+def test_a_shorter_window_has_the_shares_of_its_seconds() -> None:
     shown = growing(compute=200, data_disk=800)
     now = shown[-1]
     shares = shares_over(now.history, now.snapshot.at_ns, job_key(now), 5.0)
@@ -35,7 +35,7 @@ def test_a_shorter_window_is_of_its_own_seconds() -> None:
     assert shares.whole_ms == 1000 * seconds <= 6000
 
 
-def test_not_counted_is_unknown() -> None:
+def test_time_that_is_not_counted_is_unknown() -> None:
     now = not_counted()[-1]
     assert shares_over(now.history, now.snapshot.at_ns, job_key(now)) is None
     now = slow_disk()[-1]

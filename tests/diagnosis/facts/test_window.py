@@ -32,7 +32,7 @@ def sample(
     return out if gpu is None else out._replace(gpu=Rated({}, at, 5.0, gpu))
 
 
-def test_only_the_last_seconds_count() -> None:
+def test_only_the_last_seconds_are_in_the_window() -> None:
     history = [sample(t) for t in range(1, 31)]
     window = recent_window(history, 30 * S, 10, ("cpu",))
     assert [s.at_ns // S for s in window.samples] == list(range(21, 31))
@@ -45,24 +45,24 @@ def test_a_slow_reading_widens_the_window_to_three_periods() -> None:
     assert (window.seconds, len(window.samples)) == (60, 3)
 
 
-def test_where_three_periods_do_not_fit_two_samples_suffice() -> None:
+def test_two_samples_suffice_if_three_periods_do_not_fit() -> None:
     window = recent_window([sample(t, every_s=30.0) for t in (31, 61)], 61 * S, 10, ("cpu",))
     assert (window.needed, len(window.samples)) == (2, 2)
 
 
-def test_a_carried_rate_is_no_sample() -> None:
+def test_a_rate_that_was_not_renewed_is_not_a_sample() -> None:
     history = [sample(t, gpu=t % 5 == 0) for t in range(1, 31)]
     window = recent_window(history, 30 * S, 10, ("cpu", "gpu"))
     assert [s.at_ns // S for s in window.samples] == [20, 25, 30]
     assert window.seconds == 15
 
 
-def test_a_gap_is_read_by_nothing() -> None:
+def test_a_sample_after_a_gap_is_left_out() -> None:
     history = [sample(1), sample(2), sample(9, every_s=7.0, gap=True), sample(10)]
     assert [s.at_ns // S for s in recent_window(history, 10 * S, 10, ("cpu",)).samples] == [1, 2, 10]
 
 
-def test_nothing_known_is_an_empty_window() -> None:
+def test_without_known_rates_the_window_is_empty() -> None:
     assert recent_window((), 0, 10, ("cpu",)) == Window((), 10, 3)
     first = sample(1)._replace(cpu=Rated(RATES, S, None, True))
     assert recent_window((first,), S, 10, ("cpu",)).samples == ()
@@ -72,7 +72,7 @@ def test_nothing_known_is_an_empty_window() -> None:
     st.lists(st.tuples(st.floats(0.1, 40), st.booleans(), st.booleans()), max_size=40),
     st.floats(1, 60),
 )
-def test_a_window_holds_only_renewed_samples_of_its_width(
+def test_a_window_contains_only_renewed_samples_of_its_width(
     steps: list[tuple[float, bool, bool]], seconds: float
 ) -> None:
     history, at = [], 0.0
@@ -94,7 +94,7 @@ VALUES = st.lists(st.one_of(st.none(), st.floats(0, 100)), max_size=20)
 
 
 @given(VALUES, st.floats(0, 100))
-def test_unknown_is_never_true(values: list[float | None], limit: float) -> None:
+def test_an_unknown_value_never_fulfils_a_condition(values: list[float | None], limit: float) -> None:
     high, low = at_least(values, limit), below(values, limit)
     for value, is_high, is_low in zip(values, high, low, strict=True):
         assert is_high + is_low == (value is not None)
@@ -104,7 +104,7 @@ def test_unknown_is_never_true(values: list[float | None], limit: float) -> None
 
 
 @given(VALUES)
-def test_the_mean_is_of_what_is_known(values: list[float | None]) -> None:
+def test_the_mean_is_that_of_the_known_values(values: list[float | None]) -> None:
     known = [v for v in values if v is not None]
     got = mean(values)
     assert (got is None) == (not known)
@@ -115,10 +115,10 @@ def test_the_mean_is_of_what_is_known(values: list[float | None]) -> None:
     st.lists(st.tuples(st.floats(0.1, 40), st.booleans(), st.booleans()), max_size=40),
     st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40),
 )
-def test_a_history_that_moves_on_has_the_periods_of_one_seen_for_the_first_time(
+def test_a_history_that_moves_on_has_the_same_periods_as_a_new_one(
     steps: list[tuple[float, bool, bool]], moves: list[tuple[int, bool]]
 ) -> None:
-    """However many samples leave at its beginning, and after another history in between."""
+    """This is so however many samples leave at its beginning, and after another history was used in between."""
     history: tuple[Sample, ...] = ()
     intervals = Intervals()
     at = 0.0

@@ -1,4 +1,4 @@
-"""The memory of each GPU: since when it is idle."""
+"""What is remembered about each GPU: since when it has been idle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.diagnosis.build import GIB, Machine, sample_of, snapshot_of
 from tests.diagnosis.gpu_scenes import FED
 
 
-def test_nothing_is_known_of_the_time_in_a_gap() -> None:
+def test_a_gpu_is_not_known_to_be_idle_during_a_gap() -> None:
     held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
     resting: Machine = replace(FED, gpus=(0.0,), power=70.0, gpu_state=held)
     first = update({}, snapshot_of(resting, 1), sample_of(resting, 1))

@@ -1,4 +1,4 @@
-"""A job without workers for a while: between two sets of them, in an evaluation, or for good."""
+"""A job that has no workers for a while: between two sets of workers, during an evaluation, or for good."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ LOADS_ITSELF = (("data_cpu", 0.8), ("compute", 0.2))
 ALONE = replace(
     ON_GPU, job=Training(TRAINER_OLD, main_running=0.9, time=LOADS_ITSELF), tasks=(TRAINER_OLD,), gpus=(0.2,)
 )
-"""The job without workers: its main thread loads."""
+"""The job without workers, whose main thread loads the data."""
 
 
 def epoch(number: int, stall: float = 0.0) -> Machine:
-    """An epoch with workers of its own."""
+    """An epoch of the job, which has new workers in each epoch."""
     workers = tuple(
         replace(w, pid=w.pid + 20 * number, start=100 + 8000 * number, cpu=0.5, blocked=0.0) for w in LOADERS[:2]
     )
@@ -24,7 +24,7 @@ def epoch(number: int, stall: float = 0.0) -> Machine:
     return replace(ON_GPU, job=job, tasks=(TRAINER_OLD, *workers), gpus=(0.95 - stall,), power=600.0)
 
 
-def test_an_evaluation_without_workers_is_not_the_cost_of_new_ones() -> None:
+def test_an_evaluation_without_workers_does_not_count_as_the_start_of_workers() -> None:
     scenes = [scene for number in range(5) for scene in ((epoch(number), 40), (ALONE, 40))]
     frames = play(*scenes)
     assert all("worker_respawn" not in classes(frame.verdict) for frame in frames)
@@ -33,13 +33,13 @@ def test_an_evaluation_without_workers_is_not_the_cost_of_new_ones() -> None:
     assert all(turn.other_s > 25 for turn in turns[:-1])
 
 
-def test_the_seconds_between_two_sets_of_workers_are_their_cost() -> None:
+def test_the_seconds_between_two_sets_of_workers_are_the_cost_of_their_start() -> None:
     parts = [((ALONE, 3), (epoch(number, 0.9), 3), (epoch(number), 30)) for number in range(4)]
     verdict = play(*[scene for part in parts for scene in part])[-1].verdict
     assert verdict.primary.class_id == "worker_respawn"
 
 
-def test_a_job_that_goes_on_without_its_workers_loads_by_itself() -> None:
+def test_a_job_that_goes_on_without_its_workers_loads_its_data_itself() -> None:
     words = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60))]
     assert "single_thread" not in words[:40], "it may start new ones"
     assert words[-1] == "single_thread"

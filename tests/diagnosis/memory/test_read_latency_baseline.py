@@ -1,4 +1,4 @@
-"""What is normal for a device: the lower of its kind's and of its own history, and never what a stall taught."""
+"""The latency that is normal for a device: the lower of its kind's and its history's, to which no stall contributes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reading(await_ms: float, size: float = 128 * 1024) -> Machine:
     return Machine(disks=(Disk(read_bytes_per_s=50 * MB, await_ms=await_ms, busy=0.3, size_bytes=size),))
 
 
-def test_bins_are_four_an_octave() -> None:
+def test_an_octave_has_four_bins() -> None:
     assert list(BOUNDS_NS) == sorted(set(BOUNDS_NS))
     assert all(abs(bin_of(ms * 2) - bin_of(ms) - 4) <= 1 for ms in (0.01, 0.3, 1.0, 7.0, 90.0))
     for ms in (0.002, 0.3, 5.5, 870.0):
@@ -52,11 +52,11 @@ def test_bins_are_four_an_octave() -> None:
     assert middle_ms(-5) == middle_ms(0)
 
 
-def test_sizes_have_three_buckets() -> None:
+def test_reads_are_in_one_of_three_buckets_by_their_size() -> None:
     assert [size_of(n) for n in (4096, 16 << 10, 20_000, 128 << 10, 1 << 20)] == [0, 0, 1, 1, 2]
 
 
-def test_a_tenth_of_the_minutes_lies_below() -> None:
+def test_a_tenth_of_the_minutes_lies_below_the_baseline() -> None:
     one = Baseline()
     assert one.low_ms() is None
     for minute in range(100):
@@ -66,7 +66,7 @@ def test_a_tenth_of_the_minutes_lies_below() -> None:
     assert one.low_ms(0.5) == pytest.approx(40.0, rel=0.1)
 
 
-def test_what_is_older_than_a_day_falls_out() -> None:
+def test_minutes_older_than_a_day_are_dropped() -> None:
     one = with_minute(Baseline(), 0, 0.1)
     one = with_minute(one, (PARTS - 1) * PART_NS, 9.0)
     assert (len(one.parts), one.minutes) == (2, 2)
@@ -87,7 +87,7 @@ def test_minutes_become_history_by_the_size_of_their_reads() -> None:
     assert baseline_ms({}, INFOS["sda"], 4096) is None
 
 
-def test_an_idle_an_unknown_and_a_frozen_device_teach_nothing() -> None:
+def test_an_idle_unknown_or_frozen_device_adds_no_history() -> None:
     assert learnt((Machine(), 180)) == {}
     assert learnt((Machine(disks=(Disk(unknown=True),)), 180)) == {}
     assert learnt((reading(0.4), 180), frozen=True) == {}
@@ -98,7 +98,7 @@ def test_an_idle_an_unknown_and_a_frozen_device_teach_nothing() -> None:
     assert learn(after, sample_of(reading(0.4), 91), INFOS, frozen=True) is after
 
 
-def test_a_device_is_known_by_its_serial_and_their_number_is_bounded() -> None:
+def test_a_device_is_known_by_its_serial_number_and_the_number_is_bounded() -> None:
     info = INFOS["sda"]
     assert (identity(info), identity(info._replace(serial="S1"))) == ("sda", "S1")
     many = Machine(disks=tuple(replace(reading(1.0).disks[0], name=f"sd{i}") for i in range(MOST_DEVICES + 9)))
@@ -107,7 +107,7 @@ def test_a_device_is_known_by_its_serial_and_their_number_is_bounded() -> None:
     assert "sd0" not in learned
 
 
-def test_a_device_that_was_faster_is_slow_sooner() -> None:
+def test_a_device_that_was_faster_is_called_slow_sooner() -> None:
     history = Baseline(((0, ((bin_of(0.2), 60),)),))
     carry = FoldState(learned={"sda": DeviceBaseline(sizes=(Baseline(), history, Baseline()))})
     calm = replace(JOB_ALONE, disks=(replace(JOB_ALONE.disks[0], await_ms=1.2, queue=7.9),))
@@ -118,7 +118,7 @@ def test_a_device_that_was_faster_is_slow_sooner() -> None:
     assert dict(slow.args)["normal_ms"] == pytest.approx(floor)
 
 
-def test_a_history_of_trouble_is_not_what_is_normal() -> None:
+def test_a_history_of_only_trouble_does_not_raise_the_normal_latency() -> None:
     history = Baseline(((0, ((bin_of(500.0), 600),)),))
     carry = FoldState(learned={"sda": DeviceBaseline(sizes=(Baseline(), history, Baseline()))})
     assert play((JOB_ALONE, 14), carry=carry)[-1].verdict.primary.class_id == "storage_read"
@@ -132,7 +132,7 @@ def test_a_stall_does_not_become_normal() -> None:
     assert frame.carry.learned["sda"].minute is None
 
 
-def test_a_sample_is_learnt_once() -> None:
+def test_each_sample_is_learnt_once() -> None:
     made = list(frames(session(31, 40)))
     for frame in made:
         assert frame.carry.fed_ns == frame.sample.at_ns

@@ -33,7 +33,7 @@ def args(finding: Finding) -> dict[str, object]:
     return dict(finding.args)
 
 
-def test_workers_in_d_on_a_slow_disk() -> None:
+def test_workers_in_state_d_on_a_slow_disk_are_starved() -> None:
     verdict = verdict_of(STARVED)
     finding = verdict.primary
     assert (verdict.state, finding.class_id, finding.subject) == (State.STARVED, "storage_read", "sda")
@@ -50,12 +50,12 @@ def test_workers_in_d_on_a_slow_disk() -> None:
     assert "cpu_prep" in {r.class_id for r in finding.ruled_out}
 
 
-def test_less_time_in_d_is_a_near_miss() -> None:
+def test_less_time_in_state_d_is_not_enough() -> None:
     tasks = (TRAINER, *(replace(w, blocked=0.3) for w in WORKERS))
     assert "storage_read" not in classes(verdict_of(replace(STARVED, tasks=tasks)))
 
 
-def test_normal_await_is_a_near_miss() -> None:
+def test_with_a_normal_await_the_disk_is_not_blamed() -> None:
     disk = replace(SLOW_SSD, await_ms=1.5)
     assert verdict_of(replace(STARVED, disks=(disk,))).state is State.UNSURE
 
@@ -86,7 +86,7 @@ def test_unreadable_io_lowers_confidence() -> None:
         assert finding.confidence <= 0.55
 
 
-def test_a_process_that_reads_elsewhere_does_not_wait_for_this_disk() -> None:
+def test_a_process_that_reads_from_another_disk_does_not_wait_for_this_one() -> None:
     disk = Disk(read_bytes_per_s=80 * MB, await_ms=60, busy=1.0)
     assert classes(verdict_of(Machine(disks=(disk,), tasks=(replace(READER, read=1 * MB),)))) == ["unknown"]
 
@@ -99,25 +99,25 @@ def test_a_writer_is_not_called_starved_by_reads() -> None:
     assert args(verdict.primary)["task"] == "python"
 
 
-def test_a_kernel_thread_in_d_is_nobody() -> None:
+def test_a_kernel_thread_in_state_d_is_not_named() -> None:
     disk = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
     verdict = verdict_of(Machine(disks=(disk,), tasks=(replace(READER, name="kworker/u8:0", kernel=True),)))
     assert classes(verdict) == ["unknown"]
     assert "task" not in args(verdict.primary)
 
 
-def test_delay_accounting_stands_in_for_looks() -> None:
+def test_delay_accounting_replaces_samples() -> None:
     disk = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
     finding = verdict_of(Machine(disks=(disk,), tasks=(replace(READER, blocked=0.0, delay=0.8),))).primary
     assert args(finding)["blocked"] == pytest.approx(0.8)
 
 
-def test_nvme_at_full_util_but_normal_latency_is_not_slow() -> None:
+def test_an_nvme_at_full_utilisation_with_normal_latency_is_not_slow() -> None:
     disk = replace(NVME, read_bytes_per_s=900 * MB, await_ms=0.4, busy=1.0)
     assert verdict_of(replace(STARVED, disks=(disk,))).state is State.UNSURE
 
 
-def test_nvme_is_slow_by_inflation_whatever_util_says() -> None:
+def test_an_nvme_is_slow_by_its_latency_whatever_its_utilisation() -> None:
     disk = replace(NVME, read_bytes_per_s=92 * MB, await_ms=8.0, busy=0.4)
     finding = verdict_of(replace(STARVED, disks=(disk,))).primary
     assert (finding.class_id, finding.subject) == ("storage_read", "nvme0n1")
@@ -134,7 +134,7 @@ def test_nvme_is_slow_by_inflation_whatever_util_says() -> None:
         (25, 0.85, 0.1, None),
     ],
 )
-def test_a_rotating_disk_needs_util_await_and_workers(
+def test_a_rotating_disk_needs_utilisation_await_and_workers(
     await_ms: float, busy: float, blocked: float, severity: Severity | None
 ) -> None:
     disk = Disk(rotational=True, read_bytes_per_s=92 * MB, await_ms=await_ms, busy=busy)
@@ -143,7 +143,7 @@ def test_a_rotating_disk_needs_util_await_and_workers(
     assert (finding.severity if finding.class_id == "storage_read" else None) == severity
 
 
-def test_classic_rule_with_a_spinning_thread_and_a_slow_ssd_is_unsure_of_itself() -> None:
+def test_a_spinning_thread_and_a_slow_ssd_give_low_confidence() -> None:
     spinning = replace(TRAINER, cpu=1.0, read=92 * MB)
     found = verdict_of(replace(STARVED, tasks=(spinning,), gpus=(0.2,))).findings
     storage = next(f for f in found if f.class_id == "storage_read")
@@ -151,7 +151,7 @@ def test_classic_rule_with_a_spinning_thread_and_a_slow_ssd_is_unsure_of_itself(
     assert "processes.python.cpu_ratio" in {e.metric for e in storage.evidence}
 
 
-def test_the_classic_rule_needs_an_idle_gpu() -> None:
+def test_the_rule_without_a_job_needs_an_idle_gpu() -> None:
     disk = replace(SLOW_SSD, await_ms=90)
     spinning = replace(TRAINER, cpu=1.0, read=92 * MB)
     verdict = verdict_of(replace(STARVED, disks=(disk,), tasks=(spinning,), gpus=(0.4,)))
@@ -163,7 +163,7 @@ def test_an_unrelated_reader_does_not_starve_the_gpus() -> None:
     assert "storage_read" not in classes(verdict_of(replace(STARVED, tasks=(TRAINER, backup))))
 
 
-def test_a_flat_rate_a_little_above_normal_is_low_confidence() -> None:
+def test_a_constant_rate_with_a_slightly_high_latency_has_low_confidence() -> None:
     disk = Disk("vda", "virtio", read_bytes_per_s=10 * MB, await_ms=12, busy=0.99)
     finding = verdict_of(
         replace(STARVED, disks=(disk,), tasks=(TRAINER, *(replace(w, read=1.2 * MB) for w in WORKERS)))
@@ -173,14 +173,14 @@ def test_a_flat_rate_a_little_above_normal_is_low_confidence() -> None:
     assert "more_reads_at_once" in {a.template for a in finding.primary.advice}
 
 
-def test_of_a_stack_the_bottom_device_is_named_with_its_mount() -> None:
+def test_of_a_stack_the_bottom_device_is_named_with_the_mount() -> None:
     lower = replace(SLOW_SSD, mount="")
     upper = replace(SLOW_SSD, name="dm-0", kind="dm", transport="virtual", slaves=("sda",))
     finding = verdict_of(replace(STARVED, disks=(lower, upper))).primary
     assert finding.subject == "sda"
 
 
-def test_copy_is_advised_where_it_fits() -> None:
+def test_a_copy_is_advised_if_it_fits() -> None:
     tb = 1 << 40
     usage = {
         "/data": FilesystemUsage(2 * tb, tb, tb, 0, 0),
@@ -203,7 +203,7 @@ def test_copy_is_advised_where_it_fits() -> None:
     assert "copy_data" not in {a.template for a in advice}
 
 
-def test_a_copy_to_memory_is_advised_where_memory_is_free() -> None:
+def test_a_copy_to_memory_is_advised_if_memory_is_free() -> None:
     usage = {
         "/data": FilesystemUsage(200 * GIB, 100 * GIB, 100 * GIB, 0, 0),
         "/dev/shm": FilesystemUsage(500 * GIB, 500 * GIB, 500 * GIB, 0, 0),
@@ -222,7 +222,7 @@ def test_a_copy_to_memory_is_advised_where_memory_is_free() -> None:
 DYING = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors",), reallocated=312)
 
 
-def test_a_failing_disk_stands_second_to_a_cause_and_first_to_nothing() -> None:
+def test_a_failing_disk_is_listed_after_a_cause_and_else_comes_first() -> None:
     assert classes(verdict_of(replace(STARVED, smart=(DYING,)))) == ["storage_read", "failing_disk"]
     alone = verdict_of(Machine(smart=(DYING,), cpu=0.5))
     assert (classes(alone), alone.state) == (["failing_disk"], State.FAILING)
@@ -230,12 +230,12 @@ def test_a_failing_disk_stands_second_to_a_cause_and_first_to_nothing() -> None:
     assert classes(verdict_of(Machine(smart=(DYING,)))) == ["idle", "failing_disk"]
 
 
-def test_a_failing_disk_is_told_before_the_window_is_full() -> None:
+def test_a_failing_disk_is_shown_before_the_window_is_full() -> None:
     verdict = verdict_of(Machine(smart=(DYING,)), ticks=1)
     assert classes(verdict) == ["unknown", "failing_disk"]
 
 
-def test_a_failing_disk_that_falls_silent_has_not_recovered() -> None:
+def test_a_failing_disk_that_no_longer_answers_has_not_recovered() -> None:
     dying = Machine(smart=(DYING,), cpu=0.5)
     silent = replace(dying, smart_silent=True)
     well = Machine(smart=(DYING._replace(severity="ok"),), cpu=0.5)
@@ -244,13 +244,13 @@ def test_a_failing_disk_that_falls_silent_has_not_recovered() -> None:
     assert classes(frames[-1].verdict) == ["unknown"]
 
 
-def test_warnings_and_silence_are_no_failing_disk() -> None:
+def test_warnings_and_missing_answers_are_not_a_failing_disk() -> None:
     worn = DYING._replace(severity="warning")
     assert "failing_disk" not in classes(verdict_of(Machine(smart=(worn,), cpu=0.5)))
     assert "failing_disk" not in classes(verdict_of(Machine(cpu=0.5)))
 
 
-def test_a_gpu_that_is_not_known_is_not_called_starved() -> None:
+def test_a_machine_with_an_unknown_gpu_is_not_called_starved() -> None:
     disk = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
     machine = Machine(disks=(disk,), tasks=(READER,), gpu_status=Status.PENDING)
     finding = verdict_of(machine).primary

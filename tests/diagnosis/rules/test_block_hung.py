@@ -1,4 +1,4 @@
-"""A device that holds requests and completes none: made over time, and a real loop over a FUSE file that stops."""
+"""A device that accepts requests and completes none: simulated, and real, as a loop over a FUSE file that stops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def words(spans: object) -> str:
     return "".join(span.text for span in spans)  # type: ignore[attr-defined]
 
 
-def test_it_is_told_after_ten_seconds_with_its_age_and_gravely_after_thirty() -> None:
+def test_a_hang_is_shown_after_ten_seconds_and_is_critical_after_thirty() -> None:
     shown = play((Machine(disks=(WORKS,), cpu=0.5), 12), (Machine(disks=(HANGS,), cpu=0.5, tasks=(WAITER,)), 36))
     assert not hung(shown[20])
     (early,) = hung(shown[23])
@@ -64,7 +64,7 @@ def test_it_is_told_after_ten_seconds_with_its_age_and_gravely_after_thirty() ->
     assert identity(late, last.snapshot) == "", "it clears by itself, and no earlier acknowledgement silences it"
 
 
-def test_it_goes_when_the_device_answers_again() -> None:
+def test_the_finding_ends_when_the_device_answers_again() -> None:
     shown = play((Machine(disks=(WORKS,), cpu=0.5), 12), (Machine(disks=(HANGS,), cpu=0.5), 15),
                  (Machine(disks=(WORKS,), cpu=0.5), 15))  # fmt: skip
     assert hung(shown[25])
@@ -73,7 +73,7 @@ def test_it_goes_when_the_device_answers_again() -> None:
     assert health(shown[-1], "sda").word != "hung"
 
 
-def test_of_a_stack_the_lowest_is_named_and_a_suspended_volume_has_its_cure() -> None:
+def test_of_a_stack_the_lowest_device_is_named_and_a_suspended_volume_has_its_cure() -> None:
     above = Disk("md0", kind="md", slaves=("sda", "sdb"), in_flight=12)
     both = Machine(disks=(above, replace(HANGS, name="sda"), Disk("sdb")), cpu=0.5, tasks=(WAITER,))
     assert [f.subject for f in hung(play((both, 20))[-1])] == ["sda"]
@@ -95,11 +95,11 @@ def test_of_a_stack_the_lowest_is_named_and_a_suspended_volume_has_its_cure() ->
     ],
     ids=["miscounted since ever", "completes", "unknown rates", "idle", "memory"],
 )
-def test_near_misses(machine: Machine) -> None:
+def test_scenes_that_only_resemble_a_hang_are_not_found(machine: Machine) -> None:
     assert "failing_disk" not in classes(play((machine, 20))[-1].verdict)
 
 
-def test_nothing_in_flight_costs_no_new_mapping() -> None:
+def test_without_requests_in_flight_no_new_mapping_is_made() -> None:
     (frame,) = play((Machine(disks=(WORKS,), cpu=0.5), 1))
     known = frame.carry.hung
     assert hung_since(known, frame.sample) is known
@@ -108,7 +108,7 @@ def test_nothing_in_flight_costs_no_new_mapping() -> None:
 
 @pytest.mark.xdist_group("a slow disk")
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk())
-def test_a_real_device_that_stops(tmp_path: Path) -> None:
+def test_a_real_device_that_stops_is_found(tmp_path: Path) -> None:
     limits = LIMITS._replace(hung_s=1.5)
     with FuseDisk(tmp_path, 16) as disk:
         source = LiveSource(Settings(interval_s=0.5, smart=False), Root())

@@ -1,4 +1,4 @@
-"""A slow disk whose own counts of trouble grow."""
+"""A disk that is slow while its own counts of problems grow."""
 
 from __future__ import annotations
 
@@ -39,18 +39,20 @@ def found(machine: Machine) -> list[Finding]:
     [
         (CABLE, Severity.WARNING, "check_cable", "crc_errors_growth"),
         (HOT, Severity.WARNING, "cool_disk", "warning_temperature_minutes_growth"),
-        # What grows in the medium is critical by itself; both findings are one.
+        # Growing media errors are critical by themselves; the two findings become one.
         (MEDIA, Severity.CRITICAL, "replace_disk", "media_errors"),
     ],
 )
-def test_a_slow_disk_that_gets_worse_says_why(state: SmartState, severity: Severity, cure: str, figure: str) -> None:
+def test_a_slow_disk_that_gets_worse_has_its_reason(
+    state: SmartState, severity: Severity, cure: str, figure: str
+) -> None:
     (one,) = found(Machine(disks=(SLOW,), smart=(state,), cpu=0.5))
     assert (one.subject, one.severity, one.state) == ("sda", severity, State.FAILING)
     assert [advice.template for advice in one.advice] == [cure]
     assert any(evidence.metric.endswith(figure) for evidence in one.evidence)
 
 
-def test_the_banner_tells_it() -> None:
+def test_the_banner_shows_the_failing_disk() -> None:
     frame = play((Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5), 15))[-1]
     words = ["".join(span.text for span in part(frame.verdict, frame)) for part in (headline.headline, headline.advice)]
     assert words[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
@@ -71,11 +73,11 @@ def test_the_banner_tells_it() -> None:
     ],
     ids=["fast", "old errors", "another disk", "silent", "unknown rates", "no SMART"],
 )
-def test_near_misses(machine: Machine) -> None:
+def test_disks_that_are_only_slow_or_only_worn_are_not_failing(machine: Machine) -> None:
     assert "failing_disk" not in classes(verdict_of(machine))
 
 
-def test_the_finding_stays_for_its_time_when_the_disk_is_fast_again() -> None:
+def test_the_finding_stays_for_its_minimum_time_when_the_disk_is_fast_again() -> None:
     slow = Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5)
     fast = replace(slow, disks=(replace(SLOW, await_ms=0.4, busy=0.2),))
     key = ("failing_disk", "sda")
@@ -85,7 +87,7 @@ def test_the_finding_stays_for_its_time_when_the_disk_is_fast_again() -> None:
 
 
 def erring(lines: int, what: str, at_s: float, name: str = "sda", kind: str = "disk") -> Machine:
-    """A machine whose kernel reported errors of a device at a second of the scene."""
+    """A machine whose kernel reported errors of a device at this second of the scene."""
     return Machine(
         disks=(Disk(name=name, kind=kind),), cpu=0.5, errors={"sda": DeviceErrors(lines, int(at_s * S), what)}
     )
@@ -95,7 +97,7 @@ def erring(lines: int, what: str, at_s: float, name: str = "sda", kind: str = "d
     ("what", "severity", "cure"),
     [("I/O", Severity.WARNING, "check_cable"), ("critical medium", Severity.CRITICAL, "replace_disk")],
 )
-def test_a_disk_that_gives_errors_is_told_at_once(what: str, severity: Severity, cure: str) -> None:
+def test_a_disk_with_errors_is_shown_at_once(what: str, severity: Severity, cure: str) -> None:
     frame = play((erring(3, what, 0), 1))[-1]
     (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
     assert (one.subject, one.severity) == ("sda", severity)
@@ -103,7 +105,7 @@ def test_a_disk_that_gives_errors_is_told_at_once(what: str, severity: Severity,
     assert [(e.metric, e.value) for e in one.evidence] == [("kernel.sda.errors", 3.0)]
 
 
-def test_the_banner_tells_errors() -> None:
+def test_the_banner_shows_the_errors() -> None:
     frame = play((erring(1, "I/O", 0), 15))[-1]
     words = [headline.text_of(part(frame.verdict, frame)) for part in (headline.headline, headline.because)]
     assert words[0] == "sda is giving errors: 1 I/O error in the kernel's log"
@@ -115,11 +117,11 @@ def test_the_banner_tells_errors() -> None:
     [erring(1, "I/O", -600), erring(1, "I/O", 99), erring(1, "I/O", 0, kind="loop"), erring(1, "I/O", 0, name="sdb")],
     ids=["old", "of another time", "a loop", "gone"],
 )
-def test_errors_that_say_nothing_about_a_disk_of_now(machine: Machine) -> None:
+def test_errors_that_are_old_or_of_another_device_do_not_count(machine: Machine) -> None:
     assert found(machine) == []
 
 
-def test_a_controllers_timeouts_are_its_disks() -> None:
+def test_timeouts_of_a_controller_count_for_its_disk() -> None:
     machine = Machine(
         disks=(Disk(name="nvme10n1", transport="nvme"), Disk(name="nvme1n1", transport="nvme")),
         cpu=0.5, errors={"nvme1": DeviceErrors(2, 0, "timeout")},
@@ -137,7 +139,7 @@ def test_a_controllers_timeouts_are_its_disks() -> None:
         (FINE._replace(assessment="FAIL"), "FAILING: ", "replace_disk"),
     ],
 )
-def test_a_disk_that_is_only_hot_is_to_be_cooled(state: SmartState, how: str, cure: str) -> None:
+def test_a_disk_that_is_only_hot_gets_the_advice_to_cool_it(state: SmartState, how: str, cure: str) -> None:
     frame = play((Machine(disks=(Disk(),), cpu=0.5, smart=(judged(state),)), 12))[-1]
     (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
     assert (one.severity, [advice.template for advice in one.advice]) == (Severity.CRITICAL, [cure])
@@ -146,12 +148,12 @@ def test_a_disk_that_is_only_hot_is_to_be_cooled(state: SmartState, how: str, cu
 
 
 @pytest.mark.parametrize("name", ["nbd0", "rbd1", "drbd0"])
-def test_a_disk_behind_the_network_has_no_cable(name: str) -> None:
+def test_a_disk_that_is_reached_by_the_network_gets_no_advice_about_cables(name: str) -> None:
     (one,) = found(Machine(disks=(Disk(name=name),), cpu=0.5, errors={name: DeviceErrors(1, 0, "I/O")}))
     assert [advice.template for advice in one.advice] == ["reach_device"]
 
 
-def test_errors_of_an_nvme_path_are_its_disks() -> None:
+def test_errors_of_an_nvme_path_count_for_its_disk() -> None:
     path = Disk(name="nvme0c0n1", transport="nvme", kind="nvme-path", mount="")
     for disks in ((Disk(name="nvme0n1", transport="nvme"), path), (Disk(name="nvme0n1", transport="nvme"),)):
         errors = {"nvme0c0n1": DeviceErrors(1, 0, "critical medium")}
@@ -159,7 +161,7 @@ def test_errors_of_an_nvme_path_are_its_disks() -> None:
         assert (one.subject, one.severity) == ("nvme0n1", Severity.CRITICAL)
 
 
-def test_errors_are_forgotten_though_smart_is_silent() -> None:
+def test_errors_are_forgotten_even_if_smart_does_not_answer() -> None:
     first, later = (replace(erring(1, "I/O", at_s), smart=(FINE,), smart_silent=True) for at_s in (0, -700))
     frames = play((first, 3), (later, 15))
     assert ["failing_disk" in classes(frames[at].verdict) for at in (0, 2, -1)] == [True, True, False]

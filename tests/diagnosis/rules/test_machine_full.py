@@ -33,7 +33,7 @@ ALMOST = {
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_cause_is_named(name: str) -> None:
+def test_the_cause_of_each_scene_is_named(name: str) -> None:
     verdict = verdict_of(SCENES[name])
     assert verdict.primary.class_id == name.split()[0]
     assert verdict.state is CLASSES[name.split()[0]]
@@ -41,16 +41,16 @@ def test_the_cause_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALMOST)
-def test_almost_is_not_enough(name: str) -> None:
+def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
     assert name.split()[0] not in classes(verdict_of(ALMOST[name]))
 
 
 @pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY], ids=["blind", "healthy"])
-def test_nothing_known_or_nothing_wrong_is_quiet(machine: Machine) -> None:
+def test_nothing_is_called_full_where_it_is_unknown(machine: Machine) -> None:
     assert not CLASSES.keys() & set(classes(verdict_of(machine)))
 
 
-def test_shared_memory_that_empties_a_little_stays_full() -> None:
+def test_shared_memory_that_is_freed_a_little_still_counts_as_full() -> None:
     filled, less, empty = (
         replace(JOB_HEALTHY, job=replace(COMPUTING, stall=0.01, shm=shm)) for shm in (0.95, 0.85, 0.5)
     )
@@ -63,14 +63,14 @@ def test_shared_memory_that_empties_a_little_stays_full() -> None:
 FULL = FilesystemUsage(100 * GIB, GIB // 2, GIB // 2, 0, 0)
 
 
-def test_a_full_filesystem_that_no_job_reads_stands_behind_what_a_job_loses() -> None:
+def test_a_full_filesystem_that_no_job_reads_comes_after_the_loss_of_a_job() -> None:
     assert classes(verdict_of(replace(JOB_STARVED, usage={"/scratch": FULL})))[:2] == ["storage_read", "fs_full"]
     assert classes(verdict_of(replace(JOB_STARVED, usage={"/data": FULL})))[0] == "fs_full"
     assert classes(verdict_of(replace(JOB_HEALTHY, usage={"/scratch": FULL}))) == ["fs_full"]
 
 
 @pytest.mark.parametrize("path", ["/boot", "/boot/efi", "/efi"])
-def test_a_full_boot_filesystem_stands_beside_the_verdict(path: str) -> None:
+def test_a_full_boot_filesystem_is_shown_beside_the_verdict(path: str) -> None:
     verdict = verdict_of(replace(JOB_HEALTHY, usage={path: FULL}))
     assert classes(verdict) == ["healthy", "fs_full"]
     assert verdict.findings[1].severity is Severity.INFO
@@ -83,7 +83,7 @@ def test_pressure_by_file_pages_has_the_threshold_that_it_must_reach() -> None:
     assert (found.class_id, pressure.threshold) == ("mem_pressure", 0.2)
 
 
-def test_a_full_shared_memory_is_a_finding_about_its_own_job() -> None:
+def test_a_full_shared_memory_is_a_finding_about_the_job_that_uses_it() -> None:
     other = replace(TRAINER_OLD, pid=40)
     full = Training(other, main_running=0.9, shm=0.95, time=(("compute", 1.0),))
     both = replace(JOB_HEALTHY, beside=full, tasks=(*JOB_HEALTHY.tasks, other))

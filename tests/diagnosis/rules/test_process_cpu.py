@@ -21,7 +21,7 @@ from tests.diagnosis.build import (
 )
 
 
-def test_workers_that_compute_while_the_gpus_wait() -> None:
+def test_workers_that_compute_while_the_gpus_wait_are_blamed() -> None:
     verdict = verdict_of(PREPARING)
     finding = verdict.primary
     assert (verdict.state, finding.class_id, finding.subject) == (State.STARVED, "cpu_prep", "pt_data_worker")
@@ -31,18 +31,18 @@ def test_workers_that_compute_while_the_gpus_wait() -> None:
     assert dict(advice.args) == {"now": 1.0, "then": 4.0, "cores": 40.0, "ranks": 8.0, "framework": ""}
 
 
-def test_no_idle_core_means_cheaper_work() -> None:
+def test_without_an_idle_core_cheaper_work_is_advised() -> None:
     advice = verdict_of(replace(PREPARING, cpu=0.99)).primary.advice
     assert [a.template for a in advice] == ["cheaper_transforms"]
 
 
-def test_stolen_time_is_no_idle_core() -> None:
+def test_stolen_time_does_not_count_as_an_idle_core() -> None:
     finding = verdict_of(replace(PREPARING, cpu=0.2, steal=0.79)).primary
     assert [a.template for a in finding.advice] == ["cheaper_transforms"]
     assert dict(finding.args)["idle_cores"] == pytest.approx(0.4)
 
 
-def test_workers_with_reserve_are_a_near_miss() -> None:
+def test_workers_with_reserve_are_not_blamed() -> None:
     tasks = (TRAINER, *(Task(100 + i, "pt_data_worker", 50, cpu=0.5) for i in range(8)))
     assert verdict_of(replace(PREPARING, tasks=tasks)).state is State.UNSURE
 
@@ -53,12 +53,12 @@ def test_busy_gpus_are_a_healthy_window() -> None:
     assert classes(verdict_of(BUSY)) == ["gpu_bound"]
 
 
-def test_unknown_cpu_claims_nothing() -> None:
+def test_with_unknown_cpu_nothing_is_claimed() -> None:
     tasks = tuple(replace(t, cpu=None) for t in PREPARING.tasks)
     assert classes(verdict_of(replace(PREPARING, tasks=tasks, gpus=(None,) * 8))) == ["unknown"]
 
 
-def test_workers_in_d_and_a_busy_thread_are_a_storage_stall() -> None:
+def test_workers_in_state_d_and_a_busy_thread_are_a_storage_stall() -> None:
     blocked = tuple(Task(200 + i, "pt_data_worker", 50, cpu=0.02, read=11 * MB, blocked=0.97) for i in range(8))
     busy = Task(300, "helper", 50, cpu=0.99)
     verdict = verdict_of(replace(PREPARING, tasks=(TRAINER, *blocked, busy), disks=(SLOW_SSD,), gpus=(0.2,) * 8))
@@ -76,7 +76,7 @@ def test_without_a_gpu_only_named_workers_of_a_waiting_parent_count() -> None:
     assert classes(verdict_of(replace(named, tasks=others))) == ["unknown"]
 
 
-def test_one_thread_does_everything() -> None:
+def test_one_thread_that_does_everything_is_blamed() -> None:
     verdict = verdict_of(SINGLE)
     assert (verdict.state, verdict.primary.class_id) == (State.STARVED, "single_thread")
     templates = [a.template for a in verdict.primary.advice]
@@ -85,7 +85,7 @@ def test_one_thread_does_everything() -> None:
 
 
 @pytest.mark.parametrize("cpu", [0.6, 3.0])
-def test_less_or_more_than_one_core_is_a_near_miss(cpu: float) -> None:
+def test_a_process_that_uses_less_or_more_than_one_core_is_not_blamed(cpu: float) -> None:
     tasks = (replace(TRAINER, cpu=cpu),)
     assert "single_thread" not in classes(verdict_of(replace(SINGLE, tasks=tasks)))
 
@@ -95,7 +95,7 @@ def test_a_spinning_main_thread_of_a_busy_gpu_is_healthy() -> None:
     assert classes(verdict) == ["gpu_bound"]
 
 
-def test_a_thread_with_busy_workers_is_not_alone() -> None:
+def test_a_thread_with_busy_workers_does_not_do_everything() -> None:
     tasks = (*SINGLE.tasks, Task(101, "pt_data_worker", 50, cpu=0.6))
     assert "single_thread" not in classes(verdict_of(replace(SINGLE, tasks=tasks)))
 
@@ -115,7 +115,7 @@ def test_in_a_container_several_busy_processes_of_one_name_are_a_guess() -> None
     assert verdict_of(replace(hidden, gpus=(0.5,) * 8)).state is State.UNSURE
 
 
-def test_nobody_uses_the_gpu_so_nobody_starves_it() -> None:
+def test_on_a_gpu_without_a_process_nothing_is_starved() -> None:
     verdict = verdict_of(replace(SINGLE, gpus=(0.0,), gpu_pids=()))
     assert classes(verdict) == ["unknown"]
 
@@ -131,7 +131,7 @@ def test_our_own_process_is_never_the_cause() -> None:
         assert classes(verdict_of(machine)) == ["unknown"]
 
 
-def test_a_command_that_is_recorded_is_our_child_and_may_be_the_cause() -> None:
+def test_a_recorded_command_is_our_child_and_may_be_the_cause() -> None:
     own = Task(OWN_PID, "iotop-ai", 50)
     trainer = Task(OWN_PID + 1, "python", OWN_PID, read=20 * MB, blocked=0.9, cmdline=("python", "train.py"))
     assert classes(verdict_of(Machine(disks=(SLOW_SSD,), tasks=(own, trainer)))) == ["storage_read"]

@@ -1,4 +1,4 @@
-"""What never clears by itself can be taken note of, and comes back when it gets worse."""
+"""A finding that does not clear by itself can be acknowledged, and is shown again when it gets worse."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ack(name: str, value: str) -> Event:
     return Event(0, 0, ACK, f"{name} {value}")
 
 
-def test_identity_is_the_serial_number_or_the_uuid() -> None:
+def test_the_identity_of_a_device_is_its_serial_number_or_its_uuid() -> None:
     assert identity(FAILING, snapshot_of(ill(), 1)) == "failing_disk:WD_1_2"
     assert identity(FAILING, snapshot_of(IDLE, 1)) == "failing_disk:sda"
     assert identity(LOST, snapshot_of(IDLE, 1)) == "gpu_fault:GPU-1"
@@ -62,7 +62,7 @@ def test_two_disks_with_one_serial_number_are_acknowledged_apart() -> None:
         return [identity(FAILING._replace(subject=name), snapshot) for name in table]
 
     bridge = SmartState("sda", "ata", "Model 1", "123456789012", "F", "FAIL", "critical", ())
-    # Two paths to one disk.
+    # the two devices are paths to one disk
     assert named(bridge, bridge) == ["failing_disk:123456789012"] * 2
     other = ["failing_disk:123456789012_Model_1", "failing_disk:123456789012_Model_2"]
     assert named(bridge, bridge._replace(model="Model 2")) == other
@@ -71,11 +71,11 @@ def test_two_disks_with_one_serial_number_are_acknowledged_apart() -> None:
     assert named(bridge, bridge._replace(serial="another"))[0] == "failing_disk:123456789012"
 
 
-def test_only_what_grows_is_its_value() -> None:
+def test_the_value_has_only_figures_that_grow() -> None:
     assert value_of(FAILING) == "critical critical=1 reallocated=312"
 
 
-def test_worse_is_graver_more_or_something_new() -> None:
+def test_worse_means_more_severe_more_errors_or_a_new_reason() -> None:
     value = value_of(FAILING)
     assert not worse(FAILING, value)
     assert not worse(FAILING._replace(severity=Severity.WARNING), value)
@@ -114,7 +114,7 @@ def lasting(machine: Machine) -> Finding:
     return next(one.finding for one in carry.held.values() if one.finding.class_id == "failing_disk")
 
 
-def test_what_is_acknowledged_comes_back_with_more_errors_or_another_kind() -> None:
+def test_an_acknowledged_finding_comes_back_with_more_or_with_other_errors() -> None:
     logged, crc, used = (lasting(machine) for machine in (in_log(1, "I/O"), cable(640, 40), worn()))
     for one, value in (
         (logged, "warning errors=1 is:I/O=1"),
@@ -137,13 +137,13 @@ def test_a_cable_that_goes_on_failing_comes_back_when_it_gets_clearly_worse() ->
         assert not worse(lasting(cable(count, a_day_ago)), value)
     assert worse(lasting(cable(12_000, 10_800)), value), "twice as many in a day"
     assert worse(lasting(cable(21_280, 20_800)), value), "twice as many in all"
-    # An earlier version kept no growth.
+    # An earlier version of the program stored no growth.
     assert not worse(lasting(cable(12_000, 10_800)), "warning crc_errors=10640 is:crc-grows=1")
     few = value_of(lasting(cable(41, 11)))
     assert not worse(lasting(cable(50, 20)), few)
 
 
-def test_the_same_cable_in_the_kernels_log() -> None:
+def test_a_cable_in_the_kernels_log_comes_back_in_the_same_way() -> None:
     value = value_of(lasting(in_log(4, "interface CRC")))
     assert not worse(lasting(in_log(13, "interface CRC")), value)
     assert worse(lasting(in_log(14, "interface CRC")), value)
@@ -155,12 +155,12 @@ def test_a_value_of_an_earlier_version_is_read() -> None:
     assert not worse(FAILING, "critical critical=1 reallocated=312 crc_errors_growth=600")
 
 
-def test_a_large_count_is_not_worse_for_how_it_is_written() -> None:
+def test_a_large_count_is_not_worse_because_of_how_it_is_written() -> None:
     many = FAILING._replace(evidence=(Evidence("smart.sda.media_errors", 12_345_678.0, "count", 0.0),))
     assert not worse(many, value_of(many))
 
 
-def test_events_tell_and_take_back() -> None:
+def test_events_acknowledge_and_withdraw() -> None:
     none: dict[str, str] = {}
     assert apply_ack_events(none, (Event(0, 0, "mark", "x"),)) is none
     acked = apply_ack_events(none, (ack("a:1", "critical x=1"), ack("b:2", "warning")))
@@ -168,14 +168,14 @@ def test_events_tell_and_take_back() -> None:
     assert apply_ack_events(acked, (Event(0, 0, UNDONE, "a:1"),)) == {"b:2": "warning"}
 
 
-def test_what_is_acknowledged_is_left_out() -> None:
+def test_an_acknowledged_finding_is_left_out() -> None:
     snapshot = snapshot_of(ill(), 1)
     name = identity(FAILING, snapshot)
     assert open_findings([FAILING, LOST], {name: value_of(FAILING)}, snapshot) == [LOST]
     assert open_findings([FAILING], {name: "critical reallocated=9"}, snapshot) == [FAILING]
 
 
-def test_the_verdict_shows_the_rest_until_it_gets_worse() -> None:
+def test_the_verdict_shows_the_other_findings_until_one_gets_worse() -> None:
     carry, history = FoldState(), ()
     seen = []
     for second in range(40):

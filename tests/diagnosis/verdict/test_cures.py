@@ -1,4 +1,4 @@
-"""Each cure has a machine that allows its sentence and a near one that forbids it."""
+"""Each cure has a machine for which it is advised, and a similar machine for which it is not."""
 
 from __future__ import annotations
 
@@ -182,18 +182,18 @@ CASES: dict[str, tuple[Play, Play]] = {
 
 
 def cures(scene: Play) -> dict[str, Advice]:
-    """Every cure of the last verdict, by its template."""
+    """Every cure in the last verdict, by its template."""
     frames = play(*scene) if isinstance(scene, list) else play((scene, 40 if scene is IDLE else 20))
     return {advice.template: advice for finding in frames[-1].verdict.findings for advice in finding.advice}
 
 
-def test_every_cure_has_its_machines() -> None:
+def test_every_cure_has_its_two_machines() -> None:
     missing = set(CASES) ^ set(cure_templates())
     assert not missing, f"{missing}: in CASES a machine that allows it and one that forbids it"
 
 
 @pytest.mark.parametrize("template", CASES)
-def test_its_facts_allow_it_and_other_facts_forbid_it(template: str) -> None:
+def test_a_cure_is_advised_for_its_facts_and_not_for_others(template: str) -> None:
     allowed, forbidden = (cures(scene) for scene in CASES[template])
     assert template in allowed, sorted(allowed)
     assert template not in forbidden
@@ -215,7 +215,7 @@ def test_its_facts_allow_it_and_other_facts_forbid_it(template: str) -> None:
         (asked_in_the_log(154, 2), "reboot_node"),
         (asked_in_the_log(154, 4), "drain_gpu"),
         (asked_in_the_log(119, 2), "reboot_node"),
-        # NVML answers now, and it needs nothing any more.
+        # NVML answers by now and reports that no recovery is needed any more.
         (asked_in_the_log(154, 2, recovery=0), "look_xid_up"),
         (with_xid(45, rows_failed=True), "replace_gpu"),
         (GPU_SCENES["gpu_fault lost"], "reboot_node"),
@@ -229,7 +229,7 @@ def test_the_cure_of_an_xid_is_that_of_its_cause(machine: Machine, cure: str) ->
     assert [one.severity for one in found] == [Severity.WARNING if mild else Severity.CRITICAL]
 
 
-def test_the_log_is_searched_for_the_address_as_the_kernel_writes_it() -> None:
+def test_the_log_is_searched_for_the_address_in_the_kernels_form() -> None:
     logged = replace(
         FED, gpu_only={2: {"bus_id": "00000000:3B:00.0"}}, errors={"0000:3b:00.0": DeviceErrors(1, 0, "PCIe")}
     )
@@ -240,7 +240,7 @@ def cure_text(template: str, machine: Machine) -> str:
     return advice_text(cures(machine)[template])
 
 
-def test_all_cores_are_used_only_where_none_is_idle() -> None:
+def test_using_all_cores_is_advised_only_if_none_is_idle() -> None:
     half, full = (replace(one(JOB_PREPARING, cores=None), cores=2, cpu=cpu) for cpu in (0.65, 0.99))
     assert cure_text("cheaper_transforms", full) == "cheaper transforms: all 2 cores are used"
     assert cure_text("cheaper_transforms", half) == "cheaper transforms: only 0.7 of 2 cores idle"
@@ -250,11 +250,11 @@ def test_other_programs_that_use_most_cores_are_named() -> None:
     full = replace(JOB_PREPARING, cpu=0.99)
     words = "cheaper transforms: all 40 cores are used"
     assert cure_text("cheaper_transforms", full) == f"{words}, mostly by other programs"
-    # Of a job that may use some cores only, other programs may fill the others.
+    # If a job may use only some of the cores, other programs may fill the others.
     assert "other programs" not in cure_text("cheaper_transforms", one(full, cores=8))
 
 
-def test_decoding_on_the_gpu_needs_one() -> None:
+def test_decoding_on_the_gpu_is_advised_only_with_a_gpu() -> None:
     full = replace(JOB_PREPARING, cpu=0.99)
     assert "GPU" not in cure_text("cheaper_transforms", full)
     assert cure_text("cheaper_transforms", replace(full, gpus=(0.2,), gpu_pids=(50,))).endswith("; decode on the GPU")
@@ -273,14 +273,14 @@ def test_decoding_on_the_gpu_needs_one() -> None:
         ("more_workers", JOB_PREPARING),
     ],
 )
-def test_a_jax_job_gets_no_words_of_torch(template: str, machine: Machine) -> None:
+def test_a_jax_job_gets_no_advice_about_torch(template: str, machine: Machine) -> None:
     torch, jax = cure_text(template, one(machine, framework="torch")), cure_text(template, gpu_job("jax", machine))
     for word in ("torch", "pin_memory", "DataLoader", "num_workers", ".item()"):
         assert word not in jax
     assert torch != jax
 
 
-def test_the_size_of_a_copy_is_the_most_that_it_can_be() -> None:
+def test_the_size_of_a_copy_is_the_largest_possible() -> None:
     assert cure_text("copy_data", COPY).startswith("copy /data (at most 1 TB, ~")
     shared = replace(
         COPY, disks=(replace(SLOW_SSD, mount="/home"), NVME), usage={**USED_1TB, "/home": USED_1TB["/data"]}
@@ -288,14 +288,14 @@ def test_the_size_of_a_copy_is_the_most_that_it_can_be() -> None:
     assert cure_text("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB free)"
 
 
-def test_a_copy_goes_to_no_slow_disk_and_to_none_that_is_read_only() -> None:
+def test_a_copy_to_a_slow_or_read_only_disk_is_not_advised() -> None:
     busy = replace(NVME, read_bytes_per_s=900 * MB, await_ms=9.0, busy=1.0)
     assert "copy_data" not in cures(replace(COPY, disks=(SLOW_SSD, busy)))
     boot = replace(COPY, disks=(SLOW_SSD, replace(NVME, mount="/boot")), usage={**USED_1TB, "/boot": USED_1TB["/raid"]})
     assert "copy_data" not in cures(boot)
 
 
-def test_room_is_made_by_what_fills_the_mount() -> None:
+def test_the_advice_names_what_fills_the_mount() -> None:
     full = replace(JOB_HEALTHY, usage=FULL)
     assert cure_text("make_room", full) == "delete old checkpoints and logs on /data"
     for mount, cure in (
@@ -307,7 +307,7 @@ def test_room_is_made_by_what_fills_the_mount() -> None:
         assert cure_text("make_room", replace(JOB_HEALTHY, usage={mount: FULL["/data"]})) == cure
 
 
-def test_another_users_process_is_left_to_its_owner() -> None:
+def test_another_users_process_is_left_to_that_user() -> None:
     shared = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO))
     assert cure_text("ask_owner", shared) == (
         "ask bob to run fio (pid 702) later, at low priority, or on another disk than sda"
@@ -315,26 +315,26 @@ def test_another_users_process_is_left_to_its_owner() -> None:
     assert cure_text("ask_owner", STOPPED) == "ask alice to continue it: kill -CONT 50, or thaw its cgroup"
 
 
-def test_a_memory_limit_is_named_where_it_is_the_cause() -> None:
+def test_a_memory_limit_is_named_if_it_is_the_cause() -> None:
     machine = one(STATE_SCENES["mem_pressure"], memory_limit=10 * GIB, memory_used=int(9.9 * GIB))
     assert cure_text("less_memory", machine).startswith("raise the memory limit of 10 GB, fewer workers")
     roomy = one(machine, memory_used=3 * GIB)
     assert cure_text("less_memory", roomy).startswith("fewer workers")
 
 
-def test_shm_grows_only_where_half_of_memory_is_more() -> None:
+def test_a_larger_shm_is_advised_only_if_half_of_memory_is_more() -> None:
     assert "remount" in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=64 * GIB))
     assert "remount" not in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=2 * GIB))
     assert "--shm-size" in cure_text("larger_shm", IN_CONTAINER)
 
 
-def test_remote_data_goes_to_the_fast_disk_that_is_there() -> None:
+def test_a_copy_of_remote_data_to_the_fast_disk_is_advised() -> None:
     remote = one(JOB_ALONE, mounts=NFS)
     assert cure_text("stage_local", replace(remote, disks=(Disk(),))).endswith("to a local disk before the run")
     local = replace(remote, disks=(Disk(), NVME), usage=USED_1TB)
     assert cure_text("stage_local", local) == "copy its dataset on /nfs to /raid (nvme0n1, 11 TB free) before the run"
 
 
-def test_a_link_at_its_full_width_is_not_told_to_be_wider() -> None:
+def test_for_a_link_at_its_full_width_a_wider_one_is_not_advised() -> None:
     assert cure_text("reseat", GPU_SCENES["pcie narrow"]).endswith("its link can do gen 5 x16")
     assert cure_text("reseat", GPU_SCENES["pcie replays"]).endswith("its link repeats packets")

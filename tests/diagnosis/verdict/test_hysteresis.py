@@ -1,4 +1,4 @@
-"""A verdict that does not flap: what hovers around a threshold, comes and goes, or is replaced."""
+"""A verdict that does not flap when a figure hovers around a threshold, a cause comes and goes, or is replaced."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTLED = 25
 
 
 def firsts(*scenes: tuple[Machine, int]) -> list[str]:
-    """The first class, tick by tick, from when it was settled."""
+    """The class of each tick's primary finding, from the first decision on."""
     return [f.verdict.primary.class_id for f in play(*scenes)][SETTLED:]
 
 
@@ -57,20 +57,20 @@ HOVERING = {
 
 @pytest.mark.parametrize("name", HOVERING)
 @pytest.mark.parametrize("ticks", [2, 4, 7])
-def test_what_hovers_around_a_threshold_does_not_flap(name: str, ticks: int) -> None:
+def test_a_figure_that_hovers_around_a_threshold_does_not_flap(name: str, ticks: int) -> None:
     a, b = HOVERING[name]
     words = firsts(*((machine, ticks) for _ in range(60 // ticks) for machine in (a, b)))
     assert flaps(words) * 60 / len(words) <= 1
 
 
-def test_a_checkpoint_every_twelve_seconds_is_one_finding() -> None:
+def test_checkpoints_every_twelve_seconds_are_one_finding() -> None:
     assert SAVING.job is not None
     saving = {second for start in range(8, 120, 12) for second in range(start, start + 4)}
     words = firsts((replace(SAVING, job=replace(SAVING.job, saving=frozenset(saving))), 120))
     assert set(words) == {"checkpoint_write"}
 
 
-def test_another_cause_must_last_before_it_replaces_one() -> None:
+def test_another_cause_must_last_before_it_replaces_the_first() -> None:
     fetching, computing = JOB_ALONE, JOB_PREPARING
     assert set(firsts((fetching, 40), (computing, 6), (fetching, 20))) == {"storage_read"}
     words = firsts((fetching, 40), (computing, 30))
@@ -79,14 +79,14 @@ def test_another_cause_must_last_before_it_replaces_one() -> None:
     assert words.index("cpu_prep") + SETTLED - 40 <= LIMITS.window_s + LIMITS.confirm_s
 
 
-def test_the_cause_that_was_replaced_goes_at_once() -> None:
+def test_the_cause_that_was_replaced_ends_at_once() -> None:
     frames = play((JOB_ALONE, 40), (DATA_SCENES["network_fs"], 30))
     entered = next(i for i, f in enumerate(frames) if f.verdict.primary.class_id == "network_fs")
     assert "storage_read" in classes(frames[entered - 1].verdict)
     assert "storage_read" not in classes(frames[entered].verdict)
 
 
-def test_a_class_that_is_to_be_confirmed_waits_only_behind_the_first_window() -> None:
+def test_a_class_that_needs_confirmation_waits_only_after_the_first_window() -> None:
     limited = DATA_SCENES["io_limit"]
     assert play((limited, 11))[-1].verdict.primary.class_id == "io_limit"
     later = play((JOB_HEALTHY, 30), (limited, 30))
@@ -96,7 +96,7 @@ def test_a_class_that_is_to_be_confirmed_waits_only_behind_the_first_window() ->
 
 
 def two_jobs() -> tuple[list[tuple[Machine, int]], Machine]:
-    """A job that starts its workers anew for each epoch beside another one; then the other alone."""
+    """Two jobs, one of which starts new workers for each epoch; and then the other job alone."""
     trainer = replace(TRAINER_OLD, pid=900, start=90)
     workers = tuple(replace(w, pid=910 + i, ppid=900, cpu=0.5, blocked=0.0) for i, w in enumerate(LOADERS[:2]))
     other = replace(COMPUTING, task=trainer, workers=workers, stall=0.01)
@@ -104,7 +104,7 @@ def two_jobs() -> tuple[list[tuple[Machine, int]], Machine]:
     return both, replace(JOB_HEALTHY, job=other, tasks=(trainer, *workers))
 
 
-def test_the_finding_of_a_job_that_ended_is_no_verdict_about_another() -> None:
+def test_the_finding_of_a_job_that_ended_does_not_apply_to_another() -> None:
     both, other = two_jobs()
     frames = play(*both, (other, 5))
     assert frames[-6].verdict.primary.class_id == "worker_respawn"
@@ -112,7 +112,7 @@ def test_the_finding_of_a_job_that_ended_is_no_verdict_about_another() -> None:
         assert (classes(frame.verdict), frame.verdict.job_pid) == (["healthy"], 900)
 
 
-def test_without_any_job_left_nothing_is_starved() -> None:
+def test_without_any_job_nothing_is_starved() -> None:
     frames = play(*epochs(20, 4, 4))
     last = frames[-1]
     assert last.verdict.state is State.STARVED

@@ -20,7 +20,7 @@ def words(machine: Machine, part: object = headline.headline) -> str:
     return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
 
 
-def test_a_healthy_busy_machine_without_a_job_is_busy_and_named() -> None:
+def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() -> None:
     verdict = verdict_of(COMPILING)
     assert (verdict.state, classes(verdict)) == (State.BUSY, ["unknown"])
     assert words(COMPILING) == "8 cores are 97 % busy, no training job seen"
@@ -57,18 +57,18 @@ def test_memory_without_room_is_named_until_there_is_clearly_more() -> None:
     ],
     ids=["nothing slow", "CPU unknown", "disk unknown", "blind", "a process waits", "a GPU at work"],
 )
-def test_calm_needs_that_all_is_seen_and_nothing_waits(machine: Machine, state: State) -> None:
+def test_a_machine_is_calm_only_if_all_is_known_and_nothing_waits(machine: Machine, state: State) -> None:
     assert verdict_of(machine).state is state
 
 
-def test_busy_stays_until_it_is_clearly_less() -> None:
+def test_a_machine_stays_busy_until_it_is_clearly_less() -> None:
     less, calm = replace(COMPILING, cpu=0.8), replace(COMPILING, cpu=0.4)
     states = [f.verdict.state for f in play((COMPILING, 15), (less, 15), (calm, 15))]
     assert set(states[12:30]) == {State.BUSY}
     assert states[-1] is State.CALM
 
 
-def test_a_slow_disk_that_the_workers_do_not_wait_for_is_not_a_suspect() -> None:
+def test_a_slow_disk_for_which_no_worker_waits_is_not_a_suspect() -> None:
     slow = Disk(read_bytes_per_s=MB, await_ms=1500.0, busy=1.0)
     young = Training(YOUNG.task, LOADERS, stall=0.4, disk=0.02, running=0.98, worker_cpu=0.6, worker_cpu_wait=0.4)
     computing = Machine(job=young, tasks=(YOUNG.task, *LOADERS), disks=(slow,))

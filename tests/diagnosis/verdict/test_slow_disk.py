@@ -19,7 +19,7 @@ def banner(machine: Machine, ticks: int = 15) -> list[str]:
     return [line.text for line in banner_rows(frame, View(), 80, 4)]
 
 
-def test_it_has_its_line_beside_any_cause() -> None:
+def test_a_slow_disk_has_its_line_beside_any_cause() -> None:
     for machine in (JOB_PREPARING, BUSY):
         rows = banner(replace(machine, disks=(*machine.disks, DROWNING)))
         assert rows[2].startswith("▌and      disk vda answers in 1002 ms (typical ≤ 5)"), rows
@@ -33,7 +33,7 @@ def test_a_disk_that_the_verdict_names_is_not_repeated() -> None:
     assert headline.second(frame.verdict, frame) == []
 
 
-def test_an_unproven_cause_names_it_as_the_suspect() -> None:
+def test_an_unproven_cause_names_the_slow_disk_as_the_suspect() -> None:
     waits = replace(JOB_STARVED.job, disk=0.3, running=0.3) if JOB_STARVED.job else None
     frame = play((replace(JOB_STARVED, job=waits, disks=(DROWNING,)), 15))[-1]
     assert frame.verdict.state is State.UNSURE
@@ -42,12 +42,12 @@ def test_an_unproven_cause_names_it_as_the_suspect() -> None:
     assert "vda answers in 1002 ms" in headline.text_of(headline.because(frame.verdict, frame))
 
 
-def test_a_fast_disk_at_full_use_is_not_slow() -> None:
+def test_a_fast_disk_at_full_utilisation_is_not_called_slow() -> None:
     machine = Machine(disks=(CALM_NVME,), cpu=0.3, tasks=(Task(60, "fio", read=900 * MB, cpu=0.3),))
     assert play((machine, 15))[-1].verdict.slow_disk is None
 
 
-def test_it_stays_until_it_is_clearly_better() -> None:
+def test_the_line_stays_until_the_disk_is_clearly_faster() -> None:
     machine = Machine(disks=(DROWNING,), cpu=0.3)
     better, fine = (replace(machine, disks=(replace(DROWNING, await_ms=ms, busy=0.8),)) for ms in (40.0, 4.0))
     named = [f.verdict.slow_disk for f in play((machine, 15), (better, 15), (fine, 15))]

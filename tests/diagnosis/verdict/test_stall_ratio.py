@@ -1,4 +1,4 @@
-"""The share of time without data that one verdict gives."""
+"""The share of time without data that follows from one verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spans of a verdict: one as long as it stands, another behind a gap or a restart."""
+"""The spans of a verdict: one span as long as it lasts, and another after a gap or a restart."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def joined(*spans: VerdictSpan) -> list[VerdictSpan]:
     return builder.spans
 
 
-def test_a_verdict_that_goes_on_is_one_span() -> None:
+def test_a_verdict_that_continues_is_one_span() -> None:
     assert joined(span(1000, 60), span(1060, 60), span(1120.4, 60)) == [span(1000, 180)]
 
 
 def test_a_gap_ends_a_span() -> None:
     assert joined(span(1000, 31), span(1600, 31)) == [span(1000, 31), span(1600, 31)]
-    # Also where the one before was joined over short holes.
+    # Also if the previous span was joined over short holes.
     holes = [span(1000 + 2 * i, 1) for i in range(60)]
     assert joined(*holes, span(1600, 31)) == [span(1000, 60), span(1600, 31)]
 

@@ -1,4 +1,4 @@
-"""The jobs' time in the sums of a recording."""
+"""The time of the jobs in the totals of a recording."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def counts(frame: Frame) -> TimeCounts:
     return table.times[job_key(frame)]
 
 
-def test_the_sum_is_what_the_counters_grew() -> None:
+def test_the_total_is_the_growth_of_the_counters() -> None:
     whole = totals(slow_disk())
     (job,) = whole.jobs
     first = next(frame for frame in slow_disk() if frame.sample.jobs.value and frame.sample.jobs.value.times)
@@ -35,7 +35,7 @@ def test_the_sum_is_what_the_counters_grew() -> None:
     assert whole.verdict_job_time == job.counts, "the verdict is about the only job, from the start on"
 
 
-def test_the_sums_of_two_parts_add_up() -> None:
+def test_the_totals_of_two_parts_add_up() -> None:
     early, late = VerdictTotalsBuilder(), totals(slow_disk()[20:])
     for frame in slow_disk()[:20]:
         early.add(frame)
@@ -44,7 +44,7 @@ def test_the_sums_of_two_parts_add_up() -> None:
     assert (early.totals().jobs, early.totals().verdict_job_time) == (whole.jobs, whole.verdict_job_time)
 
 
-def test_they_are_written_and_read_again() -> None:
+def test_totals_survive_writing_and_reading() -> None:
     shape, whole = shape_of(VerdictTotals), totals(slow_disk())
     again = shape.load(json.loads(json.dumps(shape.dump(whole))))
     assert (again.jobs, again.verdict_job_time) == (whole.jobs, whole.verdict_job_time)
@@ -52,6 +52,6 @@ def test_they_are_written_and_read_again() -> None:
     assert (shape.load(old).jobs, shape.load(old).verdict_job_time) == ((), TimeCounts())
 
 
-def test_a_job_whose_time_was_not_recorded_is_there_with_none() -> None:
+def test_a_job_whose_time_was_not_recorded_has_no_time_in_the_totals() -> None:
     (job,) = totals(not_counted()).jobs
     assert (job.name, job.counts.whole_ms) == ("trainer.py", 0)

@@ -1,4 +1,4 @@
-"""The kernel's log: lines as kernels write them, a log of our own, and the running kernel's."""
+"""The kernel's log: lines as kernels of several versions write them, a log that a test writes, and the real log."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from iotop_ai.collectors.machine.kernel_log.parse import KERNEL, parse_line, par
 from iotop_ai.model.reading import Status
 
 LINES = {
-    # 6.18, a loop whose file was cut short
+    # Linux 6.18, a loop device whose file was truncated
     "I/O error, dev loop0, sector 16 op 0x0:(READ) flags 0x800 phys_seg 1 prio class 2": (
         "io_error", "loop0", "loop0: I/O error, read at sector 16",
     ),
-    # 5.4 to 5.15
+    # Linux 5.4 to 5.15
     "blk_update_request: critical medium error, dev sdb, sector 1953525128 op 0x0:(READ) flags 0x80700 phys_seg 4 "
     "prio class 0": ("io_error", "sdb", "sdb: critical medium error, read at sector 1953525128"),
-    # 4.18 (RHEL 8), without the operation
+    # Linux 4.18 (RHEL 8), which leaves the operation out
     "print_req_error: I/O error, dev nvme0n1, sector 4096": ("io_error", "nvme0n1", "nvme0n1: I/O error, sector 4096"),
     "timeout error, dev sda, sector 8 op 0x1:(WRITE) flags 0x4000 phys_seg 1 prio class 2": (
         "io_error", "sda", "sda: timeout error, write at sector 8",
@@ -79,7 +79,7 @@ LINES = {
     "INFO: task jbd2/sda1-8:312 blocked for more than 120 seconds.": (
         "hung_task", "jbd2/sda1-8", "jbd2/sda1-8 (pid 312) has been stuck in the kernel for more than 120 s",
     ),
-    # 6.17
+    # Linux 6.17
     "INFO: task python3:99 blocked in I/O wait for more than 122 seconds.": (
         "hung_task", "python3", "python3 (pid 99) has been stuck in the kernel for more than 122 s",
     ),
@@ -109,7 +109,7 @@ LINES = {
     "nvidia 0000:3b:00.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)": (
         "pcie_error", "0000:3b:00.0", "0000:3b:00.0: PCIe error, uncorrected and fatal, Transaction Layer",
     ),
-    # 6.14
+    # Linux 6.14
     "nvme 0000:01:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Data Link Layer, (Transmitter ID)": (
         "pcie_error", "0000:01:00.0", "0000:01:00.0: PCIe error, uncorrected, Data Link Layer",
     ),
@@ -178,9 +178,9 @@ QUIET = [
     "zone open resource error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
     "zone active resource error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
     "device resource error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
-    "Buffer I/O error on dev loop0, logical block 2, async page read",  # the request is already reported
+    "Buffer I/O error on dev loop0, logical block 2, async page read",  # the failed request already has a line
     "EXT4-fs (sda1): mounted filesystem 49e0f6e8 ro without journal. Quota mode: none.",
-    "EXT4-fs (sda1): re-mounted 49e0f6e8 ro. Quota mode: none.",  # a user's mount -o remount,ro
+    "EXT4-fs (sda1): re-mounted 49e0f6e8 ro. Quota mode: none.",  # a user's mount -o remount,ro causes this line
     "Bluetooth: hci0: Firmware timeout, trying again",
     "md: md0 stopped.",
     "usb 1-1: device descriptor read/64, error -71",
@@ -189,7 +189,7 @@ QUIET = [
     "ata3: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
     "ata3.00: configured for UDMA/133",
     "ata3: EH complete",
-    "ata1.00: error: { ABRT }",  # a command that the disk does not support
+    "ata1.00: error: { ABRT }",  # the disk does not support the command
     "nvme nvme0: 8/0/0 default/read/poll queues",
     "pcieport 0000:00:1c.5: AER: enabled with IRQ 122",
     "pcieport 0000:00:1c.5:   device [8086:a115] error status/mask=00000001/00002000",
@@ -198,7 +198,8 @@ QUIET = [
     "nfs: server 10.0.0.9 is not a server at all",
     "EXT4-fs (sdb1): error count since last fsck: 3",
     "XFS (sdb1): Mounting V5 Filesystem 49e0f6e8",
-    "BTRFS info (device sdc): bdev /dev/sdd errs: wr 0, rd 3, flush 0, corrupt 1, gen 0",  # printed at each mount
+    # this line is printed at each mount
+    "BTRFS info (device sdc): bdev /dev/sdd errs: wr 0, rd 3, flush 0, corrupt 1, gen 0",
     "amdgpu 0000:03:00.0: amdgpu: GPU reset(2) succeeded!",
     "amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0",
     "i915 0000:00:02.0: [drm] Finished loading DMC firmware i915/adlp_dmc.bin (v2.20)",
@@ -218,7 +219,7 @@ def test_other_lines_are_ignored(line: str) -> None:
     assert parse_line(line) is None
 
 
-def test_further_figures_of_a_line() -> None:
+def test_further_figures_of_a_line_are_parsed() -> None:
     lines = list(LINES)
     assert parse_line(lines[1]) == LogEvent(*LINES[lines[1]], what="critical medium", counts=True)
     assert [found.pid for line in lines if (found := parse_line(line)) and found.kind == "oom_kill"] == [2841, 77]
@@ -236,20 +237,20 @@ def test_further_figures_of_a_line() -> None:
         (155, "from 0x0 (None) to 0x1 (GPU Reset Required)", None),
     ],
 )
-def test_an_xid_154_names_the_recovery_that_the_driver_asks_for(number: int, change: str, recovery: int | None) -> None:
+def test_an_xid_154_names_the_recovery_that_the_driver_requests(number: int, change: str, recovery: int | None) -> None:
     found = parse_line(f"NVRM: Xid (PCI:0000:97:00): {number}, GPU recovery action changed {change}")
     assert found is not None
     assert (found.number, found.recovery) == (number, recovery)
     assert found.text == f"0000:97:00: Xid {number}, GPU recovery action changed {change}"
 
 
-def test_a_full_pool_is_an_event_and_not_an_error_of_its_disk() -> None:
+def test_a_full_pool_is_an_event_but_not_an_error_of_its_disk() -> None:
     text = "critical space allocation error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2"
     words = "sda: its pool has no space left for a write: enlarge the pool"
     assert parse_line(text) == LogEvent("io_error", "sda", words)
 
 
-def test_a_record_is_its_facility_and_its_first_line() -> None:
+def test_a_record_is_parsed_to_its_facility_and_its_first_line() -> None:
     raw = b"6,339,5140900,-,caller=T1;NET: Registered protocol family 10\n SUBSYSTEM=net\n DEVICE=n1\n"
     assert parse_record(raw) == (KERNEL, "NET: Registered protocol family 10")
     assert parse_record(b"11,340,1,-;from a program\n") == (1, "from a program")
@@ -277,12 +278,12 @@ def test_hostile_process_names_are_harmless(name: bytes, shown: str) -> None:
 
 
 class Log:
-    """A log of our own: a pipe in packet mode gives one record a read, as /dev/kmsg does."""
+    """A log that a test writes: a pipe in packet mode gives one record per read, as /dev/kmsg does."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "dev").mkdir()
         self.read_fd, self.write_fd = os.pipe2(os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC)
-        fcntl.fcntl(self.write_fd, fcntl.F_SETPIPE_SZ, 1 << 18)  # a packet takes a page
+        fcntl.fcntl(self.write_fd, fcntl.F_SETPIPE_SZ, 1 << 18)  # each packet takes a page of the pipe
         (folder / "dev/kmsg").symlink_to(f"/proc/self/fd/{self.read_fd}")
         self.collector = KernelLogCollector(Root(str(folder)), Clock())
         self.number = 0
@@ -341,7 +342,7 @@ def test_a_kill_by_a_cgroups_limit_names_the_cgroup(log: Log) -> None:
     ]
 
 
-def test_an_uncorrected_pcie_error_is_an_error_of_the_disk_at_that_address(log: Log, tmp_path: Path) -> None:
+def test_an_uncorrected_pcie_error_belongs_to_the_disk_at_that_address(log: Log, tmp_path: Path) -> None:
     (tmp_path / "sys/bus/pci/devices/0000:01:00.0/nvme/nvme0").mkdir(parents=True)
     log.collector.read()
     tail = "type=Data Link Layer, (Transmitter ID)"
@@ -360,7 +361,7 @@ def test_btrfs_errors_of_a_partition_belong_to_its_disk(log: Log, tmp_path: Path
     assert log.collector.read().errors["sdd"][::2] == (1, "BTRFS")
 
 
-def test_timeouts_count_for_the_controller(log: Log) -> None:
+def test_timeouts_of_a_controller_are_counted_for_it(log: Log) -> None:
     log.collector.read()
     log.write("nvme nvme0: I/O 834 QID 3 timeout, aborting")
     log.write("nvme nvme0: I/O 834 QID 3 timeout, reset controller")
@@ -383,7 +384,7 @@ def test_records_of_programs_are_ignored(log: Log) -> None:
     assert log.collector.events() == []
 
 
-def test_without_a_log_it_is_absent(tmp_path: Path) -> None:
+def test_a_machine_without_a_log_has_that_status(tmp_path: Path) -> None:
     reading = take_reading(KernelLogCollector(Root(str(tmp_path)), Clock()), Clock())
     assert (reading.status, reading.remedy) == (Status.ABSENT, "")
     assert "container" in reading.reason
@@ -413,7 +414,7 @@ def running() -> KernelLogCollector:
     return collector
 
 
-def test_forged_records_of_the_running_kernel_are_ignored() -> None:
+def test_forged_records_in_the_real_log_are_ignored() -> None:
     collector = running()
     try:
         try:
@@ -427,7 +428,7 @@ def test_forged_records_of_the_running_kernel_are_ignored() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a loop device")
-def test_a_real_error_of_a_real_device(tmp_path: Path) -> None:
+def test_a_real_error_of_a_real_device_is_reported(tmp_path: Path) -> None:
     image = tmp_path / "image"
     with open(image, "wb") as file:
         file.truncate(1 << 20)
@@ -484,7 +485,7 @@ def test_a_real_kill_for_memory_names_its_victim(small_group: Path) -> None:
         collector.close()
 
 
-def test_an_unreadable_log_takes_no_memory_at_each_tick(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_read_takes_no_memory_at_each_tick(tmp_path: Path) -> None:
     collector = KernelLogCollector(Root(str(tmp_path)), Clock())
     for _ in range(5):
         take_reading(collector, Clock())

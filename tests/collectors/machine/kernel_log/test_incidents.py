@@ -1,4 +1,4 @@
-"""Several lines of the kernel's log about one failed command."""
+"""Several lines in the kernel's log about one failed command."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def log(tmp_path: Path) -> Iterator[Log]:
     made.close()
 
 
-def test_an_ata_incident_counts_once_with_its_kind(log: Log, tmp_path: Path) -> None:
+def test_an_ata_incident_counts_once_and_has_its_kind(log: Log, tmp_path: Path) -> None:
     way = "../devices/pci0000:00/0000:00:1f.2/ata3/host2/target2:0:0/2:0:0:0/block/sdb"
     (tmp_path / "sys/block").mkdir(parents=True)
     (tmp_path / "sys/block/sdb").symlink_to(way)
     (tmp_path / "sys/block/sdc").symlink_to(way.replace("ata3", "ata31").replace("sdb", "sdc"))
     log.collector.read()
-    (tmp_path / "sys/block/sdb").unlink()  # removed before the line is read
+    (tmp_path / "sys/block/sdb").unlink()  # the disk is removed before the line about it is read
     log.write("ata3.00: exception Emask 0x0 SAct 0x40000000 SErr 0x0 action 0x0")
     log.write("ata3.00: irq_stat 0x40000008")
     log.write("ata3.00: failed command: READ FPDMA QUEUED")
@@ -45,12 +45,12 @@ def test_an_ata_incident_counts_once_with_its_kind(log: Log, tmp_path: Path) -> 
     ]
 
 
-def test_an_error_of_an_optical_drive_is_not_its_neighbours(log: Log, tmp_path: Path) -> None:
+def test_an_error_of_an_optical_drive_does_not_count_for_its_neighbour(log: Log, tmp_path: Path) -> None:
     way = "../devices/pci0000:00/0000:00:01.1/ata2/host1/target1:0:{0}/1:0:{0}:0/block/{1}"
     (tmp_path / "sys/block").mkdir(parents=True)
     (tmp_path / "sys/block/sda").symlink_to(way.format(0, "sda"))
     log.collector.read()
-    # No driver has taken the drive yet, so /sys does not list it; later it does.
+    # No driver has taken the drive yet, so /sys does not list it. It is listed further below.
     log.write("ata2.01: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen")
     assert {name: one.lines for name, one in log.collector.read().errors.items()} == {"ata2.01": 1}
     (tmp_path / "sys/block/sr0").symlink_to(way.format(1, "sr0"))
@@ -100,7 +100,7 @@ def test_one_bad_read_of_a_sata_disk_is_one_error_with_its_cause(
     assert {name: one[::2] for name, one in log.collector.read().errors.items()} == {"sdb": (count, what)}
 
 
-def test_a_known_cause_is_given_up_when_the_errors_end(tmp_path: Path) -> None:
+def test_a_known_cause_is_dropped_when_the_errors_end(tmp_path: Path) -> None:
     now = SetClock()
     collector = KernelLogCollector(Root(str(tmp_path)), now)
     medium = LogEvent("io_error", "sda", "", "critical medium", counts=True)

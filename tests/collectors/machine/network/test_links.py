@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
     tree |= nic("bond0", 30, 40, 0, 0, 0, 0, speed="-1", device=False)
     tree |= nic("wg0", 0, 0, 0, 0, 0, 0, speed=None, device=False)
     tree |= nic("eth1", 0, 0, 0, 0, 0, 0, state="down", speed=None)
-    # os.symlink of a device leads nowhere here; the collector only asks whether it exists.
+    # In the test's folder the symlink to a device leads nowhere, because the collector only checks whether it exists.
     (tmp_path / "sys/devices/pci").mkdir(parents=True)
     build({k: v for k, v in tree.items() if isinstance(v, bytes)}, tmp_path)
     for key, target in tree.items():
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_links_that_carry_bytes(folder: Path) -> None:
+def test_links_that_carry_bytes_are_listed(folder: Path) -> None:
     collector = NetworkCollector(Root(str(folder)), Clock())
     got = collector.read()
     collector.close()
@@ -70,7 +70,7 @@ def test_links_that_carry_bytes(folder: Path) -> None:
     }
 
 
-def test_a_removed_link_is_left_out_and_returns_as_new(folder: Path) -> None:
+def test_a_removed_link_is_left_out_and_counts_as_new_when_it_returns(folder: Path) -> None:
     collector = NetworkCollector(Root(str(folder)), Clock())
     collector.read()
     shutil.rmtree(folder / "sys/class/net/eth0")
@@ -80,7 +80,7 @@ def test_a_removed_link_is_left_out_and_returns_as_new(folder: Path) -> None:
     collector.close()
 
 
-def test_counters_move_on_the_same_descriptor_and_speed_follows_the_state(folder: Path) -> None:
+def test_counters_are_read_again_and_the_speed_follows_the_state(folder: Path) -> None:
     collector = NetworkCollector(Root(str(folder)), Clock())
     collector.read()
     base = folder / "sys/class/net/eth0"
@@ -108,12 +108,12 @@ def test_without_links_the_table_is_empty(tmp_path: Path) -> None:
     ("text", "bits"),
     [("400 Gb/sec (4X NDR)", 400_000_000_000), ("2.5 Gb/sec (1X SDR)", 2_500_000_000), ("", None), ("x Gb/sec", None)],
 )
-def test_infiniband_rate(text: str, bits: int | None) -> None:
+def test_the_rate_of_an_infiniband_port_is_parsed(text: str, bits: int | None) -> None:
     assert parse_ib_rate(text) == bits
 
 
 def linked(folder: Path, links: dict[str, str]) -> None:
-    """Symbolic links, each to a folder that is made for it."""
+    """Create these symbolic links, and the folders to which they lead."""
     for path, target in links.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def linked(folder: Path, links: dict[str, str]) -> None:
 
 
 def received(folder: Path, before: Entries, after: Entries) -> float | None:
-    """Bytes per second over one second between two states of the counters."""
+    """The bytes received per second, if the counters change from one state to the other within a second."""
     collector = NetworkCollector(Root(str(folder)), Clock())
     first = collector.read()
     for path, content in after.items():
@@ -135,8 +135,8 @@ def received(folder: Path, before: Entries, after: Entries) -> float | None:
 GB = 10**9
 
 
-def test_a_bond_with_its_interfaces_counts_once(tmp_path: Path) -> None:
-    """2 GB/s come in over two ports; the bond, a VLAN and a bridge on it count the same bytes."""
+def test_a_bond_and_its_interfaces_count_once(tmp_path: Path) -> None:
+    """2 GB/s come in through two ports. The bond of the ports, and a VLAN and a bridge on it, count the same bytes."""
 
     def state(gb: int) -> Entries:
         tree: Entries = {}
@@ -161,7 +161,7 @@ def test_a_bond_with_its_interfaces_counts_once(tmp_path: Path) -> None:
     assert received(tmp_path, state(0), state(1)) == 2 * GB
 
 
-def test_hyper_vs_link_and_its_virtual_function_count_once(tmp_path: Path) -> None:
+def test_a_hyper_v_link_and_its_virtual_function_count_once(tmp_path: Path) -> None:
     def state(gb: int) -> Entries:
         return nic("eth0", gb * GB, 0, 0, 0, 0, 0, device=False) | nic("enP1", gb * GB, 0, 0, 0, 0, 0, device=False)
 
@@ -180,7 +180,7 @@ def test_hyper_vs_link_and_its_virtual_function_count_once(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("nic_gb", "port_gb", "whole"), [(1, 8, 8), (5, 0, 5), (2, 2, 2)])
-def test_an_rdma_port_and_the_link_of_the_same_device_count_once(
+def test_an_rdma_port_and_the_link_of_its_device_count_once(
     nic_gb: int, port_gb: int, whole: int, tmp_path: Path
 ) -> None:
     port = "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
@@ -195,7 +195,7 @@ def test_an_rdma_port_and_the_link_of_the_same_device_count_once(
     assert received(tmp_path, state(0), state(1)) == whole * GB
 
 
-def test_a_32_bit_count_of_an_infiniband_port_stops() -> None:
+def test_a_32_bit_count_of_an_infiniband_port_is_unknown_at_its_maximum() -> None:
     whole = (2**32 - 1) * 4
     port = LinkCounters(whole, 4000, None, None, None, None, None, "active", "ib")
     rates = network_rates({"ib": port}, {"ib": port}, 1.0)
@@ -208,7 +208,7 @@ def efa(**counters: int) -> Entries:
     return tree | {f"{base}/rate": b"100 Gb/sec (4X EDR)\n", f"{base}/state": b"4: ACTIVE\n"}
 
 
-def test_aws_efa_keeps_its_own_counters(tmp_path: Path) -> None:
+def test_aws_efa_has_counters_of_a_different_kind(tmp_path: Path) -> None:
     old = build(efa(rx_bytes=1000, tx_bytes=2000, rx_drops=3), tmp_path / "old")
     port = NetworkCollector(old, Clock()).read()["efa_0/1"]
     assert port == LinkCounters(1000, 2000, None, None, 3, None, 100_000_000_000, "active", "ib", "efa_0")
@@ -220,7 +220,7 @@ def test_aws_efa_keeps_its_own_counters(tmp_path: Path) -> None:
     assert port[:2] == (5970, 2000), "whichever is larger: bytes on the wire, or those of each operation"
 
 
-def test_in_a_container_unstacked_links_count(tmp_path: Path) -> None:
+def test_in_a_container_only_unstacked_links_count(tmp_path: Path) -> None:
     tree: Entries = {}
     for name, kind in (("eth0", 1), ("inner", 1), ("macv", 1), ("tun0", 65534), ("wg0", 65534)):
         tree |= nic(name, 5, 5, 0, 0, 0, 0, speed=None, device=False)
@@ -234,14 +234,14 @@ def test_in_a_container_unstacked_links_count(tmp_path: Path) -> None:
 
 
 def namespace(first: bool) -> Entries:
-    """Settings that each network namespace has, and one that only the machine's first has."""
+    """Settings that each network namespace has. The first namespace of a machine has one more."""
     tree: Entries = {"proc/sys/net/core/somaxconn": b"4096\n"}
     return tree | {"proc/sys/net/core/netdev_budget": b"300\n"} if first else tree
 
 
 @pytest.mark.parametrize(("first", "whole"), [(False, 2), (True, 0)])
-def test_a_pods_veth_counts_beside_its_virtual_function(first: bool, whole: int, tmp_path: Path) -> None:
-    """In a pod eth0 is a link of its own; on the machine it is the host's end of one."""
+def test_a_pods_veth_counts_beside_a_virtual_function(first: bool, whole: int, tmp_path: Path) -> None:
+    """In the pod eth0 is an independent link; on the machine, it belongs to the host's end of a pair."""
 
     def state(gb: int) -> Entries:
         tree = namespace(first) | nic("net1", 0, 0, 0, 0, 0, 0, device=False)
@@ -275,7 +275,7 @@ def test_the_tap_of_a_rootless_container_counts(tmp_path: Path) -> None:
     assert received(tmp_path, state(1), state(4)) == 3 * GB
 
 
-def test_only_a_cards_speed_is_one(tmp_path: Path) -> None:
+def test_only_the_speed_of_a_card_is_a_real_speed(tmp_path: Path) -> None:
     names = ("eth0", "bond0", "bond0.7", "br0", "pod0", "tun0")
     tree: Entries = {}
     for name in names:
@@ -325,8 +325,8 @@ for _ in range(3):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and ip")
-def test_a_bridge_of_this_kernel_with_traffic(tmp_path: Path) -> None:
-    """1 MB comes in through a port of a bridge; both count it, and it is received once."""
+def test_a_real_bridge_with_traffic_is_read(tmp_path: Path) -> None:
+    """1 MB comes in through a port of a bridge. Both the port and the bridge count it, but it was received once."""
     here, there = f"iotop-a{os.getpid()}", f"iotop-b{os.getpid()}"
 
     def ip(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -347,7 +347,7 @@ def test_a_bridge_of_this_kernel_with_traffic(tmp_path: Path) -> None:
         ip("-n", there, "addr", "add", "10.99.7.2/24", "dev", "far0")
         for where, name in ((here, "port0"), (here, "mybridge"), (there, "far0")):
             ip("-n", where, "link", "set", name, "up")
-        # Neighbours have to be known before the first datagram counts.
+        # The neighbours have to know each other before the first datagram, or their own packets would count too.
         ip("netns", "exec", there, "ping", "-c", "1", "-w", "5", "10.99.7.1", check=False)
         run = ["ip", "netns", "exec", here, sys.executable, "-c", IN_A_NAMESPACE, str(Path(__file__).parents[4])]
         with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as reader:

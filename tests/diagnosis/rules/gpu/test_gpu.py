@@ -54,7 +54,7 @@ def test_every_class_has_scenes() -> None:
 
 
 @pytest.mark.parametrize("name", GPU_SCENES)
-def test_the_cause_is_named(name: str) -> None:
+def test_the_cause_of_each_scene_is_named(name: str) -> None:
     verdict = verdict_of(GPU_SCENES[name])
     assert verdict.primary.class_id == name.split()[0]
     assert verdict.primary.severity is not Severity.INFO
@@ -63,12 +63,12 @@ def test_the_cause_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GPU_ALMOST)
-def test_almost_is_not_enough(name: str) -> None:
+def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
     assert name.split()[0] not in classes(verdict_of(GPU_ALMOST[name]))
 
 
 @pytest.mark.parametrize("name", GPU_ASIDE)
-def test_what_costs_nothing_is_told_beside_the_verdict(name: str) -> None:
+def test_problems_that_cost_nothing_are_shown_beside_the_verdict(name: str) -> None:
     verdict = verdict_of(GPU_ASIDE[name])
     assert classes(verdict) == name.split()
     assert verdict.state is State.OK
@@ -80,11 +80,11 @@ def test_what_costs_nothing_is_told_beside_the_verdict(name: str) -> None:
     [FED, UNKNOWN, Machine(blind=True), JOB_HEALTHY, SPINNING_TRAINER, JOB_STARVED],
     ids=["healthy", "unknown", "blind", "no GPU", "spinning trainer", "starved"],
 )
-def test_nothing_known_or_nothing_wrong_is_quiet(machine: Machine) -> None:
+def test_no_problem_is_found_where_none_is_known(machine: Machine) -> None:
     assert not set(classes(verdict_of(machine))) & CLASSES
 
 
-def test_a_spinning_main_thread_is_no_data_loading() -> None:
+def test_a_spinning_main_thread_does_not_count_as_loading_data() -> None:
     assert classes(verdict_of(SPINNING_TRAINER)) == ["gpu_bound"]
 
 
@@ -103,7 +103,7 @@ def test_a_spinning_main_thread_is_no_data_loading() -> None:
         ("imbalance without power", 0.7, 0.7),
     ],
 )
-def test_how_sure_it_is(name: str, least: float, most: float) -> None:
+def test_each_scene_has_its_confidence(name: str, least: float, most: float) -> None:
     assert least <= verdict_of(GPU_SCENES[name]).primary.confidence <= most
 
 
@@ -125,7 +125,7 @@ def test_the_evidence_has_the_threshold_that_was_crossed() -> None:
     assert (celsius, limit) == (83.0, 81.0)
 
 
-def test_one_reading_at_a_lower_generation_is_not_why_packets_are_sent_again() -> None:
+def test_one_reading_at_a_lower_generation_does_not_explain_repeated_packets() -> None:
     replays = first(FED, pcie_replays_per_s=4000.0)
     raising = first(FED, pcie_replays_per_s=4000.0, pcie_generation=3)
     frames = play((replays, 20), (raising, 1), (replays, 10))
@@ -140,12 +140,12 @@ def test_a_slow_link_shows_its_generation_under_load() -> None:
     assert dict(pcie.args)["generation"] == 3
 
 
-def test_one_counter_of_slowed_time_is_as_sure_as_all() -> None:
+def test_one_counter_of_slowed_time_gives_the_same_confidence_as_all() -> None:
     hot = first(FED, hw_thermal_ratio=0.3, sw_thermal_ratio=None, sm_mhz=900.0)
     assert verdict_of(hot).primary.confidence == 0.95
 
 
-def test_who_is_meant() -> None:
+def test_the_gpu_or_job_that_is_meant_is_named() -> None:
     assert args(GPU_SCENES["gpu_throttle"])["who"] == "GPU 0"
     assert args(GPU_SCENES["gpu_throttle all"])["who"] == "8 GPUs"
     assert args(GPU_SCENES["gpu_fault lost"])["gpu"] == "GPU 3"
@@ -158,7 +158,7 @@ def test_who_is_meant() -> None:
     assert verdict_of(GPU_SCENES["comm_wait"]).primary.subject == "50"
 
 
-def test_a_program_s_own_fault_is_told_for_ten_minutes_and_the_board_s_for_good() -> None:
+def test_a_fault_of_a_program_is_shown_for_ten_minutes_and_one_of_the_board_for_good() -> None:
     def after(xid: int, seconds: int) -> list[str]:
         machine = replace(FED, gpu_only={0: {"last_xid": xid, "last_xid_at_ns": 0}}, interval_s=30.0)
         return classes(play((machine, seconds // 30))[-1].verdict)
@@ -168,7 +168,7 @@ def test_a_program_s_own_fault_is_told_for_ten_minutes_and_the_board_s_for_good(
     assert after(79, 900)[0] == "gpu_fault"
 
 
-def test_memory_that_grows_to_its_end_is_an_alarm_and_a_full_cache_is_not() -> None:
+def test_memory_that_grows_to_its_end_is_critical_and_a_full_cache_is_not() -> None:
     def held(gigabytes: float) -> Machine:
         return rates(FED, memory_used_bytes=gigabytes * GIB)
 
@@ -179,13 +179,13 @@ def test_memory_that_grows_to_its_end_is_an_alarm_and_a_full_cache_is_not() -> N
     assert classes(stepped) == ["gpu_bound", "gpu_memory"]
 
 
-def test_an_idle_link_that_saves_power_was_not_full() -> None:
+def test_an_idle_link_that_saves_power_does_not_count_as_full() -> None:
     working = rates(FED, pcie_rx_bytes_per_s=4e9)
     resting = replace(rates(FED, pcie_rx_bytes_per_s=0.0, pcie_generation=1), gpus=(0.0,) * 8, power=70.0)
     assert all("pcie" not in classes(frame.verdict) for frame in play((working, 40), (resting, 30)))
 
 
-def test_a_throttled_gpu_leaves_below_its_own_lower_limit() -> None:
+def test_a_throttled_gpu_recovers_only_below_the_lower_limit() -> None:
     hot, warm, cool = (first(FED, sw_thermal_ratio=share) for share in (0.3, 0.02, 0.0))
     frames = play((hot, 15), (warm, 40), (cool, 40))
     assert frames[14].verdict.primary.class_id == "gpu_throttle"
@@ -199,7 +199,7 @@ def test_a_job_that_resumes_after_its_collective_is_fine_again() -> None:
     assert frames[-1].verdict.primary.class_id == "gpu_bound"
 
 
-def test_the_activity_of_the_sms_makes_it_sure_or_says_that_they_are_not_filled() -> None:
+def test_the_activity_of_the_sms_raises_confidence_or_shows_small_kernels() -> None:
     full, small = verdict_of(rates(FED, sm_ratio=0.85)).primary, verdict_of(rates(FED, sm_ratio=0.3)).primary
     assert (full.class_id, full.confidence, full.advice[0].template) == ("gpu_bound", 0.95, "gpu_limits")
     assert (small.class_id, small.confidence, small.advice[0].template) == ("gpu_bound", 0.8, "larger_kernels")
@@ -211,7 +211,7 @@ def test_the_activity_of_the_sms_makes_it_sure_or_says_that_they_are_not_filled(
     assert classes(verdict_of(rates(few_watts, sm_ratio=0.6))) == ["gpu_bound"]
 
 
-def test_gpus_that_draw_far_less_than_their_own_most_wait_for_each_other() -> None:
+def test_gpus_that_draw_far_less_than_their_usual_power_wait_for_each_other() -> None:
     fallen = replace(FEW_KERNELS, power=210.0)
     assert classes(verdict_of(fallen)) == ["unknown"]
     verdict = play((FED, 40), (fallen, 30))[-1].verdict
@@ -223,7 +223,7 @@ def test_gpus_that_draw_far_less_than_their_own_most_wait_for_each_other() -> No
     assert "comm_wait" not in classes(play((FED, 40), (others, 30))[-1].verdict)
 
 
-def test_what_crosses_the_network_is_told_whether_its_speed_is_known_or_not() -> None:
+def test_traffic_is_shown_whether_the_links_speed_is_known_or_not() -> None:
     def network(**links: float | None) -> dict[str, float | None]:
         known = replace(FEW_KERNELS, links=links, sent={"eth0": 25 * MB, "eth1": 3 * MB})
         found = verdict_of(known).primary
@@ -239,7 +239,7 @@ def test_what_crosses_the_network_is_told_whether_its_speed_is_known_or_not() ->
     assert network(eth9=None) == {}
 
 
-def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:
+def test_memory_that_is_used_for_long_is_shown_beside_the_verdict() -> None:
     held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
     resting = replace(
         FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held
@@ -254,8 +254,8 @@ def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:
     assert "no_gpu" not in classes(play((nobody, 70))[-1].verdict)
 
 
-def test_a_pid_of_another_namespace_is_not_the_process_with_that_number_here() -> None:
-    """In a container NVML's pids are the host's."""
+def test_a_pid_of_another_namespace_is_not_taken_for_a_process_here() -> None:
+    """In a container, NVML's pids are those of the host."""
     elsewhere = GpuProcess(50, 60 * GIB, "compute", found=False)
     held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB, "processes": (elsewhere,)}
     resting = replace(
@@ -265,7 +265,7 @@ def test_a_pid_of_another_namespace_is_not_the_process_with_that_number_here() -
     assert (found["task"], found["pid"]) == ("", None)
 
 
-def test_what_is_known_not_to_be_the_cause_is_said() -> None:
+def test_causes_that_are_ruled_out_are_listed() -> None:
     ruled_out = {reason.class_id for reason in verdict_of(FED).primary.ruled_out}
     assert {"gpu_throttle", "comm_wait"} <= ruled_out
     hot = {reason.class_id for reason in verdict_of(rates(FED, sw_thermal_ratio=0.03)).primary.ruled_out}
@@ -274,13 +274,13 @@ def test_what_is_known_not_to_be_the_cause_is_said() -> None:
     assert "gpu_throttle" not in {reason.class_id for reason in verdict_of(blank).primary.ruled_out}
 
 
-def test_a_driver_that_fell_silent_does_not_end_a_fault() -> None:
+def test_a_driver_that_no_longer_answers_does_not_end_a_fault() -> None:
     gone = replace(FED, gpus=(), gpu_pids=())
     frames = play((GPU_SCENES["gpu_fault lost"], 12), (gone, 30))
     assert frames[-1].verdict.primary.class_id == "gpu_fault"
 
 
-def test_training_on_the_cpu_says_which_gpu_is_free() -> None:
+def test_training_on_the_cpu_names_the_gpu_that_is_free() -> None:
     verdict = verdict_of(ON_CPU)
     assert (verdict.state, dict(verdict.primary.args)["free"]) == (State.WASTED, "GPU 0")
     assert verdict_of(replace(ON_CPU, gpus=(0.0,) * 3)).primary.class_id == "no_gpu"
@@ -289,7 +289,7 @@ def test_training_on_the_cpu_says_which_gpu_is_free() -> None:
 @pytest.mark.parametrize(
     ("task", "why"), [({"disk": 0.8}, "blocked"), ({"cpu": 0.5, "wait": 0.4}, "computes"), ({}, "")]
 )
-def test_what_the_late_rank_s_loaders_do_is_said(task: dict[str, float], why: str) -> None:
+def test_the_verdict_names_what_the_loaders_of_the_late_rank_do(task: dict[str, float], why: str) -> None:
     frame = play((GPU_SCENES["imbalance"], 15))[-1]
     rates_of = TaskRates(task.get("disk", 0.0), 0.0, 0.0, task.get("cpu", 0.0), task.get("wait", 0.0))
     tasks = {worker.key: rates_of for worker in LOADERS}
@@ -301,7 +301,7 @@ def test_what_the_late_rank_s_loaders_do_is_said(task: dict[str, float], why: st
     assert dict(claimed.finding.args)["why"] == why
 
 
-def test_a_job_beside_an_idle_gpu_goes_before_one_that_is_well() -> None:
+def test_a_job_beside_an_idle_gpu_comes_before_one_that_is_well() -> None:
     well = Task(40, "python", 1, cpu=0.3, start=-100_000)
     other = replace(COMPUTING, task=well, stall=0.01, evidence=("children",))
     machine = replace(ON_CPU, tasks=(*ON_CPU.tasks, well), beside=other)
@@ -309,7 +309,7 @@ def test_a_job_beside_an_idle_gpu_goes_before_one_that_is_well() -> None:
     assert (verdict.primary.class_id, dict(verdict.primary.args)["job_pid"]) == ("no_gpu", 50)
 
 
-def test_a_level_with_its_own_entry_and_exit() -> None:
+def test_a_level_grades_between_its_entry_and_its_exit() -> None:
     assert graded(0.05, 0.05, 0.01, 0.7) == pytest.approx(1.0)
     assert graded(0.01, 0.05, 0.01, 0.7) == pytest.approx(0.7)
     assert graded(0.25, 0.25, 0.35, 0.7) == pytest.approx(1.0)

@@ -22,18 +22,18 @@ def test_busy_gpus_at_little_power_are_not_called_ok() -> None:
     assert verdict_of(replace(BUSY, gpus=(0.96,), power=96.0)).state is State.UNSURE
 
 
-def test_without_power_confidence_is_capped() -> None:
+def test_without_power_confidence_is_limited() -> None:
     verdict = verdict_of(replace(BUSY, power=None))
     assert verdict.state is State.OK
     assert verdict.primary.confidence <= 0.6
 
 
 @pytest.mark.parametrize(("busy", "expected"), [(0.91, "gpu_bound"), (0.8, "healthy"), (0.69, "unknown")])
-def test_levels_of_a_busy_gpu(busy: float, expected: str) -> None:
+def test_a_gpu_is_busy_from_its_entry_level_to_its_exit_level(busy: float, expected: str) -> None:
     assert classes(verdict_of(replace(BUSY, gpus=(busy,) * 8))) == [expected]
 
 
-def test_healthy_needs_that_nobody_waits() -> None:
+def test_a_healthy_verdict_needs_that_no_process_waits() -> None:
     waiting = tuple(replace(t, blocked=0.5) for t in BUSY.tasks)
     assert verdict_of(replace(BUSY, gpus=(0.8,) * 8, tasks=waiting)).state is State.UNSURE
 
@@ -43,14 +43,14 @@ def test_unknown_utilisation_is_not_ok() -> None:
     assert verdict.state is State.UNSURE
 
 
-def test_no_rule_matched_is_never_ok() -> None:
+def test_without_a_matching_rule_the_verdict_is_never_ok() -> None:
     verdict = verdict_of(Machine(cpu=0.5, tasks=(Task(70, "gcc", cpu=0.9),)))
     assert (verdict.state, classes(verdict)) == (State.CALM, ["unknown"])
     blind = verdict_of(Machine(cpu=None, tasks=(Task(70, "gcc", cpu=None),)))
     assert (blind.state, classes(blind)) == (State.UNSURE, ["unknown"])
 
 
-def test_a_desktop_on_the_gpu_is_no_training() -> None:
+def test_a_desktop_on_the_gpu_does_not_count_as_training() -> None:
     shell = Task(50, "gnome-shell")
     copy = Task(60, "cp", 50, read=92 * MB, blocked=0.9)
     verdict = verdict_of(
@@ -60,7 +60,7 @@ def test_a_desktop_on_the_gpu_is_no_training() -> None:
     assert classes(verdict_of(replace(BUSY, gpu_kind="graphics"))) == ["unknown"]
 
 
-def test_nothing_runs() -> None:
+def test_a_machine_on_which_nothing_runs_is_idle() -> None:
     verdict = verdict_of(IDLE)
     assert (verdict.state, classes(verdict)) == (State.CALM, ["idle"])
     with_gpu = verdict_of(replace(IDLE, gpus=(0.0,), power=50.0))
@@ -86,11 +86,11 @@ def test_nothing_runs() -> None:
         Machine(blind=True),
     ],
 )
-def test_anything_that_happens_or_is_unknown_is_not_idle(active: Machine) -> None:
+def test_any_activity_and_any_unknown_figure_excludes_idleness(active: Machine) -> None:
     assert "idle" not in classes(verdict_of(active))
 
 
-def test_activity_ends_idleness_within_its_shortest_stay() -> None:
+def test_activity_ends_idleness_even_before_its_shortest_time() -> None:
     busy = replace(IDLE, cpu=0.6)
     frames = play((IDLE, 40), (busy, 10))
     assert frames[39].verdict.primary.class_id == "idle"

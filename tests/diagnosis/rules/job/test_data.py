@@ -56,7 +56,7 @@ DATA = {name.split()[0] for name in DATA_SCENES}
 
 
 @pytest.mark.parametrize("name", DATA_SCENES)
-def test_the_cause_is_named(name: str) -> None:
+def test_the_cause_of_each_scene_is_named(name: str) -> None:
     verdict = verdict_of(DATA_SCENES[name])
     assert verdict.primary.class_id == name.split()[0]
     assert verdict.state is State.STARVED
@@ -65,30 +65,30 @@ def test_the_cause_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALMOST)
-def test_almost_is_not_enough(name: str) -> None:
+def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
     assert name.split()[0] not in classes(verdict_of(ALMOST[name]))
 
 
 @pytest.mark.parametrize(
     "machine", [BLIND, one(JOB_ALONE, stall=None), JOB_HEALTHY], ids=["blind", "unseen", "healthy"]
 )
-def test_nothing_known_or_nothing_wrong_names_no_cause(machine: Machine) -> None:
+def test_no_cause_is_named_where_none_is_known(machine: Machine) -> None:
     found = set(classes(verdict_of(machine)))
     if machine.job is not None and machine.job.stall is None:
-        # Without looks at the tasks the rules about single processes speak.
+        # Without samples of the job's tasks, the rules about single processes apply.
         assert found == {"storage_read"}
     else:
         assert not found & DATA
 
 
-def test_a_stall_costs_no_more_than_the_gpus_are_idle() -> None:
+def test_a_stall_costs_no_more_than_the_idle_time_of_the_gpus() -> None:
     machine = replace(JOB_STARVED, gpus=(0.6,) * 8)
     primary = verdict_of(machine).primary
     assert primary.lost_ratio == pytest.approx(0.4)
     assert dict(primary.args)["gpus"] == 8
 
 
-def test_a_trainer_without_workers_waits_while_it_runs_only_beside_an_idle_gpu() -> None:
+def test_a_running_trainer_without_workers_waits_only_beside_an_idle_gpu() -> None:
     job = Training(TRAINER_OLD, main_running=0.86)
     lost = [
         verdict_of(replace(JOB_PREPARING, job=job, gpus=(busy,), gpu_pids=(50,))).primary.lost_ratio
@@ -97,7 +97,7 @@ def test_a_trainer_without_workers_waits_while_it_runs_only_beside_an_idle_gpu()
     assert lost == [pytest.approx(0.86), pytest.approx(0.5)]
 
 
-def test_a_little_for_a_minute_counts() -> None:
+def test_a_small_loss_over_a_minute_counts() -> None:
     frames = play((one(JOB_PREPARING, stall=0.05), 61))
     assert frames[-1].verdict.primary.class_id == "cpu_prep"
 
@@ -107,7 +107,7 @@ def test_a_job_that_just_started_is_not_judged() -> None:
     assert "cpu_prep" not in classes(verdict_of(replace(JOB_PREPARING, job=job), 12))
 
 
-def test_confidence_falls_with_what_is_not_seen() -> None:
+def test_confidence_falls_with_everything_that_cannot_be_read() -> None:
     def sure(machine: Machine) -> float:
         return verdict_of(machine).primary.confidence
 
@@ -133,7 +133,7 @@ def test_advice_counts_the_cores_that_the_job_may_use() -> None:
     assert used["idle_cores"] == pytest.approx(16.0 - 7.76), "what the quota leaves"
 
 
-def test_without_a_cause_the_parts_are_shown() -> None:
+def test_without_a_cause_the_parts_of_the_wait_are_shown() -> None:
     verdict = verdict_of(one(JOB_PREPARING, running=0.3, disk=0.3))
     assert verdict.primary.class_id == "unknown"
     args = dict(verdict.primary.args)
@@ -147,7 +147,7 @@ def test_without_a_cause_the_parts_are_shown() -> None:
 
 
 @pytest.mark.parametrize("who", ["another program", "the job"])
-def test_what_another_program_reads_again_is_not_the_jobs(who: str) -> None:
+def test_reads_of_another_program_do_not_count_for_the_job(who: str) -> None:
     usual = replace(JOB_ALONE, refault=8 * MB)
     other = Disk("sdb", mount="/home", read_bytes_per_s=200 * MB, await_ms=0.5)
     burst = replace(usual, refault=208 * MB, disks=(*usual.disks, *((other,) if who == "another program" else ())))
@@ -156,7 +156,7 @@ def test_what_another_program_reads_again_is_not_the_jobs(who: str) -> None:
     assert frames[-1].verdict.primary.class_id == found
 
 
-def test_an_array_that_the_kernel_does_not_time_is_no_limit() -> None:
+def test_an_array_that_the_kernel_does_not_time_is_not_called_a_limit() -> None:
     disk = Disk("nvme0n1", "nvme", mount="", major=259, read_bytes_per_s=92 * MB, await_ms=9.0, queue=7.9, busy=1.0)
     array = replace(disk, name="md0", kind="md", mount="/data", major=9, slaves=("nvme0n1",), await_ms=0.0, queue=0.0)
     primary = verdict_of(replace(JOB_ALONE, disks=(array, disk))).primary

@@ -37,7 +37,7 @@ DEATHS = {
 
 
 @pytest.mark.parametrize("name", DEATHS)
-def test_a_death_is_told_at_once_and_kept(name: str) -> None:
+def test_a_death_is_shown_at_once_and_kept(name: str) -> None:
     events, cure, sure = DEATHS[name]
     frames = play((JOB_HEALTHY, 20), (replace(GONE, events=events), 1), (GONE, 300))
     at = frames[20].verdict.primary
@@ -48,7 +48,7 @@ def test_a_death_is_told_at_once_and_kept(name: str) -> None:
     assert frames[-1].verdict.primary.class_id == "job_died"
 
 
-def test_the_death_of_another_job_is_told_beside_the_one_at_work() -> None:
+def test_the_death_of_another_job_is_shown_beside_the_job_at_work() -> None:
     other = ended("trainer", -9)._replace(pid=77, job_pid=77)
     frames = play((JOB_HEALTHY, 20), (replace(JOB_HEALTHY, events=(other,)), 1), (JOB_HEALTHY, 10), (GONE, 15))
     assert classes(frames[25].verdict) == ["healthy", "job_died"]
@@ -78,7 +78,7 @@ NO_DEATHS = {
 
 
 @pytest.mark.parametrize("name", NO_DEATHS)
-def test_almost_is_no_death(name: str) -> None:
+def test_ends_that_are_not_a_death_are_not_shown(name: str) -> None:
     frames = play((JOB_HEALTHY, 20), (replace(GONE, events=NO_DEATHS[name]), 1), (GONE, 5))
     assert all("job_died" not in classes(f.verdict) for f in frames)
 
@@ -91,5 +91,5 @@ def test_an_end_between_two_decisions_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
-def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+def test_no_death_is_shown_where_none_is_known(machine: Machine) -> None:
     assert "job_died" not in classes(verdict_of(machine))

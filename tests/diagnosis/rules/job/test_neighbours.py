@@ -62,7 +62,7 @@ def test_another_program_on_the_disk_is_named() -> None:
     assert [a.template for a in first.advice] == ["calm_neighbour"]
 
 
-def test_a_raid_check_is_a_neighbour() -> None:
+def test_a_raid_check_counts_as_a_neighbour() -> None:
     machine = resyncing(90 * MB)
     frames = play((machine, 1))
     infos = dict(frames[0].snapshot.disks.value or {})
@@ -94,7 +94,7 @@ def test_each_mirror_counts_the_writes_of_the_job_beside_a_raid_check() -> None:
     assert disk_neighbour(facts, job, device) is None
 
 
-def test_somebody_who_is_not_seen_is_guessed_at() -> None:
+def test_a_neighbour_whose_io_may_not_be_read_is_guessed() -> None:
     hidden = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(t, denied=True) for t in FIO)))
     first = verdict_of(hidden).primary
     assert (first.class_id, first.confidence, dict(first.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
@@ -117,11 +117,11 @@ ALMOST = {
 
 
 @pytest.mark.parametrize("name", ALMOST)
-def test_almost_is_no_neighbour(name: str) -> None:
+def test_a_small_load_is_not_a_neighbour(name: str) -> None:
     assert "noisy_neighbour" not in neighbours(ALMOST[name])
 
 
-def test_others_on_the_cores_are_named() -> None:
+def test_other_programs_on_the_cores_are_named() -> None:
     first = verdict_of(CROWDED).primary
     args = dict(first.args)
     assert (first.class_id, args["other"], args["others"], args["what"]) == ("noisy_neighbour", "stress", 4.0, "cpu")
@@ -130,12 +130,12 @@ def test_others_on_the_cores_are_named() -> None:
     assert "cpu_prep" not in classes(verdict_of(CROWDED))
 
 
-def test_the_same_without_others_is_too_little_preparation() -> None:
+def test_without_other_programs_the_cause_is_slow_preparation() -> None:
     assert verdict_of(ALMOST["cores by halves"]).primary.class_id == "cpu_prep"
 
 
 def test_workers_that_lose_more_to_others_than_to_their_own_work_are_crowded() -> None:
-    """Two workers of five cores get 62 % of one each."""
+    """Two workers on a machine with five cores get 62 % of a core each."""
     part = replace(COMPUTING, workers=LOADERS[:2], worker_cpu=0.62, worker_cpu_wait=0.37)
     crowded, slow = (replace(CROWDED, job=replace(part, stall=stall)) for stall in (0.5, 0.9))
     assert verdict_of(crowded).primary.class_id == "noisy_neighbour"
@@ -143,5 +143,5 @@ def test_workers_that_lose_more_to_others_than_to_their_own_work_are_crowded() -
 
 
 @pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
-def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+def test_no_neighbour_is_named_where_none_is_known(machine: Machine) -> None:
     assert "noisy_neighbour" not in classes(verdict_of(machine))

@@ -1,4 +1,4 @@
-"""A job is judged by its own GPUs, whatever other programs do with the others."""
+"""A job is judged by the GPUs that it uses, whatever other programs do on the other GPUs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FIRST = replace(
 )  # fmt: skip
 """A job on the first of eight GPUs."""
 LOADS = replace(one(STARTING, time=(("startup", 1.0),)), gpus=(0.0, 0.9), gpu_pids=(50,), gpu_only={1: HELD[1]})
-"""A job that loads its weights into the first of two GPUs, beside one on the second."""
+"""A job that loads its weights into the first of two GPUs, while another job uses the second."""
 
 
 @pytest.mark.parametrize("others", [HELD, FREE], ids=["held", "free"])
-def test_the_gpus_that_others_hold_do_not_make_a_job_unsure(others: dict[int, dict[str, object]]) -> None:
+def test_gpus_that_others_use_do_not_make_a_job_unsure(others: dict[int, dict[str, object]]) -> None:
     machine = replace(FIRST, gpu_only=others)
     verdict = verdict_of(machine, 30)
     assert (verdict.state, classes(verdict), verdict.job_pid) == (State.OK, ["gpu_bound"], 50)
@@ -44,14 +44,14 @@ def test_the_gpus_of_others_do_not_make_a_job_healthy() -> None:
     assert not {"gpu_bound", "healthy"} & {*classes(verdict_of(spins, 30))}
 
 
-def test_a_job_that_starts_beside_a_gpu_that_computes() -> None:
+def test_a_job_may_start_beside_a_gpu_that_computes() -> None:
     assert verdict_of(LOADS, 20).state is State.STARTING
     not_yet = replace(LOADS, gpu_pids=(), gpu_only={0: {"processes": ()}, 1: HELD[1]}, tasks=(*LOADS.tasks, Task(7001)))
     assert verdict_of(not_yet, 20).state is State.STARTING, "it is on none of the GPUs yet"
     assert verdict_of(replace(LOADS, gpus=(0.3, 0.0)), 20).state is not State.STARTING
 
 
-def test_a_job_that_starts_right_after_the_one_before_on_the_same_gpu() -> None:
+def test_a_job_may_start_right_after_another_on_the_same_gpu() -> None:
     young = replace(STARTING.job, task=replace(STARTING.job.task, start=4000)) if STARTING.job else None
     again = replace(LOADS, job=young, tasks=(young.task,) if young else (), gpus=(0.0, 0.0))
     frames = play((FIRST, 40), (again, 15))
@@ -61,7 +61,7 @@ def test_a_job_that_starts_right_after_the_one_before_on_the_same_gpu() -> None:
 
 
 @pytest.mark.parametrize(("pid", "gpus"), [(900, 0), (None, 1)])
-def test_a_job_on_no_gpu_holds_none_of_those_that_others_use(pid: int | None, gpus: int) -> None:
+def test_a_job_without_a_gpu_does_not_get_those_of_others(pid: int | None, gpus: int) -> None:
     held = () if pid is None else (GpuProcess(pid, GIB, "compute"),)
     rests = one(JOB_HEALTHY, workers=(), evidence=("library",))
     machine = replace(

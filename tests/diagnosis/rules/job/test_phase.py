@@ -49,7 +49,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("name", [name for name in STATE_SCENES if name.split()[0] not in ELSEWHERE])
-def test_the_cause_is_named(name: str) -> None:
+def test_the_cause_of_each_scene_is_named(name: str) -> None:
     verdict = verdict_of(STATE_SCENES[name])
     assert verdict.primary.class_id == name.split()[0]
     assert verdict.state is STATES.get(name.split()[0]), "STATES has what the user is to read for each class"
@@ -57,17 +57,17 @@ def test_the_cause_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALMOST)
-def test_almost_is_not_enough(name: str) -> None:
+def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
     assert name.split()[0] not in classes(verdict_of(ALMOST[name]))
 
 
 @pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY], ids=["blind", "healthy"])
-def test_nothing_known_or_nothing_wrong_is_quiet(machine: Machine) -> None:
+def test_no_phase_is_named_where_none_is_known(machine: Machine) -> None:
     assert not set(classes(verdict_of(machine))) & QUIET
 
 
-def test_a_young_program_that_is_no_job_starts_nothing() -> None:
-    """Whatever it computes, reads and compiles: of what is no training job nobody knows that it will train."""
+def test_a_young_program_that_is_not_a_job_is_not_starting() -> None:
+    """It may compute, read and compile: until it is a training job, it is unknown whether it will train."""
     young = Task(70, "python", cpu=1.0, read=60 * MB, write=5 * MB, start=3000, cmdline=("python", "build.py"))
     compiler = Task(71, "cc1plus", 70, cpu=0.9, start=3010)
     plain = Machine(tasks=(young, compiler), disks=(Disk(read_bytes_per_s=60 * MB, await_ms=0.2, busy=0.3),))
@@ -78,14 +78,14 @@ def test_a_young_program_that_is_no_job_starts_nothing() -> None:
     assert "starting" not in classes(verdict_of(beside))
 
 
-def test_a_checkpoint_is_an_event_that_stays_a_while() -> None:
+def test_a_checkpoint_is_shown_for_a_while() -> None:
     words = [f.verdict.primary.class_id for f in play((SAVING, 50))]
     assert words[11] == "checkpoint_write"
     assert words[25] == "checkpoint_write"
     assert words[-1] != "checkpoint_write"
 
 
-def test_a_job_that_rests_leaves_the_word_to_the_other_rules() -> None:
+def test_a_job_that_rests_leaves_the_verdict_to_other_rules() -> None:
     resting = Training(replace(TRAINER_OLD, cpu=0.0), evidence=("library",))
     tasks = (resting.task, Task(60, "python", cpu=0.05, read=10 * MB, blocked=0.93))
     slow = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
@@ -94,6 +94,6 @@ def test_a_job_that_rests_leaves_the_word_to_the_other_rules() -> None:
     assert (idle.class_id, dict(idle.args)["job"]) == ("idle", "train.py")
 
 
-def test_good_news_is_sure_only_with_a_gpu() -> None:
+def test_good_news_has_high_confidence_only_with_a_gpu() -> None:
     assert verdict_of(STATE_SCENES["healthy"]).primary.confidence == 0.6
     assert verdict_of(STATE_SCENES["healthy GPU"]).primary.confidence == 0.75

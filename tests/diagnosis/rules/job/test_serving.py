@@ -22,7 +22,7 @@ from tests.diagnosis.host_scenes import (
 from tests.diagnosis.job_scenes import BLIND
 
 
-def test_a_server_without_requests_serves() -> None:
+def test_a_server_without_requests_is_serving() -> None:
     verdict = verdict_of(SERVING)
     first = verdict.primary
     assert (first.class_id, verdict.state, first.confidence) == ("serving", State.CALM, 0.7)
@@ -43,10 +43,10 @@ NO_SERVERS = {
 
 
 @pytest.mark.parametrize("name", NO_SERVERS)
-def test_almost_is_no_server(name: str) -> None:
+def test_a_job_that_only_resembles_a_server_is_not_serving(name: str) -> None:
     assert "serving" not in classes(verdict_of(NO_SERVERS[name]))
 
 
 @pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
-def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+def test_no_server_is_found_where_none_is_known(machine: Machine) -> None:
     assert "serving" not in classes(verdict_of(machine))

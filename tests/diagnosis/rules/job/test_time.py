@@ -21,7 +21,7 @@ def with_time(machine: Machine, *shares: tuple[str, float], running: float = 0.0
     return replace(machine, job=Training(TRAINER_OLD, main_running=running, time=shares))
 
 
-def test_what_is_lost_is_the_share() -> None:
+def test_the_lost_ratio_is_the_share() -> None:
     primary = verdict_of(TIME_SCENES["host_bound"], 40).primary
     assert primary.lost_ratio == pytest.approx(0.6)
     assert dict(primary.args)["running"] == pytest.approx(0.97)
@@ -32,25 +32,25 @@ def test_time_that_is_not_explained_is_not_blamed_on_a_smaller_share() -> None:
     assert verdict_of(machine, 40).state is State.UNSURE
 
 
-def test_a_launch_bound_job_without_workers_is_not_asked_for_workers() -> None:
+def test_a_launch_bound_job_without_workers_is_not_advised_to_add_workers() -> None:
     primary = verdict_of(TIME_SCENES["host_bound"], 40).primary
     assert {advice.template for advice in primary.advice} == {"fewer_syncs", "compile_model"}
 
 
-def test_a_small_host_share_is_no_finding() -> None:
+def test_a_small_host_share_is_not_a_finding() -> None:
     machine = replace(with_time(ON_GPU, ("host", 0.03), ("compute", 0.97), running=0.5), gpus=(0.97,), power=600.0)
     assert verdict_of(machine, 80).state is State.OK
 
 
 def beside_loaders(cpu: float, *shares: tuple[str, float], wait: float = 0.0) -> Machine:
-    """A job on a GPU. cpu, wait: shares of the time in which its loader processes have a core, or wait for one."""
+    """A job on a GPU. cpu, wait: the shares of time in which its loaders have a core, or wait for a core."""
     busy = dict(shares)["compute"]
     job = replace(COMPUTING, worker_cpu=cpu, worker_cpu_wait=wait, main_running=0.2, time=shares)
     return replace(ON_GPU, job=job, gpus=(busy,), power=600.0)
 
 
 @pytest.mark.parametrize(("cpu", "wait"), [(0.8, 0.0), (0.3, 0.4)])
-def test_a_small_host_share_beside_loaders_that_compute_is_a_part_of_the_wait_for_them(cpu: float, wait: float) -> None:
+def test_a_small_host_share_beside_computing_loaders_belongs_to_the_wait_for_them(cpu: float, wait: float) -> None:
     machine = beside_loaders(cpu, ("host", 0.06), ("data_cpu", 0.05), ("compute", 0.89), wait=wait)
     primary = verdict_of(machine, 80).primary
     assert primary.class_id == "cpu_prep"
@@ -58,44 +58,44 @@ def test_a_small_host_share_beside_loaders_that_compute_is_a_part_of_the_wait_fo
     assert ("jobs.50.time.host", pytest.approx(0.06)) in [(e.metric, e.value) for e in primary.evidence]
 
 
-def test_a_small_host_share_beside_loaders_that_rest_is_the_main_threads_own() -> None:
+def test_a_small_host_share_beside_resting_loaders_belongs_to_the_main_thread() -> None:
     machine = beside_loaders(0.1, ("host", 0.07), ("data_cpu", 0.04), ("compute", 0.89))
     assert verdict_of(machine, 80).primary.class_id == "host_bound"
 
 
-def test_a_host_share_beside_loaders_that_compute_is_not_claimed_where_no_wait_for_them_shows() -> None:
+def test_a_host_share_beside_computing_loaders_is_not_claimed_without_a_wait() -> None:
     machine = beside_loaders(0.8, ("host", 0.06), ("data_cpu", 0.01), ("compute", 0.93))
     assert verdict_of(machine, 80).state is State.OK
 
 
-def test_a_larger_host_share_beside_loaders_that_compute_is_the_main_threads_own() -> None:
+def test_a_larger_host_share_beside_computing_loaders_belongs_to_the_main_thread() -> None:
     machine = beside_loaders(0.8, ("host", 0.2), ("data_cpu", 0.1), ("compute", 0.7))
     assert verdict_of(machine, 80).primary.class_id == "host_bound"
 
 
-def test_a_job_that_loses_more_in_all_beside_loaders_that_compute_is_not_healthy() -> None:
+def test_a_job_with_a_large_total_loss_beside_computing_loaders_is_not_healthy() -> None:
     machine = beside_loaders(0.8, ("host", 0.07), ("data_cpu", 0.02), ("compute", 0.86), ("unexplained", 0.05))
     assert verdict_of(machine, 80).state is not State.OK
 
 
-def test_a_job_of_which_little_is_seen_to_train_is_not_healthy() -> None:
+def test_a_job_that_is_rarely_seen_to_train_is_not_healthy() -> None:
     machine = replace(JOB_HEALTHY, job=replace(JOB_HEALTHY.job, time=(("unexplained", 0.9), ("compute", 0.1))))
     assert verdict_of(machine, 40).state is State.UNSURE
 
 
 @pytest.mark.parametrize(("unexplained", "expected"), [(0.2, "healthy"), (0.45, "unknown")])
-def test_a_job_of_which_much_is_not_explained_is_not_healthy(unexplained: float, expected: str) -> None:
+def test_a_job_whose_time_is_mostly_unexplained_is_not_healthy(unexplained: float, expected: str) -> None:
     times = (("unexplained", unexplained), ("compute", 1.0 - unexplained))
     machine = replace(JOB_HEALTHY, job=replace(JOB_HEALTHY.job, time=times))
     assert verdict_of(machine, 40).primary.class_id == expected
 
 
-def test_without_a_visible_gpu_nothing_is_called_host_bound() -> None:
+def test_without_a_visible_gpu_no_job_is_called_host_bound() -> None:
     machine = replace(TIME_SCENES["host_bound"], gpus=(), gpu_pids=())
     assert verdict_of(machine, 40).primary.class_id != "host_bound"
 
 
-def test_threads_that_read_are_held_by_their_disk() -> None:
+def test_threads_that_read_are_held_up_by_their_disk() -> None:
     primary = verdict_of(TIME_SCENES["storage_read threads"], 40).primary
     assert dict(primary.args)["device"] == "sda"
     assert primary.lost_ratio == pytest.approx(dict(READS)["data_disk"])
@@ -105,7 +105,7 @@ def test_threads_that_read_are_held_by_their_disk() -> None:
     ("kind", "cure"),
     [("env", "faster_simulation"), ("ray", "ray_tasks"), ("prep", "more_processes"), ("loader", "more_workers")],
 )
-def test_only_loader_workers_are_a_matter_of_num_workers(kind: str, cure: str) -> None:
+def test_num_workers_is_advised_only_for_loader_workers(kind: str, cure: str) -> None:
     job = replace(COMPUTING, worker_kind=kind, time=(("data_cpu", 0.6), ("compute", 0.4)))
     primary = verdict_of(replace(ON_GPU, job=job), 40).primary
     assert primary.class_id == "cpu_prep"
@@ -121,11 +121,11 @@ def test_only_loader_workers_are_a_matter_of_num_workers(kind: str, cure: str) -
     ],
     ids=["server", "notebook", "never seen to train"],
 )
-def test_a_recording_that_counted_as_hung_what_only_rests(rests: Machine) -> None:
+def test_resting_that_an_old_recording_counted_as_hung_is_ignored(rests: Machine) -> None:
     assert "hung" not in classes(verdict_of(one(rests, time=(("hung", 1.0),)), 40))
 
 
-def test_a_single_thread_shows_for_how_much_of_the_time_it_runs() -> None:
+def test_a_single_thread_has_the_share_of_time_in_which_it_runs() -> None:
     found = verdict_of(with_time(ON_GPU, ("data_cpu", 0.6), ("compute", 0.4), running=0.5), 40).primary
     (runs,) = [one for one in found.evidence if one.metric.endswith("main_running_ratio")]
     assert (found.class_id, runs.value, runs.threshold) == ("single_thread", 0.5, None)

@@ -18,7 +18,7 @@ from tests.diagnosis.host_scenes import (
 from tests.diagnosis.job_scenes import BLIND
 
 
-def test_workers_that_start_anew_each_epoch_cost_their_start() -> None:
+def test_workers_that_start_again_each_epoch_cost_their_start() -> None:
     first = play(*epochs(20, 4, 4))[-1].verdict.primary
     args = dict(first.args)
     assert (first.class_id, first.state) == ("worker_respawn", State.STARVED)
@@ -29,7 +29,7 @@ def test_workers_that_start_anew_each_epoch_cost_their_start() -> None:
     assert [a.template for a in first.advice] == ["keep_workers"]
 
 
-def test_it_leaves_when_the_workers_stay() -> None:
+def test_the_finding_ends_when_the_workers_stay() -> None:
     last = epochs(20, 4, 4)[-1][0]
     assert play(*epochs(20, 4, 4), (last, 170))[-1].verdict.primary.class_id == "healthy"
 
@@ -43,11 +43,11 @@ QUIET_TURNS = {
 
 
 @pytest.mark.parametrize("name", QUIET_TURNS)
-def test_almost_is_no_respawn(name: str) -> None:
+def test_scenes_that_only_resemble_a_respawn_are_not_found(name: str) -> None:
     scenes = [(machine, ticks) for machine, ticks in QUIET_TURNS[name] if ticks]
     assert "worker_respawn" not in classes(play(*scenes)[-1].verdict)
 
 
 @pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
-def test_nothing_known_or_another_cause_is_quiet(machine: Machine) -> None:
+def test_no_respawn_is_found_where_none_is_known(machine: Machine) -> None:
     assert "worker_respawn" not in classes(verdict_of(machine))
