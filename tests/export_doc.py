@@ -53,7 +53,7 @@ Written by `python -m tests.export_doc`; change the declarations, not this part.
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     listed = (f"\n**{table.name}**: {', '.join(f'`{c.name}`' for c in table.columns)}.\n" for table in tables())
     return "".join([HEAD, *listed])
 

@@ -1,4 +1,4 @@
-"""Write docs/health.md from the rules: ``python -m tests.health_doc``; ``--check`` only says whether it is fresh."""
+"""Writes docs/health.md from the rules: ``python -m tests.health_doc [--check]``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TABLE = """
 |---|---|---|---|
 """
 SOURCES = {"ATA": ATA, "NVMe": NVME, "Backblaze": BACKBLAZE, "Google": GOOGLE}
-"""A short name for each source that has a long one."""
+"""A short name for each source that is cited by several rules."""
 
 _PREFAIL = SmartAttribute(5, "Reallocated_Sector_Ct", 10, 10, 36, 1800, "1800", "now", True)
 _OLD_AGE = SmartAttribute(194, "Temperature_Celsius", 30, 30, 45, 70, "70", "now", False)
@@ -92,22 +92,22 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "warm": {"temperature_celsius": 51, "rotation_rpm": 7200},
     "crc": {"crc_errors": 512, "earlier": _DAY_AGO._replace(crc_errors=512)},
 }
-"""What triggers each rule."""
+"""The facts about a disk that trigger each rule."""
 
 
 def example(changes: dict[str, Any]) -> SmartState:
-    """A disk whose only problems are the changes."""
+    """A healthy disk, with these changes."""
     fine = SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", (), read_wall_s=NOW_S)
     return judged(fine._replace(**changes))
 
 
 def line(rule: Rule) -> str:
-    """The clause that the rule's example gives."""
+    """The row of a rule, with the clause that its example triggers."""
     return next(one.text for one in example(EXAMPLES[rule.id]).judgements if one.rule == rule.id)
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     short = {source: name for name, source in SOURCES.items()}
     sources = "; ".join(f"{name}: {source}" for name, source in SOURCES.items())
     out = [HEAD.format(forecast=FORECAST_DAYS, sources=sources)]

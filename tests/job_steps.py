@@ -1,4 +1,4 @@
-"""Frames of a real trainer on a slow disk (tests/job_times.py) whose ranks also report made steps."""
+"""Frames of a real trainer on a slow disk (tests/job_times.py), whose ranks also report made-up steps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from iotop_ai.pipeline import frames
 from tests.job_times import job_key, slow_disk
 
 SECOND = ProcessKey(99_999, 1)
-"""A further rank of the job."""
+"""A second rank, which is added to the job."""
 
 
 def with_steps(snapshot: Snapshot, table: dict[ProcessKey, StepCounts]) -> Snapshot:
-    """The Snapshot with these steps, and the second rank in its job."""
+    """The Snapshot, with these steps and with the second rank in its job."""
     jobs = snapshot.jobs.value
     assert jobs is not None
     more = {
@@ -31,7 +31,7 @@ def with_steps(snapshot: Snapshot, table: dict[ProcessKey, StepCounts]) -> Snaps
 
 
 def reporting(per_s: float = 4.0, waits: tuple[float | None, ...] = (0.75,), until: int = 10_000) -> tuple[Frame, ...]:
-    """Each second a message of each rank, up to the Snapshot ``until``. waits: the measured share of each rank."""
+    """Each rank sends a message each second, up to the Snapshot ``until``. waits: the share that each rank waits."""
     made = []
     newest: dict[ProcessKey, StepCounts] = {}
     for number, frame in enumerate(slow_disk()):

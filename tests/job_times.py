@@ -1,7 +1,7 @@
-"""Frames of a real trainer on a slow disk, with where its time went: 7 reads of 128 KiB a batch at 51 ms, no workers.
+"""Frames of a real trainer on a slow disk, which say where its time went: 7 reads of 51 ms a batch, no workers.
 
-Recorded by ``python -m tests.scenarios.run --class "storage_read nw=0" --seconds 60``, its first 45 Snapshots cut down
-by tests/scenarios/slim.py.
+The reads have 128 KiB each. Recorded by ``python -m tests.scenarios.run --class "storage_read nw=0" --seconds 60``; the
+first 45 Snapshots were reduced by tests/scenarios/slim.py.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SLOW_DISK = Path(__file__).parent / "data" / "job_time" / "slow_disk.iotop.jsonl
 
 @cache
 def slow_disk() -> tuple[Frame, ...]:
-    """Every Frame of it."""
+    """Every Frame of the recording."""
     return tuple(frames(snapshots(SLOW_DISK)))
 
 
 def with_counts(snapshot: Snapshot, counts: TimeCounts | None) -> Snapshot:
-    """The Snapshot with these counts of its job; None: as recordings made before they were counted."""
+    """The Snapshot, with these counts of its job; None: without counts, as in recordings of older versions."""
     table = snapshot.jobs.value
     assert table is not None
     times = {} if counts is None else dict.fromkeys(table.jobs, counts)
@@ -38,12 +38,12 @@ def with_counts(snapshot: Snapshot, counts: TimeCounts | None) -> Snapshot:
 
 @cache
 def not_counted() -> tuple[Frame, ...]:
-    """The same as if its time had not been counted."""
+    """The Frames of the recording as they would be if the job's time had not been counted."""
     return tuple(frames(with_counts(frame.snapshot, None) for frame in slow_disk()))
 
 
 def growing(**milliseconds: int) -> tuple[Frame, ...]:
-    """The same with counts that grow by so much a Snapshot."""
+    """The Frames of the recording, with counts that grow by these amounts in each Snapshot."""
     made = (
         with_counts(frame.snapshot, TimeCounts(**{name: n * value for name, value in milliseconds.items()}))
         for n, frame in enumerate(slow_disk())
@@ -52,7 +52,7 @@ def growing(**milliseconds: int) -> tuple[Frame, ...]:
 
 
 def later(seconds: int, begin: int = 43, **readings: Reading[Any]) -> tuple[Frame, ...]:
-    """Its first ``begin`` seconds, and so many more, in which these Readings are read once and repeated."""
+    """The first ``begin`` seconds, then ``seconds`` more in which these Readings are repeated and not read again."""
     first = [frame.snapshot for frame in slow_disk()[:begin]]
     last, made = first[-1], []
     at_ns = last.at_ns + 10**9
@@ -65,7 +65,7 @@ def later(seconds: int, begin: int = 43, **readings: Reading[Any]) -> tuple[Fram
 
 @cache
 def with_gap() -> tuple[Frame, ...]:
-    """The same with 10 minutes in its middle in which nothing was read."""
+    """The Frames of the recording, with a gap of 10 minutes in the middle."""
     moved = (
         one._replace(at_ns=one.at_ns + GAP_NS, wall_ns=one.wall_ns + GAP_NS) if n >= GAP_AT else one
         for n, one in enumerate(frame.snapshot for frame in slow_disk())
@@ -74,7 +74,7 @@ def with_gap() -> tuple[Frame, ...]:
 
 
 def job_key(frame: Frame) -> ProcessKey:
-    """The key of its only job."""
+    """The key of the Frame's only job."""
     table = frame.snapshot.jobs.value
     assert table is not None
     (key,) = table.jobs

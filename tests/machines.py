@@ -1,9 +1,8 @@
-"""Machine trees: the /proc and /sys files of one machine as one text file, built into a folder for a test.
+"""Machine trees: the /proc and /sys files of one machine as a single text file, from which a test builds a folder.
 
-A tree (tests/data/machines/NAME.tree) has one entry after another:
-``# comment``, ``path = one line``, ``path -> target of a link``, ``path =x hex of binary content``, and
-``path <<`` with lines up to a line ``>>``. ``made-*`` are written from kernel documentation, the others captured by
-tests/capture.py.
+A tree (tests/data/machines/NAME.tree) consists of entries. An entry is ``# comment``, ``path = one line``, ``path ->
+target of a link``, ``path =x binary content in hexadecimal``, or ``path <<`` with lines up to a line ``>>``. The trees
+``made-*`` were written after the kernel's documentation; tests/capture.py captured the others.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from iotop_ai.collectors.io.root import Root
 FOLDER = Path(__file__).parent / "data" / "machines"
 
 Entries = dict[str, bytes | str]
-"""Path to the file's bytes, or (str) to the target of a link."""
+"""The content of each path: the bytes of a file, or a string with the target of a link."""
 
 
 def names() -> list[str]:
-    """All machine trees."""
+    """The names of all machine trees."""
     return sorted(path.stem for path in FOLDER.glob("*.tree"))
 
 
 def pack(entries: Entries, comment: str = "") -> str:
-    """The text of a tree, in order of the paths."""
+    """The text of a tree, sorted by path."""
     lines = [f"# {line}" for line in comment.splitlines()]
     for path, content in sorted(entries.items()):
         if isinstance(content, str):
@@ -44,7 +43,7 @@ def pack(entries: Entries, comment: str = "") -> str:
 
 
 def parse(text: str) -> Entries:
-    """The entries of a tree's text."""
+    """The entries in the text of a tree."""
     entries: Entries = {}
     lines = iter(text.split("\n"))
     for line in lines:
@@ -71,7 +70,7 @@ def parse(text: str) -> Entries:
 
 
 def build(entries: Entries, folder: Path) -> Root:
-    """Write the entries below a folder."""
+    """Write the entries to a folder, and return its Root."""
     for path, content in entries.items():
         place = folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -83,5 +82,5 @@ def build(entries: Entries, folder: Path) -> Root:
 
 
 def machine(name: str, folder: Path) -> Root:
-    """The machine tree of that name, built below a folder."""
+    """Build the machine tree of this name in a folder, and return its Root."""
     return build(parse((FOLDER / f"{name}.tree").read_text()), folder)

@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the Metric beside each field: ``python -m tests.metrics_doc [--check]``."""
+"""Writes docs/metrics.md from the Metric of each field: ``python -m tests.metrics_doc [--check]``."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ iostat's names and units (kB is 1024 B, shares are percent); elsewhere ratios ar
 unknown or undefined (a mean over no requests).
 """
 ENDINGS = {"1/s": "per_s", "B/s": "bytes_per_s", "B": "bytes", "s/s": "s_per_s", "W": "watts", "MHz": "mhz"}
-"""How a name ends that has this unit; others end in the unit itself."""
+"""The ending of the names that have a unit, if it differs from the unit itself."""
 UNNAMED = ("ratio", "count")
-"""Units that a name may leave out."""
+"""The units that need not be in the name."""
 
 
 def records() -> list[tuple[type, dict[str, Metric]]]:
-    """Every record class of the model that declares metrics, in the order of its modules' names and lines."""
+    """Every record class of the model that declares metrics, sorted by module and line."""
     found = []
     for module in sorted(m.name for m in pkgutil.walk_packages(iotop_ai.model.__path__, "iotop_ai.model.")):
         loaded = importlib.import_module(module)
@@ -45,7 +45,7 @@ def records() -> list[tuple[type, dict[str, Metric]]]:
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     parts = [HEAD]
     for record, metrics in records():
         words = " ".join((inspect.getdoc(record) or "").split("\n\n")[0].split())

@@ -1,4 +1,4 @@
-"""Writes pages of docs/: whole pages from declarations, sections from measurements."""
+"""Writes pages in docs/: whole pages from declarations, and sections from measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def written(program: str, page: Path, text: str) -> int:
-    """Write the page, or with --check print whether it is fresh; returns the exit code."""
+    """Write the page, or with --check print whether it is up to date. Returns the exit code."""
     if sys.argv[1:] == ["--check"]:
         fresh = page.read_text() == text
         print("fresh" if fresh else f"stale: run python -m {program}")
@@ -18,6 +18,6 @@ def written(program: str, page: Path, text: str) -> int:
 
 
 def put_section(page: Path, heading: str, section: str) -> None:
-    """Put a section at the page's end; it replaces an earlier section of the same heading."""
+    """Put a section at the end of the page, in place of any earlier section with this heading."""
     kept = re.sub(rf"\n*{re.escape(heading)}\n.*?(?=\n## |\Z)", "", page.read_text(), flags=re.DOTALL)
     page.write_text(kept.rstrip("\n") + "\n\n" + section)

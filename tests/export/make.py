@@ -1,4 +1,4 @@
-"""Frames from two Snapshots made by hand, for the tests of exports."""
+"""Frames of two Snapshots that are written by hand, for tests of exports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOOP0 = BlockKey("loop0", 2)
 IDLE = BlockCounters(*[0] * 17)
 BEFORE = BlockCounters(1000, 50, 80_000, 4000, 200, 10, 4000, 900, 2, 5000, 4900, 0, 0, 0, 0, 0, 0)
 AFTER = BlockCounters(1400, 150, 131_200, 36_000, 200, 10, 4000, 900, 3, 6500, 36_900, 0, 0, 0, 0, 10, 40)
-"""Over 2 s: 400 reads of 64 KiB on average, 80 ms each, 100 merged; no write; 10 flushes of 4 ms; busy 75 %."""
+"""In 2 s: 400 reads of 64 KiB on average, 80 ms each, 100 merged; no write; 10 flushes of 4 ms each; busy for 75 %."""
 INFOS = {
     "sda": BlockInfo("sda", 8, 0, "disk", "sda", "SATA HDD", transport="ata", model="Spinner 2000"),
     "sda1": BlockInfo(
@@ -30,12 +30,12 @@ INFOS = {
 
 
 def ok(value: object, at_ns: int, seconds: float = 0.0) -> Reading[object]:
-    """A good Reading."""
+    """A Reading with this value and the status OK."""
     return Reading(value, Status.OK, "", "", at_ns + int(seconds * S))
 
 
 def process_table(at_ns: int, entries: Iterable[tuple[int, ProcessInfo, ProcessIo | None, str]]) -> ProcessTable:
-    """A complete table; an entry is (pid, who, io or None for not permitted, state)."""
+    """A complete table. An entry is (pid, info, io, state); io is None if it may not be read."""
     entries = list(entries)
     keys = {pid: ProcessKey(pid, pid) for pid, *_ in entries}
     return ProcessTable(
@@ -55,14 +55,14 @@ def process_table(at_ns: int, entries: Iterable[tuple[int, ProcessInfo, ProcessI
 
 
 def snapshot(seq: int, at_ns: int, **readings: object) -> Snapshot:
-    """A Snapshot with these Readings and nothing else."""
+    """A Snapshot that has only these Readings."""
     host = Host("node7", "boot-1", "6.1.0", 1000, "alice", False)
     own = OwnCost(42, 10_000_000 * seq, 20 << 20, 2_000_000, 0)
     return Snapshot(seq, at_ns, WALL_NS + at_ns, 2.0, host, (), own, **readings)  # type: ignore[arg-type]
 
 
 def io(read_bytes: int, write_bytes: int = 0) -> ProcessIo:
-    """An io record with these storage bytes."""
+    """An io record with these bytes of storage."""
     return ProcessIo(read_bytes, write_bytes, 10, 0, read_bytes, write_bytes, 0)
 
 
@@ -71,7 +71,7 @@ OTHER = ProcessInfo("postgres", ("postgres",), "db user", 999)
 
 
 def pair() -> tuple[Snapshot, Snapshot]:
-    """Two Snapshots 2 s apart: a busy sda, an unused loop0, one reader and one process that may not be read."""
+    """Two Snapshots, 2 s apart, with a busy sda, an unused loop0, a process that reads and one that may not be read."""
     out = []
     for seq, counters, moved in ((1, BEFORE, 0), (2, AFTER, 25_600 * 1024)):
         at = seq * 2 * S
@@ -92,10 +92,10 @@ def pair() -> tuple[Snapshot, Snapshot]:
 
 
 def frame() -> Frame:
-    """The Frame of ``pair``."""
+    """The Frame of the second Snapshot of ``pair``."""
     return list(frames(pair()))[-1]
 
 
 def first_frame() -> Frame:
-    """A Frame without rates."""
+    """The Frame of the first Snapshot of ``pair``, which has no rates."""
     return next(frames(pair()))

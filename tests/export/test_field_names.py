@@ -15,7 +15,7 @@ from tests.export.make import AFTER, BEFORE
 COMBINED = {"await", "areq-sz", "in_flight"}
 
 
-def test_figures_are_those_of_iostat() -> None:
+def test_the_figures_are_those_of_iostat() -> None:
     assert iostat_object(block_rates_of(BEFORE, AFTER, 2.0)) == {
         "r/s": 200.0,
         "w/s": 0.0,
@@ -45,7 +45,7 @@ def test_figures_are_those_of_iostat() -> None:
     }
 
 
-def test_unknown_is_null_everywhere() -> None:
+def test_an_unknown_figure_is_null_everywhere() -> None:
     assert set(iostat_object(UNKNOWN_BLOCK_RATES).values()) == {None}
 
 
@@ -55,7 +55,7 @@ def test_every_key_and_column_is_declared_beside_its_field() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("iostat"), reason="iostat is not installed")
-def test_keys_are_those_that_iostat_prints_here() -> None:
+def test_the_keys_are_those_that_iostat_prints_on_this_machine() -> None:
     answer = subprocess.run(["iostat", "-x", "-o", "JSON"], capture_output=True, check=True, text=True).stdout
     disks = json.loads(answer)["sysstat"]["hosts"][0]["statistics"][0]["disk"]
     if not disks:

@@ -1,4 +1,4 @@
-"""Clients that send a byte now and then, and users that take many places, against real sockets."""
+"""Clients that send a byte now and then, and users that open many connections, against real sockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def drip(connection: socket.socket, first: bytes) -> None:
-    """Send a byte every 50 ms until the server ends it."""
+    """Send a byte every 50 ms until the server closes the connection."""
     connection.settimeout(0.05)
     with contextlib.suppress(ConnectionError):
         connection.sendall(first)
@@ -39,11 +39,14 @@ def drip(connection: socket.socket, first: bytes) -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_dripping_clients_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool) -> None:
+def test_clients_that_send_a_byte_now_and_then_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
+) -> None:
     monkeypatch.setattr(limited_threads, "REQUEST_S", 1.0)
     context, first = None, b"GET /"
     if tls:
-        context, first = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), b"\x16\x03\x01\x20\x00\x01"  # of a long hello
+        # the beginning of a long TLS hello
+        context, first = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), b"\x16\x03\x01\x20\x00\x01"
         context.load_cert_chain(*make_certificate(tmp_path))
     server = MetricsServer(("127.0.0.1", 0), ScrapeText(), tls=context)
     server.start()
@@ -62,7 +65,7 @@ def test_dripping_clients_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         server.stop()
 
 
-def test_silent_clients_give_their_places_back_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_clients_soon_free_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limited_threads, "HEAD_S", 0.2)
     server = MetricsServer(("127.0.0.1", 0), ScrapeText())
     server.start()
@@ -83,10 +86,10 @@ def test_silent_clients_give_their_places_back_soon(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_silent_clients_on_every_place_hold_up_no_request(
+def test_silent_clients_in_every_place_do_not_hold_up_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
 ) -> None:
-    """Each new request ends the longest one; a neighbour needs a place for no longer than a moment to be refused."""
+    """A new request ends the longest connection. A user with too many places occupies one only until the refusal."""
     monkeypatch.setattr(limited_threads, "HEAD_S", limited_threads.REQUEST_S)
     context, trust = None, None
     if tls:
@@ -106,7 +109,7 @@ def test_silent_clients_on_every_place_hold_up_no_request(
                 asking.sendall(ASK)
                 assert asking.recv(12) == b"HTTP/1.0 200"
                 asking.close()
-            assert len(select.select(silent, [], [], 30)[0]) == 1  # ended
+            assert len(select.select(silent, [], [], 30)[0]) == 1  # this client was ended
         wait_for(lambda: not server._at_work, "free places")
     finally:
         server.stop()
@@ -123,13 +126,13 @@ def test_silent_clients_on_every_place_hold_up_no_request(
         ("fe80::1%eth0", "fe80::1%eth0", True),
     ],
 )
-def test_a_client_of_the_metrics_is_known_by_its_address(one: str, other: str, same: bool) -> None:
+def test_a_client_of_the_metrics_is_identified_by_its_address(one: str, other: str, same: bool) -> None:
     server = MetricsServer(("127.0.0.1", 0), ScrapeText())
     try:
         first, second = (server.client(None, (address, 50000)) for address in (one, other))
         assert first is not None
         assert (first == second) is same
-        # Every program of this machine has the same address.
+        # All programs of this machine have the same address, so that it does not identify a client.
         assert {server.client(None, (address, 1)) for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1")} == {None}
     finally:
         server.server_close()
@@ -147,8 +150,8 @@ def answer(path: Path) -> bytes:
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
-def test_one_user_takes_a_few_places_alone() -> None:
-    with tempfile.TemporaryDirectory() as folder:  # other users reach it, unlike pytest's
+def test_one_user_gets_only_a_few_places() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # unlike pytest's folder, other users can open this one
         os.chmod(folder, 0o755)
         few_places(Path(folder) / "verdict.sock")
 

@@ -1,4 +1,4 @@
-"""The parser of answers: what Prometheus sends, and what something else may send."""
+"""The parser of answers: what Prometheus sends, and what another server may send."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def vector(*result: object) -> bytes:
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": list(result)}}).encode()
 
 
-def test_an_instant_answer() -> None:
+def test_an_instant_answer_is_parsed() -> None:
     body = vector(
         {"metric": {"instance": "gpu07:9743"}, "value": [1763856000.5, "0.25"]},
         {"metric": {"instance": "\x1b]0;owned\x07[/x]"}, "value": [1763856000.5, "NaN"]},
@@ -32,7 +32,7 @@ def test_an_instant_answer() -> None:
     assert found.series[0].label("device") == ""
 
 
-def test_a_range_answer() -> None:
+def test_a_range_answer_is_parsed() -> None:
     body = json.dumps(
         {
             "status": "success",
@@ -75,7 +75,7 @@ def test_a_time_that_is_not_in_seconds_is_one_error(at: object) -> None:
         parse_vector(vector({"metric": {}, "value": [at, "1"]}))
 
 
-def test_the_servers_own_message() -> None:
+def test_the_message_of_the_server_is_shown() -> None:
     body = b'{"status":"error","errorType":"bad_data","error":"parse \\u001b error"}'
     assert error_text(body) == "parse � error"
     with pytest.raises(BadAnswerError, match="parse � error"):
@@ -84,7 +84,7 @@ def test_the_servers_own_message() -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "-Inf", "1e999", "1.7e308", "-1e20", "x", "", None, True, [], {}])
-def test_what_is_not_a_figure_is_unknown(value: object) -> None:
+def test_a_value_that_is_not_a_figure_is_unknown(value: object) -> None:
     assert number(value) is None
 
 
@@ -98,9 +98,10 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # beside a loaded machine
+# an example may take seconds on a loaded machine
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
-def test_any_json_is_an_answer_or_one_error(value: object) -> None:
+def test_any_json_is_parsed_or_is_one_error(value: object) -> None:
     with contextlib.suppress(BadAnswerError):
         parse_vector(json.dumps({"status": "success", "data": {"resultType": "vector", "result": value}}).encode())
 
@@ -119,7 +120,7 @@ def test_an_answer_of_many_values_takes_little_memory(entry: bytes, monkeypatch:
         tracemalloc.stop()
 
 
-def test_the_largest_fleet_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_the_largest_fleet_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer, "MOST_SERIES", 1000)
     labels = {"instance": "gpu0001:9743", "pid": "1", "script": "train.py", "unit": "{a,b}", "bucket": "data_disk"}
     one = json.dumps({"metric": labels, "value": [1763856000.5, "0.25"]}).encode()

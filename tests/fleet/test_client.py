@@ -1,4 +1,4 @@
-"""The client against servers that are down, slow, or something else."""
+"""The client with servers that are down, slow, or of another protocol."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sends(reply: bytes) -> Reply:
 
 
 def trickles(first: bytes, bytes_: bytes) -> Reply:
-    """Sends a byte every 20 ms, so that no single read ever waits for long."""
+    """A reply that sends a byte every 20 ms, so that no single read waits for long."""
 
     def reply(connection: socket.socket, _: bytes) -> None:
         connection.sendall(first)
@@ -44,7 +44,7 @@ def trickles(first: bytes, bytes_: bytes) -> Reply:
 
 @contextlib.contextmanager
 def server(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
-    """(its address, the requests): a connection gets one reply after another; the last one for ever."""
+    """A server's address and the requests it got. They get these replies in order, the last one for ever."""
     requests: list[bytes] = []
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -73,7 +73,7 @@ def ask(url: str, timeout_s: float = 5.0) -> object:
         one.close()
 
 
-def test_it_asks_as_documented() -> None:
+def test_the_client_sends_the_documented_request() -> None:
     with server(sends(http(GOOD))) as (url, requests):
         assert ask(f"{url}/prometheus/") == ()
     lines = requests[0].decode().split("\r\n")
@@ -81,7 +81,7 @@ def test_it_asks_as_documented() -> None:
     assert "Authorization: Bearer s3cret" in lines
 
 
-def test_a_connection_is_kept_and_opened_again() -> None:
+def test_a_connection_is_kept_and_opened_again_if_needed() -> None:
     def last(connection: socket.socket, _: bytes) -> None:
         connection.sendall(http(GOOD))
         connection.shutdown(socket.SHUT_RDWR)
@@ -114,7 +114,7 @@ def test_a_connection_is_kept_and_opened_again() -> None:
         (trickles(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b" "), "no answer within 0.3 s"),
     ],
 )
-def test_each_fault_is_one_line_and_in_time(reply: Reply, words: str) -> None:
+def test_each_fault_is_one_line_and_does_not_take_long(reply: Reply, words: str) -> None:
     begin = time.monotonic()
     with server(reply) as (url, _), pytest.raises((NoAnswerError, BadAnswerError)) as error:
         ask(url, 0.3)
@@ -123,20 +123,20 @@ def test_each_fault_is_one_line_and_in_time(reply: Reply, words: str) -> None:
     assert time.monotonic() - begin < 5
 
 
-def test_a_server_that_is_down() -> None:
+def test_a_server_that_is_down_is_reported() -> None:
     with pytest.raises(NoAnswerError, match="Connection refused"):
         ask(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(NoAnswerError, match=r"no\.such\.host\.invalid"):
         ask("http://no.such.host.invalid")
 
 
-def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MOST_BYTES", 1 << 20)
     with server(sends(http(b"x" * (3 << 20)))) as (url, _), pytest.raises(NoAnswerError, match="larger than 1 MB"):
         ask(url)
 
 
-def test_one_question_that_fails_leaves_the_others() -> None:
+def test_one_question_that_fails_does_not_affect_the_others() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
     with server(sends(http(first)), sends(http(b"no", "422 X")), sends(http(GOOD))) as (url, requests):
         one = Prometheus(Address(url))
@@ -147,12 +147,12 @@ def test_one_question_that_fails_leaves_the_others() -> None:
     assert b"time=1000.000" in requests[1]
 
 
-def test_a_stop_before_the_first_question_is_no_answer() -> None:
+def test_a_stop_before_the_first_question_gives_no_answer() -> None:
     with pytest.raises(NoAnswerError):
         ask_fleet(Prometheus(Address("http://prometheus")), 60.0, lambda: True)
 
 
-def test_a_slow_server_is_not_asked_everything() -> None:
+def test_after_a_slow_answer_the_other_questions_are_left_out() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
     with server(sends(http(first)), lambda *_: None) as (url, requests):
         one = Prometheus(Address(url), timeout_s=0.2)
@@ -166,7 +166,7 @@ def test_a_slow_server_is_not_asked_everything() -> None:
     "url",
     ["", "ftp://x", "http://", "http://x:99999", "http://a b", "http://x/?q", "http://[::1", "http://x\n", "x" * 3000],
 )
-def test_what_is_not_an_address(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--prometheus"):
         Address(url)
 
@@ -177,14 +177,14 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated() -> None:
     assert "pa55" not in str(error.value)
 
 
-def test_addresses() -> None:
+def test_addresses_are_parsed() -> None:
     one = Address("prometheus:9090")
     assert (one.host, one.port, one.secure, one.text) == ("prometheus", 9090, False, "http://prometheus:9090")
     one = Address("https://[::1]/mimir/")
     assert (one.host, one.port, one.secure, one.path) == ("::1", 443, True, "/mimir")
 
 
-def test_the_window_of_a_query_leaves_its_labels_alone() -> None:
+def test_the_window_of_a_query_does_not_change_its_labels() -> None:
     asked = {**history("WINDOW-1:9743", 60.0), **history_of_node("WINDOW-1:9100", 60.0)}
     assert [('instance="WINDOW-1:9' in query, "[60s]" in query) for query in asked.values()] == [(True, True)] * 3
 
@@ -197,7 +197,7 @@ def drips_after_its_header(connection: socket.socket, request: bytes) -> None:
     trickles(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b" ")(connection, request)
 
 
-def test_the_time_of_a_slow_name_service_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_slow_name_service_counts_towards_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     real = socket.getaddrinfo
 
     def slow(host: str, port: int, *_: object, **__: object) -> object:
@@ -214,7 +214,7 @@ def test_the_time_of_a_slow_name_service_counts(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_handshake_that_trickles_is_ended() -> None:
-    # The header of a TLS record of 8 KiB, then its bytes.
+    # the header of a TLS record of 8 KiB, whose bytes then follow one by one
     with server(trickles(b"\x16\x03\x03\x20\x00\x02", b"x")) as (url, _):
         begin = time.monotonic()
         with pytest.raises(NoAnswerError, match=r"no answer within 0\.3 s"):

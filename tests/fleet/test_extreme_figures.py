@@ -1,4 +1,4 @@
-"""One machine with absurd figures leaves the fleet's screen, text and JSON to the others."""
+"""A machine with absurd figures does not affect the others on the fleet's screen, in its text or in its JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = FleetView(View(), "lost", "server", WINDOW_S, 10.0)
 
 
 def fleet_with(value: str) -> Fleet:
-    """The kept fleet, where every figure of gpu03 is this one."""
+    """The recorded fleet, in which every figure of gpu03 is this value."""
 
     def body(name: str) -> bytes:
         found = ANSWERS[name]
@@ -42,7 +42,7 @@ def fleet_with(value: str) -> Fleet:
 @pytest.mark.parametrize(
     "value", ["1.7e308", "-1.7e308", str(2.0**64), str(-(2.0**64)), "5e-324", "1e-308", "-0", "NaN"]
 )
-def test_an_absurd_figure_is_one_machines(value: str) -> None:
+def test_an_absurd_figure_affects_only_its_machine(value: str) -> None:
     fleet, usual = fleet_with(value), fleet_with("1")
     others = [[one for one in found.machines if one.name != "gpu03"] for found in (fleet, usual)]
     assert others[0] == others[1]

@@ -1,4 +1,4 @@
-"""Jobs joined over machines, from made answers."""
+"""Jobs that run on several machines, joined from made-up answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def ids(machine: str, pid: int, **labels: str) -> dict[str, str]:
 
 
 def jobs(*infos: tuple[dict[str, str], float], late: dict[str, str] | None = None) -> tuple[FleetJob, ...]:
-    """The jobs of these series of iotop_job_info. late: the job whose rank 13 is late."""
+    """The jobs of these series of iotop_job_info. late: the labels of the job whose rank 13 is late."""
     of_part = [{name: one[name] for name in one if name not in ("ranks", "rank_group")} for one, _ in infos]
     answers = {
         "job ranks": Answer(tuple(Series(one, 8.0) for one in of_part)),
@@ -52,7 +52,7 @@ def test_a_batch_job_comes_before_the_group() -> None:
     assert {job.name: len(job.parts) for job in found} == {"slurm 7": 2, "slurm 8": 1}
 
 
-def test_the_newest_numbers_count_and_only_numbers() -> None:
+def test_the_newest_rank_numbers_count_and_anything_else_is_dropped() -> None:
     (job,) = jobs((ids("a", 1, ranks="0-7"), 1), (ids("a", 1, ranks="8-15", rank_group="x:1"), 2), (ids("a", 1), 1))
     assert [(part.numbers, part.group) for part in job.parts] == [("8-15", "x:1")]
     (job,) = jobs((ids("a", 1, ranks="[b]8[/b]"), 2))

@@ -1,4 +1,4 @@
-"""Machines and jobs from the answers of a real Prometheus, kept by ``tests.rigs.fleet.small``."""
+"""Machines and jobs from the answers of a real Prometheus, which ``tests.rigs.fleet.small`` recorded."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def vector(*series: tuple[dict[str, str], float]) -> Answer:
     return Answer(tuple(Series(labels, value) for labels, value in series), 1000.0)
 
 
-def test_every_question_was_asked() -> None:
+def test_every_question_has_its_answer() -> None:
     assert set(ANSWERS) == set(queries(WINDOW_S))
 
 
-def test_each_machine_has_its_verdict_and_cause() -> None:
+def test_each_machine_has_its_verdict_and_its_cause() -> None:
     found = machines()
     states = {name: (one.state, one.primary and one.primary.class_id) for name, one in found.items()}
     assert states == {
@@ -48,7 +48,7 @@ def test_each_machine_has_its_verdict_and_cause() -> None:
     }
     assert {name for name, one in found.items() if one.troubled} == {
         *(f"gpu0{n}" for n in range(3, 10)),
-        "node01",  # its disk fails
+        "node01",  # the disk of this machine fails
     }
 
 
@@ -62,7 +62,7 @@ def test_a_share_of_the_window_comes_from_the_counters() -> None:
     assert machines()["gpu01"].lost_gpu_h == pytest.approx(0.0, abs=1e-4)
 
 
-def test_devices() -> None:
+def test_each_machine_has_its_busiest_disk() -> None:
     one = machines()["gpu03"]
     assert one.disk is not None
     assert one.disk.name == "loop0"
@@ -73,7 +73,7 @@ def test_devices() -> None:
     assert machines()["gpu05"].no_gpu
 
 
-def test_alerts_belong_to_their_machine() -> None:
+def test_alerts_are_assigned_to_their_machines() -> None:
     found = fleet()
     assert machines(found)["gpu05"].alerts == (FleetAlert("IotopFailingDisk", "critical"),)
     assert found.alerts == (FleetAlert("LooseAlert"),)
@@ -82,7 +82,7 @@ def test_alerts_belong_to_their_machine() -> None:
 @pytest.mark.parametrize(
     ("severity", "counts"), [("none", False), ("info", False), ("None", False), ("", True), ("critical", True)]
 )
-def test_an_alert_that_always_fires_is_listed_and_is_not_trouble(severity: str, counts: bool) -> None:
+def test_an_alert_that_always_fires_is_listed_but_is_not_trouble(severity: str, counts: bool) -> None:
     labels = {"alertname": "Watchdog", **({"severity": severity} if severity else {})}
     found = fleet(alerts=vector(({**labels, "instance": "gpu01:9743"}, 1.0), (labels, 1.0)))
     one = machines(found)["gpu01"]
@@ -104,7 +104,7 @@ def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:
     assert {job.straggler for job in fleet().jobs if len(job.parts) == 1} == {None}
 
 
-def test_a_disk_is_not_well_while_its_warnings_are_unknown() -> None:
+def test_a_disk_is_not_called_well_while_its_warnings_are_unknown() -> None:
     own: dict[str, str] = {"instance": "node01:9633", "device": "sda"}
 
     def health(passed: float, **more: Answer) -> FleetHealth | None:
@@ -118,10 +118,10 @@ def test_a_disk_is_not_well_while_its_warnings_are_unknown() -> None:
     assert health(1.0, **{warning: vector((own, 4.0))}) == FleetHealth("sda", CRITICAL)
 
 
-def test_a_machine_with_other_exporters_alone() -> None:
+def test_a_machine_with_only_other_exporters_is_listed() -> None:
     one, blank = machines()["node01"], machines()["blank02"]
     assert one.sources == blank.sources == ("node", "dcgm", "smartctl")
-    # One of its four GPUs reports DCGM's blank.
+    # One of the four GPUs reports the value that DCGM uses for "unknown".
     assert (one.gpus, one.gpu_busy) == (4, pytest.approx(0.8))
     assert (blank.gpus, blank.gpu_busy) == (4, None)
     assert one.disk is not None
@@ -132,13 +132,13 @@ def test_a_machine_with_other_exporters_alone() -> None:
 
 
 @pytest.mark.parametrize("blank", [2147483632, 140737488355328.0, 9223372036854775794, -1, None])
-def test_blanks_of_dcgm_are_unknown(blank: float | None) -> None:
+def test_the_unknown_values_of_dcgm_are_unknown(blank: float | None) -> None:
     assert dcgm_percent(blank) is None
     assert dcgm_percent(0) == 0
 
 
 @pytest.mark.parametrize("missing", sorted(set(ANSWERS) - {READING}))
-def test_what_was_not_answered_is_unknown(missing: str) -> None:
+def test_facts_of_an_unanswered_question_are_unknown(missing: str) -> None:
     found = fleet_of({name: one for name, one in ANSWERS.items() if name != missing}, WINDOW_S, (missing,))
     assert found.partial == (missing,)
     assert {one.name for one in found.machines} >= {f"gpu0{n}" for n in range(1, 10)}
@@ -162,20 +162,20 @@ def test_a_machine_that_stopped_reporting_is_silent_and_has_no_verdict() -> None
     assert node.silent
 
 
-def test_node_exporter_does_not_make_a_machine_of_iotop_silent() -> None:
+def test_a_machine_of_iotop_is_not_silent_because_node_exporter_is() -> None:
     more = vector(({"instance": "gpu01:9100", "nodename": "gpu01"}, 1.0))
     one = machines(fleet(node=more))["gpu01"]
     assert one.sources == ("iotop", "node")
     assert not one.silent
 
 
-def test_names() -> None:
+def test_instances_are_shortened_to_names() -> None:
     assert [host_of(text) for text in ("gpu07:9743", "[::1]:9743", "::1", "gpu07", "a:b")] == [
         *("gpu07", "::1", "::1", "gpu07", "a:b")
     ]
     two = MachineNames({"box:9743", "box:9744", "gpu07:9743"})
     assert [two.of("box:9743"), two.of("box:9744"), two.of("gpu07:9743")] == ["box:9743", "box:9744", "gpu07"]
-    # A DCGM exporter in a pod has an address of its own.
+    # A DCGM exporter in a pod has the pod's address.
     assert two.of("10.1.2.3:9400", "gpu07") == "gpu07"
     assert two.of("10.1.2.4:9400", "gpu08") == "gpu08"
     assert two.of("10.1.2.5:9400") == "10.1.2.5"
@@ -203,7 +203,7 @@ def test_a_machine_that_is_scraped_by_address_is_listed_once() -> None:
     assert found["10.0.0.7"].gpus == 1
 
 
-def test_hostile_values_change_nothing_else() -> None:
+def test_hostile_values_do_not_affect_other_figures() -> None:
     bad = vector(
         ({"instance": "gpu01:9743", "bucket": "no_such"}, 5.0),
         ({"instance": "gpu01:9743", "bucket": "data_disk", "pid": "x"}, -3.0),

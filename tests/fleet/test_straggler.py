@@ -1,4 +1,4 @@
-"""Which machine of a job the others wait for."""
+"""The machine of a job for which the other machines wait."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ def test_the_one_that_waits_least_is_late() -> None:
 @pytest.mark.parametrize(
     ("numbers", "late_rank", "ranks"), [("8-15", None, "8-15"), ("13", None, "13"), ("8-15", 13, "13"), ("", None, "")]
 )
-def test_its_late_rank_is_named_else_all_its_ranks(numbers: str, late_rank: int | None, ranks: str) -> None:
+def test_the_late_rank_is_named_or_else_all_ranks_of_its_machine(
+    numbers: str, late_rank: int | None, ranks: str
+) -> None:
     slow = part("b", data_disk=0.5)._replace(numbers=numbers, late_rank=late_rank)
-    # A rank for which its neighbours wait is not the straggler of the job while its machine waits for another.
+    # This rank is late on its machine, but the machine itself waits for another, so that is not the job's straggler.
     waiting = part("a", **WAITS)._replace(numbers="0-7", late_rank=3)
     late = straggler_of([waiting, slow], {})
     assert late is not None
@@ -48,11 +50,11 @@ def test_a_machine_may_be_late_by_computing() -> None:
     [
         [],
         [part("a", data_disk=0.9)],
-        [part("a"), part("b", data_disk=0.3)],  # the others do not wait
-        [part("a", **WAITS), part("b", **WAITS)],  # all wait alike, as for a slow network
+        [part("a"), part("b", data_disk=0.3)],  # the other machine does not wait
+        [part("a", **WAITS), part("b", **WAITS)],  # both wait equally, as for a slow network
         [part("a", collective=0.12), part("b", collective=0.05)],
-        [part("a", **WAITS), JobPart("b")],  # nothing is known of the other
+        [part("a", **WAITS), JobPart("b")],  # nothing is known about the other machine
     ],
 )
-def test_none_stands_out(parts: list[JobPart]) -> None:
+def test_without_a_clear_difference_no_machine_is_late(parts: list[JobPart]) -> None:
     assert straggler_of(parts, {}) is None

@@ -1,4 +1,4 @@
-"""The cheap NamedTuple behaves as typing's."""
+"""The fast NamedTuple behaves like the one of the typing module."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Filled(NamedTuple, Generic[T]):
 
 
 class Annotations(NamedTuple):
-    """Fields annotated in all ways."""
+    """Fields with annotations of every form."""
 
     filled: Filled[int] = Filled()
     share: Annotated[float | None, Metric("ratio", "A share.")] = None
@@ -107,7 +107,7 @@ def test_a_record_may_be_generic() -> None:
     assert Filled[int]() == (None,)
 
 
-def test_annotations_are_read_as_typing_reads_them() -> None:
+def test_annotations_are_read_as_in_the_typing_module() -> None:
     hints = get_type_hints(Annotations)
     assert get_origin(hints["filled"]) is Filled
     assert get_args(hints["filled"]) == (int,)

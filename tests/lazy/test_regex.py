@@ -8,7 +8,7 @@ import iotop_ai
 from iotop_ai.lazy.regex import pattern
 
 
-def test_it_behaves_as_a_compiled_pattern() -> None:
+def test_a_lazy_pattern_behaves_like_a_compiled_one() -> None:
     later, now = pattern(r"(\d+)-(?P<rest>x*)", re.IGNORECASE), re.compile(r"(\d+)-(?P<rest>x*)", re.IGNORECASE)
     for _ in range(2):
         assert later.match("12-XX").groupdict() == now.match("12-XX").groupdict()  # type: ignore[union-attr]
@@ -29,7 +29,7 @@ def test_every_pattern_of_the_program_compiles() -> None:
     kind = type(pattern(""))
     found = 0
     for info in pkgutil.walk_packages(iotop_ai.__path__, "iotop_ai."):
-        # Callbacks are imported where their framework is.
+        # callbacks can only be imported if their framework is installed
         left_out = ("iotop_ai.tui", "iotop_ai.__main__", "iotop_ai.export.parquet", "iotop_ai.train.callbacks.")
         if info.name.startswith(left_out):
             continue

@@ -115,7 +115,7 @@ def snapshots(draw: st.DrawFn, field: str) -> Snapshot:
 
 
 def numbers(value: object) -> list[float]:
-    """Every number within a record."""
+    """Every number in a record."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return []
     if isinstance(value, (int, float)):
@@ -142,7 +142,7 @@ def test_no_rate_is_negative_and_nothing_raises(field: str, data: st.DataObject)
 
 @settings(max_examples=60)
 @given(snapshots("block"), snapshots("block"))
-def test_across_a_reboot_every_block_rate_is_unknown(one: Snapshot, two: Snapshot) -> None:
+def test_after_a_reboot_every_block_rate_is_unknown(one: Snapshot, two: Snapshot) -> None:
     rebooted = two._replace(host=two.host._replace(boot_id="c"), at_ns=one.at_ns + 10**9)
     rates = between(one, rebooted, between(None, one, None)).block.value
     assert all(r._replace(in_flight=None) == UNKNOWN_BLOCK_RATES for r in (rates or {}).values())

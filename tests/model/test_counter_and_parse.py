@@ -1,4 +1,4 @@
-"""The small arithmetic and the parsers of users' input."""
+"""Arithmetic of counters, and the parsers of users' input."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names, parse_size_bytes
 
 
-def test_delta_of_a_fallen_counter_is_unknown() -> None:
+def test_the_delta_of_a_fallen_counter_is_unknown() -> None:
     assert delta(5, 9) == 4
     assert delta(9, 5) is None
     assert delta(None, 5) is None
     assert delta(5, None) is None
 
 
-def test_delta_u32_goes_across_the_wrap() -> None:
+def test_delta_u32_is_exact_across_the_wrap() -> None:
     assert delta_u32(U32 - 10, 5) == 15
     assert delta_u32(7, 7) == 0
 
@@ -29,7 +29,7 @@ def test_delta_u32_is_never_negative_and_adds_up(before: int, grown: int) -> Non
     assert delta_u32(before, (before + grown) % U32) == grown
 
 
-def test_undefined_is_none() -> None:
+def test_an_undefined_ratio_is_none() -> None:
     assert quotient(3, 0) is None
     assert per_second(3, 0) is None
     assert per_second(3, -1) is None
@@ -48,7 +48,7 @@ def test_clean_bytes_leaves_only_printable_text(raw: bytes) -> None:
     assert clean_bytes(raw).isprintable()
 
 
-def test_clean_keeps_what_is_harmless() -> None:
+def test_clean_keeps_harmless_text() -> None:
     assert clean("train.py [/x] naïve 学習") == "train.py [/x] naïve 学習"
     assert clean("\x1b]0;owned\x07") == "�]0;owned�"
     assert clean("a\u202eb\u200bc") == "a�b�c"
@@ -85,7 +85,7 @@ def test_clean_limits_marks_and_replaces_invisible_characters(text: str, shown: 
 
 
 def test_no_character_that_unicode_calls_ignorable_passes() -> None:
-    """Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15.1, independent of Python's own version."""
+    """Default_Ignorable_Code_Point in DerivedCoreProperties.txt of Unicode 15.1, whatever version this Python has."""
     ranges = (
         *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
         *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
@@ -108,17 +108,17 @@ def test_no_character_that_unicode_calls_ignorable_passes() -> None:
         ("10min", 600),
     ],
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert parse_duration_s(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1x", "nan", "inf", "1h-2m", "9" * 400])
-def test_no_durations(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_duration_s(text)
 
 
-def test_sizes_and_names() -> None:
+def test_sizes_and_names_are_parsed() -> None:
     assert parse_size_bytes("512M") == 512 << 20
     assert parse_size_bytes("1.5GiB") == 3 << 29
     assert parse_names("sda, nvme0n1,sda") == ("sda", "nvme0n1")

@@ -1,4 +1,4 @@
-"""Times as users type them, relative to the span of a recording."""
+"""Times that users type, which may be relative to the span of a recording."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ BEGIN, END = at("2026-11-20T22:00:00"), at("2026-11-21T10:00:00")
         ("2026-11-21T08:00:00.000001Z", at("2026-11-21T08:00:00") + 1000),
     ],
 )
-def test_a_moment_of_a_recording(text: str, wanted: int) -> None:
+def test_a_moment_of_a_recording_is_parsed(text: str, wanted: int) -> None:
     assert parse_time_ns(text, BEGIN, END, ZONE) == wanted
 
 
-def test_a_time_of_day_is_the_last_one_within_a_long_recording() -> None:
+def test_in_a_long_recording_a_time_of_day_is_its_last_occurrence() -> None:
     begin, end = at("2026-11-18T00:00:00"), at("2026-11-21T10:00:00")
     assert parse_time_ns("09:00", begin, end, UTC) == at("2026-11-21T09:00:00")
     assert parse_time_ns("11:00", begin, end, UTC) == at("2026-11-20T11:00:00")
 
 
-def test_without_a_zone_it_is_the_machines_own() -> None:
+def test_without_a_time_zone_that_of_the_machine_applies() -> None:
     typed = "2026-11-21T08:00:00"
     assert parse_moment_ns(typed) == int(datetime.fromisoformat(typed).astimezone().timestamp()) * S
     assert parse_time_ns("00:00:01", BEGIN, END) in range(BEGIN - 86400 * S, END + 86400 * S)
@@ -61,7 +61,7 @@ def test_without_a_zone_it_is_the_machines_own() -> None:
 @pytest.mark.parametrize(
     "text", ["", "x", "25:00", "12:60", "101%", "-", "-x", "45 %%", "9999-01-01", "1899-01-01", "12"]
 )
-def test_no_times(text: str) -> None:
+def test_invalid_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="time"):
         parse_time_ns(text, BEGIN, END, ZONE)
 

@@ -17,7 +17,7 @@ from tests import rules_doc
 DIAGNOSIS = Path(inspect.getfile(RULES[0])).parents[1]
 WITHOUT_CURE = {"healthy"}
 FROM_NO_RULE = {"unknown"}
-"""The engine makes it where no rule holds."""
+"""The engine itself makes this class if no rule applies."""
 
 
 def claimed_classes() -> set[str]:
@@ -26,7 +26,7 @@ def claimed_classes() -> set[str]:
 
 
 def classes_in_source() -> set[str]:
-    """The first argument of each call of Finding(...), wherever it is a literal."""
+    """The first argument of each call of Finding(...) in which it is a literal."""
     found = set()
     for path in DIAGNOSIS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -68,7 +68,7 @@ def test_each_class_has_a_cure_and_each_cure_has_words_and_a_class() -> None:
 
 
 @pytest.mark.parametrize("spec", CLASS_SPECS.values(), ids=PRECEDENCE)
-def test_each_entry_agrees_with_itself(spec: ClassSpec) -> None:
+def test_each_entry_is_consistent(spec: ClassSpec) -> None:
     assert set(spec.covers) <= set(CLASS_SPECS) - {spec.class_id}
     assert spec.leave is None or 0 < spec.leave < 1
     assert spec.keep_s is None or spec.keep_s >= 0
@@ -76,7 +76,7 @@ def test_each_entry_agrees_with_itself(spec: ClassSpec) -> None:
     assert not spec.rival or spec.state is State.STARVED
 
 
-def test_the_order_is_that_of_precedence() -> None:
+def test_the_classes_are_in_the_order_of_precedence() -> None:
     assert len(PRECEDENCE) == len(set(PRECEDENCE))
     assert PRECEDENCE[0] == "job_died"
     assert PRECEDENCE[-1] == "unknown"

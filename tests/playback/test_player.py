@@ -1,4 +1,4 @@
-"""At every position a cursor shows the same as the live screen, however it got there."""
+"""At every position a cursor shows the same Frame as the live screen, whichever way it got there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEEDS = range(3)
 
 
 def walk(cursor: FrameCursor) -> list[Frame]:
-    """Everything from the first Frame on."""
+    """All Frames from the first on."""
     out = [cursor.seek(0)]
     while (after := cursor.forward()) is not None:
         out.append(after)
@@ -36,7 +36,7 @@ def walk(cursor: FrameCursor) -> list[Frame]:
 
 
 def walk_back(cursor: FrameCursor) -> list[Frame]:
-    """Everything from the last Frame back, oldest first."""
+    """All Frames from the last one back, returned oldest first."""
     out = [cursor.seek(cursor.end_wall_ns())]
     while (before := cursor.back()) is not None:
         out.append(before)
@@ -44,7 +44,7 @@ def walk_back(cursor: FrameCursor) -> list[Frame]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_both_ways_through_a_file_are_the_live_frames(tmp_path: Path, seed: int) -> None:
+def test_both_directions_through_a_file_give_the_live_frames(tmp_path: Path, seed: int) -> None:
     live = lived(seed, 130)
     path = record(tmp_path / "a", live)
     assert walk(FrameCursor([FileRecording(path)])) == live
@@ -52,7 +52,7 @@ def test_both_ways_through_a_file_are_the_live_frames(tmp_path: Path, seed: int)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_any_order_of_going_and_stepping(tmp_path: Path, packed: bool) -> None:
+def test_seeking_and_stepping_in_any_order_give_the_live_frames(tmp_path: Path, packed: bool) -> None:
     live = lived(7, 150)
     path = record(tmp_path / "a.iotop.jsonl", live)
     cursor = FrameCursor([FileRecording(compress(path) if packed else path)])
@@ -62,7 +62,7 @@ def test_any_order_of_going_and_stepping(tmp_path: Path, packed: bool) -> None:
     for _ in range(40):
         if pick.random() < 0.4:
             at = pick.randrange(len(live))
-            # Between two Snapshots the earlier one is shown.
+            # Between two Snapshots, the earlier one is shown.
             assert cursor.seek(live[at].snapshot.wall_ns + 1) == live[at]
         elif pick.random() < 0.5:
             at = min(len(live) - 1, at + 1)
@@ -73,7 +73,7 @@ def test_any_order_of_going_and_stepping(tmp_path: Path, packed: bool) -> None:
         assert cursor.frame == live[at]
 
 
-def test_a_time_outside_is_the_nearest_end(tmp_path: Path) -> None:
+def test_a_time_outside_of_the_recording_leads_to_its_nearest_end(tmp_path: Path) -> None:
     live = lived(1, 20)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     assert cursor.seek(0) == live[0]
@@ -99,7 +99,7 @@ def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [1, 60, 90, 150])
 @pytest.mark.parametrize("seconds", [1, 90, 4000])
-def test_stepping_visits_every_frame_where_the_clock_was_set_back(tmp_path: Path, at: int, seconds: int) -> None:
+def test_stepping_reaches_every_frame_if_the_clock_was_set_back(tmp_path: Path, at: int, seconds: int) -> None:
     live = clock_set_back(190, at, seconds)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     cursor.seek(live[0].snapshot.wall_ns if seconds < at else 0)
@@ -116,7 +116,7 @@ def test_stepping_visits_every_frame_where_the_clock_was_set_back(tmp_path: Path
     assert there == live
 
 
-def test_stepping_visits_every_frame_of_a_second_boot_with_an_earlier_clock(tmp_path: Path) -> None:
+def test_stepping_reaches_every_frame_of_a_second_boot_with_an_earlier_clock(tmp_path: Path) -> None:
     machine = Machine(2, "boot-2")
     machine.wall -= 3600 * 10**9
     live = [*lived(1, 70), *frames(machine.snapshot() for _ in range(70))]
@@ -131,7 +131,7 @@ def test_stepping_visits_every_frame_of_a_second_boot_with_an_earlier_clock(tmp_
     assert back[::-1] == live
 
 
-def test_a_rotated_chain_is_played_as_one(tmp_path: Path) -> None:
+def test_a_chain_of_rotated_files_is_played_as_one_recording(tmp_path: Path) -> None:
     live = lived(3, 100)
     record(tmp_path / "1", live[:80])
     one = FileRecording(str(tmp_path / "1"))
@@ -148,7 +148,7 @@ def test_a_rotated_chain_is_played_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_leap_in_a_rotated_recording_with_gaps_is_the_frame_of_a_replay(tmp_path: Path, seed: int) -> None:
+def test_a_seek_in_a_rotated_recording_with_gaps_gives_the_frame_of_a_replay(tmp_path: Path, seed: int) -> None:
     pick = random.Random(seed)
     kept = snapshots(VERDICTS / "cache_thrash.iotop.jsonl.gz")
     for _ in range(3):
@@ -196,7 +196,7 @@ def test_a_later_part_continues_the_last(tmp_path: Path) -> None:
     assert [cursor.forward() for _ in live[80:]] == live[80:]
 
 
-def test_appended_frames_are_read(tmp_path: Path) -> None:
+def test_frames_that_are_appended_are_read(tmp_path: Path) -> None:
     live = lived(4, 150)
     recorder = recorder_of(FileSink(str(tmp_path / "a")))
     for frame in live[:50]:
@@ -214,7 +214,7 @@ def test_appended_frames_are_read(tmp_path: Path) -> None:
     assert cursor.forward() is None
 
 
-def test_the_ring_is_played_and_grows() -> None:
+def test_the_frames_in_memory_are_played_and_grow() -> None:
     live = lived(5, 140)
     ring = Ring()
     for frame in live[:100]:
@@ -254,7 +254,7 @@ def test_a_cancelled_seek_keeps_the_position(tmp_path: Path) -> None:
     assert cursor.forward() == live[1]
 
 
-def test_graphs_reach_back_behind_the_history(tmp_path: Path) -> None:
+def test_graphs_reach_further_back_than_the_history(tmp_path: Path) -> None:
     live = lived(8, 150)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     frame = cursor.seek(live[140].snapshot.wall_ns)
@@ -266,7 +266,7 @@ def test_graphs_reach_back_behind_the_history(tmp_path: Path) -> None:
     assert list(cursor.past(frame, 10_000)) == wanted
 
 
-def test_no_rule_runs_for_the_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_rule_runs_to_draw_the_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     live = lived(8, 150)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     frame = cursor.seek(live[140].snapshot.wall_ns)
@@ -274,7 +274,7 @@ def test_no_rule_runs_for_the_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert cursor.past(frame, 60)
 
 
-def test_a_recording_of_a_pre_roll_alone_is_refused(tmp_path: Path) -> None:
+def test_a_recording_that_has_only_a_pre_roll_is_refused(tmp_path: Path) -> None:
     live = lived(9, 10)
     ring = Ring()
     for frame in live:
@@ -289,7 +289,7 @@ def test_a_recording_of_a_pre_roll_alone_is_refused(tmp_path: Path) -> None:
         FrameCursor([FileRecording(path)])
 
 
-def test_a_recording_opens_on_its_first_verdict() -> None:
+def test_a_recording_opens_at_its_first_verdict() -> None:
     path = VERDICTS / "storage_read.iotop.jsonl.gz"
     with_verdict = FrameCursor([FileRecording(str(path))])
     first = with_verdict.seek(0)

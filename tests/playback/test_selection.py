@@ -1,4 +1,4 @@
-"""Recorded totals give the same diagnosis as folding the whole recording anew."""
+"""Recorded totals give the same diagnosis as folding the whole recording again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ran
 
 
 def folded(path: Path | str, begin: str | None = None, end: str | None = None) -> Diagnosis:
-    """By folding every Snapshot."""
+    """The diagnosis from folding every Snapshot."""
     diagnosis = Diagnosis()
     for frame in RecordedFrames(str(path), begin, end, allow_root=True):
         diagnosis.add(frame)
@@ -45,7 +45,7 @@ def folded(path: Path | str, begin: str | None = None, end: str | None = None) -
 
 
 class Counted:
-    """By recorded totals, where there are any."""
+    """The diagnosis from recorded totals, where there are any."""
 
     def __init__(self, path: Path | str, begin: str | None = None, end: str | None = None) -> None:
         self.diagnosis = Diagnosis()
@@ -62,7 +62,7 @@ class Counted:
 
 
 def same(path: Path | str, begin: str | None = None, end: str | None = None) -> Counted:
-    """Asserts that both ways agree in every figure."""
+    """Assert that both ways agree in every figure."""
     totals, whole = Counted(path, begin, end), folded(path, begin, end)
     assert totals.diagnosis.totals() == whole.totals()
     assert totals.diagnosis.as_object() == whole.as_object()
@@ -70,7 +70,7 @@ def same(path: Path | str, begin: str | None = None, end: str | None = None) -> 
 
 
 def agree_on_kept(name: str, folder: Path) -> None:
-    """Both ways agree on a kept recording of a real cause, at keyframes at odd moments."""
+    """Assert that both ways agree on a stored recording of a real cause, with keyframes at irregular moments."""
     live = list(frames(snapshots(VERDICTS / name)))
     path = record(folder / "a.iotop.jsonl", live, keyframe_every=13)
     totals = same(path)
@@ -81,19 +81,19 @@ def agree_on_kept(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_real_causes(name: str, tmp_path: Path) -> None:
+def test_some_real_causes_agree(name: str, tmp_path: Path) -> None:
     agree_on_kept(name, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KEPT if name not in QUICK])
-def test_every_kept_cause(name: str, tmp_path: Path) -> None:
+def test_every_stored_cause_agrees(name: str, tmp_path: Path) -> None:
     agree_on_kept(name, tmp_path)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("packed", [False, True])
-def test_random_sessions_and_parts_of_them(tmp_path: Path, seed: int, packed: bool) -> None:
+def test_random_sessions_and_parts_of_them_agree(tmp_path: Path, seed: int, packed: bool) -> None:
     live = lived(seed, 100)
     path = record(tmp_path / "a.iotop.jsonl", live, keyframe_every=10)
     if packed:
@@ -107,7 +107,7 @@ def test_random_sessions_and_parts_of_them(tmp_path: Path, seed: int, packed: bo
     same(path, "100%")
 
 
-def test_a_chain_of_parts(tmp_path: Path) -> None:
+def test_a_chain_of_parts_agrees(tmp_path: Path) -> None:
     live = lived(5, 200)
     rotated = Rotated(tmp_path / "a.iotop.jsonl")
     rotated.write(live)
@@ -118,7 +118,7 @@ def test_a_chain_of_parts(tmp_path: Path) -> None:
     assert totals.frames < len(live)
 
 
-def test_a_chain_whose_clock_was_set_back(tmp_path: Path) -> None:
+def test_a_chain_whose_clock_was_set_back_agrees(tmp_path: Path) -> None:
     live = list(frames(stepped(lived(5, 200), {40: -3600 * 10**9, 130: -60 * 10**9})))
     rotated = Rotated(tmp_path / "a.iotop.jsonl")
     rotated.write(live)
@@ -129,7 +129,7 @@ def test_a_chain_whose_clock_was_set_back(tmp_path: Path) -> None:
         assert totals.tallies > 0
         one, other = totals.diagnosis.totals(), whole.totals()
         assert one._replace(spans=()) == other._replace(spans=())
-        # A recorded span has no monotonic time: behind the step it begins where it must.
+        # A recorded span has no monotonic time, so its begin can only be compared up to the step of the clock.
         assert [span[1:] for span in one.spans] == [span[1:] for span in other.spans]
         assert [span.wall_ns for span in one.spans] == pytest.approx([span.wall_ns for span in other.spans], abs=10**9)
 
@@ -149,7 +149,7 @@ def test_a_clock_that_was_set_back_between_two_parts_is_named(tmp_path: Path) ->
         ]
 
 
-def test_a_reboot_and_an_append_in_one_file(tmp_path: Path) -> None:
+def test_a_reboot_and_an_append_in_one_file_agree(tmp_path: Path) -> None:
     before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
     after.wall = before.wall + 10**12
     live = list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
@@ -164,8 +164,8 @@ def test_a_reboot_and_an_append_in_one_file(tmp_path: Path) -> None:
     assert same(path).tallies == 9
 
 
-def test_totals_behind_a_gap_are_not_used(tmp_path: Path) -> None:
-    """The recorder saw more than the file has: its totals would differ."""
+def test_totals_after_a_gap_are_not_used(tmp_path: Path) -> None:
+    """The recorder saw more than is in the file, so its totals would differ."""
     live = lived(6, 200)
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0, keyframe_every=20)
     for frame in live:
@@ -186,7 +186,7 @@ def test_totals_of_other_rules_are_not_used(tmp_path: Path) -> None:
     assert (totals.tallies, totals.frames) == (0, 90)
 
 
-def test_a_file_whose_writer_was_killed(tmp_path: Path) -> None:
+def test_a_file_whose_writer_was_killed_agrees(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     record(path, lived(8, 90), keyframe_every=20)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -206,7 +206,7 @@ def test_a_file_whose_writer_was_killed(tmp_path: Path) -> None:
         {"k": "tally", "m": 1, "t": 1, "v": "no array"},
     ],
 )
-def test_a_line_of_another_program(tmp_path: Path, bad: dict[str, Any]) -> None:
+def test_a_line_written_by_another_program_agrees(tmp_path: Path, bad: dict[str, Any]) -> None:
     path = tmp_path / "a.iotop.jsonl"
     record(path, lived(9, 50), keyframe_every=20)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -214,13 +214,13 @@ def test_a_line_of_another_program(tmp_path: Path, bad: dict[str, Any]) -> None:
     lines[first] = json.dumps(bad, separators=(",", ":")).encode() + b"\n"
     path.write_bytes(b"".join(lines))
     if bad.get("v") == []:
-        assert Counted(path).tallies == 2  # nothing but defaults: shown as nothing
+        assert Counted(path).tallies == 2  # a line that has only defaults is not shown at all
         return
     with pytest.raises(InputError, match="line"):
         Counted(path)
 
 
-def test_a_part_of_a_stall(tmp_path: Path) -> None:
+def test_a_part_of_a_stall_agrees(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(), keyframe_every=30)
     for begin, end in ((None, None), ("+40s", None), (None, "+95s"), ("+31s", "+89s")):
         same(path, begin, end)

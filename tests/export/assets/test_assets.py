@@ -1,4 +1,4 @@
-"""The shipped files, checked by the programs that read them."""
+"""The shipped files, each checked by the program that reads it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder(own_folder: Path) -> Path:
     return own_folder
 
 
-def test_they_are_listed_and_shown(folder: Path) -> None:
+def test_each_asset_is_listed_and_shown(folder: Path) -> None:
     listed = iotop("assets", "list").stdout
     for asset in ASSETS:
         assert asset.name in listed
@@ -38,7 +38,7 @@ def test_they_are_listed_and_shown(folder: Path) -> None:
     assert iotop("assets", "install", "rules.yml", str(folder), "--force").returncode == 0
 
 
-def test_the_rules_pass_their_tests(folder: Path) -> None:
+def test_the_alert_rules_pass_their_tests(folder: Path) -> None:
     need_prometheus()
     assert promtool("check", "rules", str(folder / "rules.yml")).returncode == 0
     done = promtool("test", "rules", str(folder / "rules_test.yml"))
@@ -57,7 +57,7 @@ def failing(frame: Frame) -> Frame:
     return frame._replace(verdict=frame.verdict._replace(findings=(finding,)))
 
 
-def test_each_panel_has_data_and_an_alert_fires_and_ends(folder: Path, tmp_path: Path) -> None:
+def test_each_panel_has_data_and_each_alert_fires_and_ends(folder: Path, tmp_path: Path) -> None:
     need_prometheus()
     queries = expressions(folder / "dashboard.json")
     assert len(queries) >= 15
@@ -87,7 +87,7 @@ def test_each_panel_has_data_and_an_alert_fires_and_ends(folder: Path, tmp_path:
         feeder.join(10)
 
 
-def test_a_panels_place_and_id_are_its_own(folder: Path) -> None:
+def test_each_panel_has_a_different_place_and_id(folder: Path) -> None:
     panels = json.loads((folder / "dashboard.json").read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     cells = [

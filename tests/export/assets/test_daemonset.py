@@ -1,4 +1,4 @@
-"""The DaemonSet: the shape that the API server asks for, and arguments that ``serve`` takes.
+"""The DaemonSet: it has the shape that the API server requires, and arguments that ``serve`` accepts.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/
 """
@@ -17,7 +17,7 @@ DAEMONSET: dict[str, Any] = json.loads(content("daemonset.json", ""))
 POD: dict[str, Any] = DAEMONSET["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""RFC 1123: names of objects, containers and volumes."""
+"""The form of the names of objects, containers and volumes, by RFC 1123."""
 POD_TOKEN_MODE = next(one["secret"]["defaultMode"] for one in POD["volumes"] if "secret" in one)
 QUANTITY = re.compile(r"\d+(m|Ki|Mi|Gi)?")
 POD_KEYS = {
@@ -34,7 +34,7 @@ SECURITY_KEYS = {
 }
 
 
-def test_it_has_the_fields_of_the_kind_and_no_others() -> None:
+def test_the_daemonset_has_the_fields_of_its_kind_and_no_others() -> None:
     assert (DAEMONSET["apiVersion"], DAEMONSET["kind"]) == ("apps/v1", "DaemonSet")
     assert DAEMONSET.keys() == {"apiVersion", "kind", "metadata", "spec"}
     assert DAEMONSET["spec"].keys() <= {
@@ -50,14 +50,14 @@ def test_it_has_the_fields_of_the_kind_and_no_others() -> None:
     assert DAEMONSET["spec"]["updateStrategy"]["type"] in ("RollingUpdate", "OnDelete")
 
 
-def test_the_selector_finds_its_pods() -> None:
+def test_the_selector_selects_the_pods_of_the_daemonset() -> None:
     wanted = DAEMONSET["spec"]["selector"]["matchLabels"]
     labels = DAEMONSET["spec"]["template"]["metadata"]["labels"]
     assert wanted
     assert wanted.items() <= labels.items()
 
 
-def test_names_quantities_and_volumes() -> None:
+def test_names_quantities_and_volumes_are_valid() -> None:
     volumes = {one["name"]: one for one in POD["volumes"]}
     mounts = {one["name"]: one for one in CONTAINER["volumeMounts"]}
     assert mounts.keys() == volumes.keys()
@@ -69,12 +69,12 @@ def test_names_quantities_and_volumes() -> None:
         assert all(QUANTITY.fullmatch(value) for value in part.values())
     assert all(isinstance(one["value"], str) for one in CONTAINER["env"])
     (port,) = CONTAINER["ports"]
-    assert port["hostPort"] == port["containerPort"]  # asked for with hostNetwork
+    assert port["hostPort"] == port["containerPort"]  # hostNetwork requires this
     assert CONTAINER["livenessProbe"]["tcpSocket"]["port"] == port["name"]
     assert len(port["name"]) <= 15
 
 
-def test_it_may_read_the_node_and_change_nothing() -> None:
+def test_the_pod_may_read_the_node_and_change_nothing() -> None:
     security = CONTAINER["securityContext"]
     assert security["capabilities"] == {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]}
     assert (security["privileged"], security["allowPrivilegeEscalation"]) == (False, False)
@@ -84,10 +84,10 @@ def test_it_may_read_the_node_and_change_nothing() -> None:
     assert all(one["readOnly"] for one in CONTAINER["volumeMounts"] if one["name"] in hosts)
     assert POD["automountServiceAccountToken"] is False
     (token,) = (one["secret"] for one in POD["volumes"] if "secret" in one)
-    assert token["defaultMode"] & 0o077 == 0  # serve refuses a token that others read
+    assert token["defaultMode"] & 0o077 == 0  # serve refuses a token that others may read
 
 
-def test_serve_runs_with_its_arguments(own_folder: Path) -> None:
+def test_serve_accepts_its_arguments(own_folder: Path) -> None:
     path = own_folder / "token"
     path.write_text("abc\n")
     path.chmod(POD_TOKEN_MODE)

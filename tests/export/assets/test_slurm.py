@@ -1,4 +1,4 @@
-"""The prolog and epilog of Slurm, run by a shell as slurmd runs them."""
+"""The prolog and epilog of Slurm, run by a shell in the way that slurmd runs them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ JOB = "48213"
 NICE = """#!/bin/sh
 [ "$1 $2" = "-n 10" ] && shift 2 && exec "$@"
 """
-"""At the low priority a report takes as long as other programs leave it, so the tests run it at their own."""
+"""This replaces nice: at a low priority, a report on a busy machine would take too long for a test."""
 
 
 @pytest.fixture
 def folder(own_folder: Path) -> Iterator[Path]:
-    """The installed assets, with a folder "data" for recordings; a recorder that is left is ended."""
+    """The installed assets, with a folder "data" for recordings. In the end a recorder that still runs is ended."""
     done = iotop("assets", "install", "all", str(own_folder))
     assert done.returncode == 0, done.stderr
     (own_folder / "data").mkdir(mode=0o700)
@@ -43,7 +43,7 @@ def folder(own_folder: Path) -> Iterator[Path]:
 
 
 def run(folder: Path, name: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """A script with the environment that slurmd gives it."""
+    """Run a script in the environment that slurmd gives it."""
     environment = {
         "PATH": f"{folder}:/usr/sbin:/usr/bin:/sbin:/bin",
         "SLURM_JOB_ID": JOB,
@@ -56,7 +56,7 @@ def run(folder: Path, name: str, *words: str, **more: str) -> subprocess.Complet
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("shell", ["bash", "dash"])
-def test_shells_accept_them(folder: Path, name: str, shell: str) -> None:
+def test_each_shell_accepts_the_scripts(folder: Path, name: str, shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"needs {shell}")
     done = subprocess.run([shell, "-n", str(folder / name)], capture_output=True, text=True, check=False)
@@ -67,7 +67,7 @@ def test_shells_accept_them(folder: Path, name: str, shell: str) -> None:
     assert "@PYTHON@" not in text
 
 
-def test_a_job_is_recorded_from_prolog_to_epilog(folder: Path) -> None:
+def test_a_job_is_recorded_from_its_prolog_to_its_epilog(folder: Path) -> None:
     data = folder / "data"
     done = run(folder, "slurm-prolog.sh")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -82,17 +82,17 @@ def test_a_job_is_recorded_from_prolog_to_epilog(folder: Path) -> None:
     until(lambda: (data / f"job-{JOB}.txt").exists(), "the line")
     assert not Path(f"/proc/{pid}").exists()
     assert not (data / f"job-{JOB}.pid").exists()
-    text = (data / f"job-{JOB}.txt").read_text()  # another training of this machine may be in it
+    text = (data / f"job-{JOB}.txt").read_text()  # another training on this machine may be in the recording
     assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", text), text
 
 
-def test_the_line_of_a_trainer_on_a_slow_disk(folder: Path) -> None:
+def test_a_trainer_on_a_slow_disk_has_its_line(folder: Path) -> None:
     data, shared, scontrol = folder / "data", folder / "shared", folder / "scontrol"
     shared.mkdir()
     (data / f"job-{JOB}.iotop.jsonl").write_bytes(gzip.decompress(SLOW_DISK.read_bytes()))
     scontrol.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {folder}/scontrol.words\n')
     scontrol.chmod(0o755)
-    # The pid is that of a process that is not the recorder: it is left alone.
+    # The pid in this file is not that of a recorder, so the process must be left alone.
     (data / f"job-{JOB}.pid").write_text(f"{os.getpid()}\n")
     more = {"IOTOP_AI_SLURM_SHARED": str(shared), "IOTOP_AI_SLURM_COMMENT": "1"}
     done = run(folder, "slurm-epilog.sh", "now", **more)
@@ -111,13 +111,13 @@ def test_the_line_of_a_trainer_on_a_slow_disk(folder: Path) -> None:
 
 @pytest.mark.parametrize("job", ["", "../../etc/passwd", "1; touch x", "$(touch x)"])
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_foreign_job_id_does_nothing(folder: Path, name: str, job: str) -> None:
+def test_an_invalid_job_id_does_nothing(folder: Path, name: str, job: str) -> None:
     done = run(folder, name, SLURM_JOB_ID=job)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list((folder / "data").iterdir()) == []
 
 
-def test_a_full_disk_or_a_missing_program_drains_no_node(folder: Path) -> None:
+def test_a_full_disk_or_a_missing_program_does_not_drain_the_node(folder: Path) -> None:
     assert run(folder, "slurm-prolog.sh", IOTOP_AI_SLURM_DIR="/proc/nothing").returncode == 0
     (folder / "data" / f"job-{JOB}.iotop.jsonl").write_text("not a recording\n")
     assert run(folder, "slurm-epilog.sh", "now").returncode == 0
@@ -125,7 +125,7 @@ def test_a_full_disk_or_a_missing_program_drains_no_node(folder: Path) -> None:
     assert not (folder / "data" / f"job-{JOB}.txt").exists()
 
 
-def test_old_recordings_go(folder: Path) -> None:
+def test_old_recordings_are_removed(folder: Path) -> None:
     old, other = folder / "data" / "job-7.iotop.jsonl", folder / "data" / "notes"
     for path in (old, other):
         path.write_text("")
@@ -136,7 +136,7 @@ def test_old_recordings_go(folder: Path) -> None:
 
 
 def node(host: str, gpus: int, disk: str = "sda", label: str = f"slurm {JOB}", **hours: float) -> dict[str, Any]:
-    """A report with one job."""
+    """The report of a node on which one job ran."""
     seconds = {name: 3600 * value for name, value in hours.items()}
     job = {"label": label, "gpus": gpus, "time_s": seconds, "disk": disk, "mount": "/lustre"}
     return {"machine": {"host": host}, "jobs": [job]}
@@ -153,27 +153,28 @@ def test_nodes_are_added_and_the_largest_loss_is_named() -> None:
     )
 
 
-def test_a_job_of_unknown_gpus_leaves_the_figure_in_gpu_hours() -> None:
-    """``report`` of a long run does not know the GPUs of a job that lived between two of its readings."""
+def test_a_job_without_known_gpus_is_left_out_of_the_gpu_hours() -> None:
+    """The ``report`` of a long run does not know the GPUs of a job that began and ended between two of its readings."""
     one, short = (node("gpu07", gpus, label="", compute=1.0, data_disk=1.0) for gpus in (8, 0))
     short["jobs"][0]["gpus"] = None
     assert line(JOB, [one, short]) == f"job {JOB} lost 8 of 16 GPU-h: 100 % disk sda on gpu07"
     assert line(JOB, [short]) == f"job {JOB} lost 1 of 2 h: 100 % disk sda on gpu07"
 
 
-def test_other_jobs_do_not_count() -> None:
+def test_other_jobs_of_the_node_do_not_count() -> None:
     other = node("gpu07", 4, label="slurm 4821", data_disk=9.0)
     assert line(JOB, [other]) == f"job {JOB}: no training was seen"
     nodes = [node("gpu07", 4, compute=2.0), other]
     assert line(JOB, nodes) == f"job {JOB} lost 0 of 8 GPU-h"
-    without = node("gpu07", 4, label="", compute=1.0, checkpoint=1.0)  # cgroups may be off
+    # cgroups may be off, so that the job has no label
+    without = node("gpu07", 4, label="", compute=1.0, checkpoint=1.0)
     assert line(JOB, [without]) == f"job {JOB} lost 4 of 8 GPU-h: 100 % checkpoint on gpu07"
     untimed = node("gpu07", 4)
     assert line(JOB, [untimed]) == f"job {JOB}: where its time went is not known"
 
 
 @pytest.mark.parametrize("text", ['{"jobs": [3]}', '{"jobs": [{"label": ""}], "machine": {"host": "gpu08"}}'])
-def test_the_script_skips_what_is_not_a_report(folder: Path, text: str) -> None:
+def test_a_file_that_is_not_a_report_is_skipped(folder: Path, text: str) -> None:
     good, bad = folder / "good.json", folder / "bad.json"
     good.write_text(json.dumps(node("gpu07", 8, compute=1.0, transfer=1.0)))
     bad.write_text(text)

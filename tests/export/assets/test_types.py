@@ -1,4 +1,4 @@
-"""The dashboard and the DaemonSet have the types that Grafana and Kubernetes publish; by npm, so a slow test."""
+"""The dashboard and the DaemonSet have the types that Grafana and Kubernetes publish. npm makes this test slow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def errors(modules: Path, asset: str, text: str) -> str:
-    """What the compiler finds in an asset; "" for none."""
+    """The errors that the TypeScript compiler finds in an asset; "" if there are none."""
     name, module = TYPES[asset]
     source = modules / "check.ts"
     source.write_text(f"import type {{ {name} }} from '{module}';\nexport const asset: {name} = {text};\n")
@@ -49,9 +49,9 @@ def errors(modules: Path, asset: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("asset", TYPES)
-def test_an_asset_has_its_published_type(modules: Path, asset: str) -> None:
+def test_an_asset_has_the_published_type(modules: Path, asset: str) -> None:
     shown = json.loads(iotop("assets", "show", asset).stdout)
-    # What the import dialog asks for is not a part of the dashboard.
+    # The keys for the import dialog are not a part of the dashboard.
     shown = {key: value for key, value in shown.items() if not key.startswith("__")}
     assert errors(modules, asset, json.dumps(shown)) == ""
     assert "error TS" in errors(modules, asset, json.dumps(WRONG[asset]))

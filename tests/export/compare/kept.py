@@ -1,6 +1,7 @@
-"""Real runs of one trainer: a slow disk, the same again, a fast disk, memory, two workers, threads; and their truth.
+"""Real runs of one trainer and their true figures: a slow disk (twice), a fast disk, memory, two workers, threads.
 
-Recorded by ``python -m tests.scenarios.runs.keep``: batches of 4 reads of 128 KiB, a step of 50 ms, 40 s.
+They were recorded by ``python -m tests.scenarios.runs.keep``. A batch is 4 reads of 128 KiB, a step takes 50 ms, and a
+run 40 s.
 """
 
 from __future__ import annotations

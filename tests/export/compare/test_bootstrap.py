@@ -1,4 +1,4 @@
-"""The interval holds the true difference about as often as it says, though neighbours resemble each other."""
+"""The interval contains the true difference as often as promised, although consecutive values resemble each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotop_ai.export.compare.bootstrap import Interval, Points, block_length, di
 
 
 def noisy(mean: float, memory: float, chance: random.Random, n: int = 120) -> Points:
-    """Values with a memory of the one before, spread 1 around a mean."""
+    """Values around a mean with a spread of 1. memory: how much each value resembles the previous value."""
     value, out = chance.gauss(0, 1), []
     for _ in range(n):
         value = memory * value + chance.gauss(0, (1 - memory**2) ** 0.5)
@@ -26,11 +26,11 @@ def test_equal_runs_seldom_differ(memory: float) -> None:
         found = difference_interval(noisy(5, memory, chance), noisy(5, memory, chance), seed, 300)
         assert found is not None
         wrong += not found.has_zero
-    # 5 % are meant; what resembles itself for long is harder to tell in two minutes.
+    # 5 % are expected. With values that resemble each other for long, two minutes are too short to tell runs apart.
     assert wrong / 150 <= {0.0: 0.08, 0.6: 0.09, 0.9: 0.13}[memory]
 
 
-def test_a_difference_is_found_and_its_size_is_within() -> None:
+def test_a_difference_is_found_and_the_interval_contains_it() -> None:
     chance = random.Random(2)
     found = [difference_interval(noisy(5, 0.5, chance), noisy(7, 0.5, chance), seed, 300) for seed in range(60)]
     assert sum(one is not None and one.low > 0 for one in found) >= 58
@@ -44,14 +44,14 @@ def test_the_same_input_gives_the_same_interval() -> None:
     assert difference_interval(one, other, 7) != difference_interval(one, other, 8)
 
 
-def test_memory_makes_blocks_longer() -> None:
+def test_values_that_resemble_each_other_make_blocks_longer() -> None:
     chance = random.Random(4)
     plain, slow = (block_length(noisy(0, memory, chance, 600).values) for memory in (0.0, 0.95))
     assert plain < 6 < slow
     assert block_length([3.0] * 50) == 1.0
 
 
-def test_too_short_tells_nothing() -> None:
+def test_runs_that_are_too_short_have_no_interval() -> None:
     chance = random.Random(5)
     assert difference_interval(noisy(1, 0, chance, 14), noisy(2, 0, chance, 200), 1) is None
     unknown = Points((0.0,) * 100, (0.0,) * 100, 1.0)
@@ -64,8 +64,8 @@ def test_constants_have_an_interval_of_no_width() -> None:
     assert difference_interval(still, still._replace(values=(5.0,) * 60), 1) == pytest.approx((3.0, 3.0))
 
 
-def test_weights_count() -> None:
-    """A time per request: a second with many requests counts for as much."""
+def test_values_count_by_their_weights() -> None:
+    """For a time per request, a second with many requests counts more."""
     points = Points((10.0, 100.0) * 50, (9.0, 1.0) * 50, 1.0)
     assert points.mean == pytest.approx(19.0)
     found = difference_interval(points, points, 1)
@@ -74,18 +74,18 @@ def test_weights_count() -> None:
 
 
 @pytest.mark.parametrize(("degrees", "t"), [(4, 2.776), (9, 2.262), (30, 2.042), (1000, 1.962)])
-def test_students_quantiles(degrees: int, t: float) -> None:
+def test_the_quantiles_of_students_distribution_are_right(degrees: int, t: float) -> None:
     assert student_factor(degrees) * 1.96 == pytest.approx(t, rel=0.02)
 
 
 def padded(points: Points, n: int) -> Points:
-    """The same points in a run of ``n``, all others unknown."""
+    """The points, followed by unknown points up to a length of ``n``."""
     more = n - len(points.values)
     return Points((*points.values, *(0.0,) * more), (*points.weights, *(0.0,) * more), points.step_s)
 
 
 @pytest.mark.parametrize("known", [6, 12])
-def test_few_known_points_in_a_long_run_tell_nothing(known: int) -> None:
+def test_few_known_points_in_a_long_run_have_no_interval(known: int) -> None:
     chance = random.Random(5)
     pairs = [(noisy(5, 0.6, chance, known), noisy(5, 0.6, chance, known)) for _ in range(20)]
     assert all(difference_interval(padded(a, 300), padded(b, 300), 1, 100) is None for a, b in pairs)

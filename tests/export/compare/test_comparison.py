@@ -1,4 +1,4 @@
-"""The comparison of two real runs agrees with the trainers' own logs."""
+"""Comparisons of two real runs agree with the logs of the trainers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from iotop_ai.model.job.time_shares import LOST
 from iotop_ai.model.snapshot import Event
 from tests.export.compare.kept import TRUTH, comparison, story
 
-pytestmark = pytest.mark.xdist_group("comparison")  # its tests share their stories and comparisons
+# the tests share cached stories and comparisons, so one worker runs them all
+pytestmark = pytest.mark.xdist_group("comparison")
 
 
 @pytest.mark.parametrize("name", TRUTH, ids="of_{}".format)
-def test_each_run_has_the_trainers_own_figures(name: str) -> None:
+def test_each_run_has_the_figures_of_the_trainers_log(name: str) -> None:
     truth = TRUTH[name]
     found = comparison(name, name, True)
     wait, steps = found.change("data_wait"), found.change("steps_per_s")
@@ -32,7 +33,7 @@ def test_each_run_has_the_trainers_own_figures(name: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [("slow", "memory"), ("slow", "fast_disk"), ("slow", "two_workers"), ("slow", "warm")]
 )
-def test_what_helped_is_faster_by_as_much(before: str, after: str) -> None:
+def test_a_run_is_faster_by_the_true_difference(before: str, after: str) -> None:
     found = comparison(before, after, True)
     steps, wait = found.change("steps_per_s"), found.change("data_wait")
     assert steps is not None
@@ -56,7 +57,7 @@ def test_what_helped_is_faster_by_as_much(before: str, after: str) -> None:
         ("slow", "fast_disk", "1.6x faster", "its data lies on loop2 (r_await 3 ms) instead of loop0 (20 ms)"),
     ],
 )
-def test_the_sentence(before: str, after: str, begin: str, reason: str) -> None:
+def test_the_sentence_names_the_difference_and_its_cause(before: str, after: str, begin: str, reason: str) -> None:
     text = sentence(comparison(before, after, True))
     assert text.startswith(begin)
     assert ": waiting for data " in text
@@ -64,7 +65,7 @@ def test_the_sentence(before: str, after: str, begin: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [("slow", "two_workers"), ("two_workers", "slow")])
-def test_fewer_workers_are_not_why_a_run_is_faster(before: str, after: str) -> None:
+def test_fewer_workers_are_not_named_as_the_cause_of_a_faster_run(before: str, after: str) -> None:
     found = comparison(before, after, True)
     assert " instead of " in sentence(found)
     swapped = [
@@ -90,8 +91,8 @@ HALVES = {
 }
 
 
-def test_of_pairs_of_equal_halves_at_most_one_of_twenty_differs() -> None:
-    """Real runs of equal speed, cut into 18 s each: 21 pairs, most of them of different runs."""
+def test_of_pairs_of_equal_halves_at_most_one_in_twenty_differs() -> None:
+    """Runs of equal speed are cut into halves of 18 s. They make 21 pairs, most of them from two different runs."""
     wrong, pairs = [], 0
     for halves in HALVES.values():
         for one, other in itertools.combinations(halves, 2):
@@ -104,8 +105,8 @@ def test_of_pairs_of_equal_halves_at_most_one_of_twenty_differs() -> None:
     assert len({pair[:2] for pair in wrong}) <= 1, wrong
 
 
-def test_one_disk_that_became_faster() -> None:
-    """The fast disk in the slow one's place: a cache, or a repair."""
+def test_a_disk_that_became_faster_is_named() -> None:
+    """The fast disk has the name of the slow disk, as if a cache was added or the disk was repaired."""
     slow, fast = story("slow", True), story("fast_disk", True)
     was = next(one for one in slow.devices if one.name == "loop0")
     devices = tuple(one._replace(name="loop0", info=was.info) if one.name == "loop2" else one for one in fast.devices)
@@ -116,7 +117,7 @@ def test_one_disk_that_became_faster() -> None:
     assert sentence(compared(found.after, found.before)).endswith(", because r_await of loop0 rose from 3 to 20 ms")
 
 
-def test_cpus_that_are_full_in_the_slower_run_alone() -> None:
+def test_cpus_are_the_cause_only_if_they_are_full_in_the_slower_run() -> None:
     calm, full = (Change("cpu.all.busy_ratio", "CPUs busy", "ratio", *pair) for pair in ((0.2, 0.6), (0.6, 0.99)))
     wait = Change("data_wait", "without data", "ratio", 0.40, 0.50, Interval(0.06, 0.14))
     steps = Change("steps_per_s", "steps/s", "1/s", 12.0, 10.0, Interval(-3.0, -1.0))
@@ -132,7 +133,7 @@ def test_cpus_that_are_full_in_the_slower_run_alone() -> None:
         assert ("CPUs are now full" in text) is named
 
 
-def test_without_steps_the_computing_share_decides() -> None:
+def test_without_steps_the_share_of_compute_decides() -> None:
     text = sentence(comparison("slow", "memory"))
     assert text.startswith("It computes for more of its time, 60 % -> 100 %: waiting for data 39 % -> 0 %, because ")
 
@@ -142,7 +143,7 @@ def test_the_jobs_own_disk_is_found_by_its_mount() -> None:
     assert job_disk(story("memory")) == ""
 
 
-def test_the_same_result_every_time() -> None:
+def test_a_comparison_gives_the_same_result_each_time() -> None:
     assert compared(story("slow"), story("memory")) == comparison("slow", "memory")
 
 
@@ -161,7 +162,7 @@ def test_the_change_of_every_share_is_known() -> None:
     assert lost.difference == pytest.approx(sum(part.difference or 0.0 for part in parts if part is not None))
 
 
-def test_between_common_marks() -> None:
+def test_runs_are_compared_between_marks_that_both_have() -> None:
     before = with_marks("slow", ("epoch 1", 5), ("epoch 2", 25), ("late", 30))
     after = with_marks("memory", ("other", 1), ("epoch 1", 10), ("epoch 2", 28))
     found = compared(before, after)
@@ -174,20 +175,20 @@ def test_between_common_marks() -> None:
     assert comparison("slow", "memory").aligned_by == JOB
 
 
-def test_what_cannot_be_aligned_says_so() -> None:
+def test_runs_that_cannot_be_aligned_are_an_error() -> None:
     with pytest.raises(UsageError, match="no two marks"):
         compared(story("slow"), story("memory"), MARKS)
     with pytest.raises(UsageError, match="no job whose time was recorded"):
         compared(story("slow")._replace(jobs=()), story("memory"), JOB)
 
 
-def test_runs_without_a_job_cannot_tell() -> None:
+def test_runs_without_a_job_give_no_answer() -> None:
     found = compared(story("slow")._replace(jobs=()), story("memory")._replace(jobs=()))
     assert found.aligned_by == TIME
     assert sentence(found).startswith("Cannot tell: neither steps nor")
 
 
-def test_a_short_run_cannot_tell() -> None:
+def test_a_short_run_gives_no_answer() -> None:
     short = with_marks("slow", ("a", 5), ("b", 12))
     found = compared(short, with_marks("memory", ("a", 5), ("b", 30)), MARKS)
     assert sentence(found).startswith("Cannot tell: too short for a comparison, each needs 15 s or more (")
@@ -210,7 +211,7 @@ def test_a_clear_change_is_more_than_chance_and_large_enough(
     assert Change("x", "x", unit, before, after, interval).clear is clear
 
 
-def test_a_name_that_means_another_disk_is_not_compared_with_it() -> None:
+def test_two_disks_of_the_same_name_are_not_compared() -> None:
     before, after = story("slow", True), story("two_workers", True)
     devices = tuple(
         one._replace(info=one.info and one.info._replace(serial="other")) if one.name == "vda" else one

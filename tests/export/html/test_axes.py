@@ -30,14 +30,14 @@ def labels(day: str, hours: int) -> list[str]:
     return [label for _, label in axis.ticks()]
 
 
-def test_each_day_once_at_the_end_of_summer_time() -> None:
+def test_each_day_is_labelled_once_at_the_end_of_summer_time() -> None:
     assert labels("2026-10-22T10:00", 7 * 24) == [f"{day} Oct" for day in range(23, 30)]
 
 
-def test_half_days_over_the_begin_of_summer_time() -> None:
+def test_half_days_are_labelled_across_the_begin_of_summer_time() -> None:
     assert labels("2026-03-28T10:00", 72) == ["12:00", "00:00", "12:00", "00:00", "12:00", "00:00", "12:00"]
 
 
 @pytest.mark.parametrize(("begin", "last"), [("2026-10-25T00:10", "02:10"), ("2026-10-25T01:10", "03:10")])
-def test_minutes_within_the_hour_that_comes_twice(begin: str, last: str) -> None:
+def test_minutes_are_labelled_within_the_hour_that_comes_twice(begin: str, last: str) -> None:
     assert labels(begin, 1) == ["02:10", "02:20", "02:30", "02:40", "02:50", f"{last[:3]}00", last]

@@ -1,4 +1,4 @@
-"""Whatever text comes from outside, it stays text."""
+"""Any text from outside stays text in the HTML."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Seen(HTMLParser):
 
 
 @given(st.text(alphabet=st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc")), max_size=40))
-def test_text_and_attributes_come_back_as_they_were(words: str) -> None:
+def test_text_and_attributes_are_parsed_back_unchanged(words: str) -> None:
     seen = Seen(tag("p", words, title=words))
     assert seen.tags == [("p", {"title": words})]
     assert seen.words == words
 
 
-def test_children_that_are_markup_stay() -> None:
+def test_children_that_are_markup_stay_markup() -> None:
     assert tag("b", tag("i", "<"), ">") == "<b><i>&lt;</i>&gt;</b>"
     assert isinstance(text("x"), Markup)
     assert text(Markup("<i>")) == "<i>"
 
 
-def test_attributes() -> None:
+def test_attributes_are_written() -> None:
     assert (
         single("rect", x=1.04, class_="a", text_anchor=None, stroke_width=2)
         == '<rect x="1" class="a" stroke-width="2"/>'

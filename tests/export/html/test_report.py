@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: it asks for nothing, logs nothing, and shows both themes."""
+"""The HTML report in a real browser: it requests nothing, logs no error, and has both themes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hostile_story() -> Story:
     )
 
 
-def test_no_markup_comes_from_outside() -> None:
+def test_no_markup_comes_from_recorded_text() -> None:
     plain, hostile = render_report_html(slow_story()), render_report_html(hostile_story())
     names = re.compile(r"<([a-zA-Z]+)")
     assert set(names.findall(hostile)) == set(names.findall(plain))
@@ -45,7 +45,7 @@ def test_no_markup_comes_from_outside() -> None:
     assert "onerror=" not in re.sub(r"&lt;.*?&gt;", "", hostile)
 
 
-def test_the_page_names_no_other_place() -> None:
+def test_the_page_refers_to_no_other_server() -> None:
     page = render_report_html(slow_story(), Price(2.5, "$"))
     without_namespace = page.replace("http://www.w3.org/2000/svg", "")
     assert not re.findall(
@@ -55,7 +55,7 @@ def test_the_page_names_no_other_place() -> None:
     assert "unsafe" not in policy()
 
 
-def test_it_says_the_figures_first() -> None:
+def test_the_page_begins_with_the_main_figures() -> None:
     page = render_report_html(slow_story(), Price(2.5, "$"))
     head = re.sub(r"<[^>]+>", " ", page[: page.index("<section")])
     for words in (
@@ -69,7 +69,7 @@ def test_it_says_the_figures_first() -> None:
     assert "$0.02" in head
 
 
-def test_a_story_without_a_job_or_a_gpu_is_a_page() -> None:
+def test_a_story_without_a_job_or_a_gpu_becomes_a_page() -> None:
     story = slow_story()._replace(jobs=(), gpus=(), findings=(), timeline=(), totals={})
     page = render_report_html(story)
     assert "the run was too short to judge" in page
@@ -82,7 +82,7 @@ def hostile_comparison() -> Comparison:
 
 
 @needs_chromium
-async def test_a_comparison_in_a_browser(tmp_path: Path) -> None:
+async def test_a_browser_shows_the_comparison(tmp_path: Path) -> None:
     path = tmp_path / "compare.html"
     path.write_text(render_compare_html(hostile_comparison()))
     async with browser() as page:
@@ -101,7 +101,7 @@ async def test_a_comparison_in_a_browser(tmp_path: Path) -> None:
 
 @needs_chromium
 @pytest.mark.parametrize("story", [slow_story, hostile_story], ids=["plain", "hostile"])
-async def test_in_a_browser(story, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_a_browser_shows_the_report(story, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "report.html"
     path.write_text(render_report_html(story(), Price(2.5, "$")))
     async with browser() as page:

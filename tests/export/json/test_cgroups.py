@@ -1,4 +1,4 @@
-"""A job's cgroup in the JSON, in the tables, and on the job's page."""
+"""The cgroup of a job in the JSON, in the tables, and on the job's screen."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def test_the_jobs_page_shows_the_limits() -> None:
         "waits for I/O 50%"
     )
     assert cgroup_text(shown(), ProcessKey(11, 1)) == ""
-    # A damaged recording may name a cgroup that it lacks.
+    # A damaged recording may name a cgroup that it does not contain.
     torn = snapshot(0, 2 * S, cgroups=ok(CgroupTable({}, {KEY: "/gone"}), 2 * S))
     assert cgroup_text(next(iter(frames((torn,)))), KEY) == ""

@@ -1,4 +1,4 @@
-"""The verdict over a span of time: the class that lost most, in a fixed shape."""
+"""The verdict on a span of time: the class that lost most, in a fixed shape of JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def over(*scenes: tuple[Machine, int]) -> Diagnosis:
     return diagnosis
 
 
-def test_the_shape() -> None:
+def test_the_json_has_its_documented_shape() -> None:
     found = json.loads(render_diagnosis_json(over((JOB_STARVED, 30))))
     assert tuple(found) == KEYS
     assert (found["verdict"], found["state"], found["severity"]) == ("storage_read", "STARVED", "critical")
@@ -40,7 +40,7 @@ def test_the_shape() -> None:
     assert stood["time"].endswith("Z")
 
 
-def test_the_class_that_lost_most_is_the_verdict_of_the_whole() -> None:
+def test_the_class_that_lost_most_is_the_verdict_on_the_whole() -> None:
     diagnosis = over((JOB_PREPARING, 90), (JOB_STARVED, 30), (JOB_HEALTHY, 300))
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "cpu_prep"
@@ -52,14 +52,14 @@ def test_the_class_that_lost_most_is_the_verdict_of_the_whole() -> None:
     assert 0.15 < stalled < 0.45
 
 
-def test_without_a_loss_the_longest_verdict_counts() -> None:
+def test_without_a_loss_the_verdict_that_lasted_longest_counts() -> None:
     diagnosis = over((JOB_HEALTHY, 60), (IDLE, 10))
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "healthy"
     assert diagnosis.data_stall_ratio == pytest.approx(0.0, abs=0.02)
 
 
-def test_what_was_seen_on_the_way_to_the_verdict_is_left_out() -> None:
+def test_findings_from_before_the_first_decision_are_left_out() -> None:
     unclear = replace(JOB_PREPARING, job=replace(COMPUTING, running=0.3, disk=0.3))
     diagnosis = over((unclear, 13), (JOB_STARVED, 40))
     assert [finding.class_id for finding in diagnosis.findings][:1] == ["storage_read"]
@@ -68,7 +68,7 @@ def test_what_was_seen_on_the_way_to_the_verdict_is_left_out() -> None:
     assert [finding.class_id for finding in over((unclear, 13)).findings] == ["unknown"]
 
 
-def test_too_short_to_judge() -> None:
+def test_a_short_time_is_not_judged() -> None:
     diagnosis = over((JOB_STARVED, 5))
     found = diagnosis.as_object()
     assert (found["verdict"], found["state"], found["data_stall_ratio"]) == ("unknown", "UNSURE", None)
@@ -83,7 +83,7 @@ def of(shown: tuple[Frame, ...]) -> Diagnosis:
     return diagnosis
 
 
-def test_where_the_time_of_a_real_job_went() -> None:
+def test_the_time_of_a_real_job_is_shown() -> None:
     found = of(slow_disk()).as_object()
     (job,) = found["jobs"]
     assert (job["pid"], job["name"]) == (job_key(slow_disk()[-1]).pid, "trainer.py")
@@ -93,17 +93,17 @@ def test_where_the_time_of_a_real_job_went() -> None:
     assert (found["data_stall_ratio"], found["goodput_ratio"]) == pytest.approx(
         (job["data_stall_ratio"], job["goodput_ratio"]), abs=1e-3
     )
-    # The trainer's own log says 0.683 for the whole run.
+    # The trainer's log has 0.683 for the whole run.
     assert found["data_stall_ratio"] == pytest.approx(0.683, abs=0.03)
 
 
-def test_the_stall_is_the_sum_of_the_data_shares() -> None:
+def test_the_stall_ratio_is_the_sum_of_the_data_shares() -> None:
     found = of(growing(compute=300, data_disk=400, data_network=100, checkpoint=200)).as_object()
     assert (found["data_stall_ratio"], found["goodput_ratio"]) == (0.5, 0.3)
     assert of(slow_disk()).as_object(pid=1)["jobs"] == []
 
 
-def test_a_recording_made_before_has_no_time() -> None:
+def test_a_recording_without_job_times_has_no_time() -> None:
     found = of(not_counted()).as_object()
     (job,) = found["jobs"]
     assert (job["time"], job["time_s"], job["goodput_ratio"], found["goodput_ratio"]) == (None, None, None, None)

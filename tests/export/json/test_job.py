@@ -1,4 +1,4 @@
-"""Where a job's time goes, as JSON: a real trainer on a slow disk, and a recording made before it was counted."""
+"""Where the time of a job goes, as JSON: a real trainer on a slow disk, and a recording without job times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.export.make import pair
 from tests.job_times import growing, job_key, not_counted, slow_disk
 
 
-def test_the_time_of_the_interval_adds_up_to_all_of_it() -> None:
+def test_the_shares_of_an_interval_add_up_to_its_length() -> None:
     frame = slow_disk()[-1]
     (job,) = json.loads(render_snapshot_json(frame))["jobs"]
     assert (job["pid"], job["name"], job["workers"], len(job["gpus"])) == (job_key(frame).pid, "trainer.py", 0, 1)
@@ -26,7 +26,7 @@ def test_the_time_of_the_interval_adds_up_to_all_of_it() -> None:
     assert job["goodput_ratio"] == job["time"]["compute"]
 
 
-def test_the_seconds_so_far_grow() -> None:
+def test_the_seconds_since_the_begin_grow() -> None:
     early, late = (snapshot_object(slow_disk()[at])["jobs"][0]["time_s"] for at in (10, -1))
     assert tuple(early) == SHARES
     assert all(early[name] <= late[name] for name in SHARES)
@@ -34,7 +34,7 @@ def test_the_seconds_so_far_grow() -> None:
     assert late["data_disk"] > late["compute"] > 5
 
 
-def test_shares_of_an_interval() -> None:
+def test_an_interval_has_its_shares() -> None:
     (job,) = snapshot_object(growing(compute=250, data_disk=500, data_cpu=100, unexplained=150)[-1])["jobs"]
     assert (job["data_stall_ratio"], job["goodput_ratio"]) == (0.6, 0.25)
     assert {name: share for name, share in job["time"].items() if share} == {
@@ -43,7 +43,7 @@ def test_shares_of_an_interval() -> None:
     assert job["time_s"]["data_disk"] == 22.0
 
 
-def test_a_recording_made_before_has_null_and_the_trainers_waits() -> None:
+def test_a_recording_without_job_times_has_null_and_the_trainers_waits() -> None:
     (job,) = snapshot_object(not_counted()[-1])["jobs"]
     assert (job["time"], job["time_s"], job["goodput_ratio"]) == (None, None, None)
     assert job["data_stall_ratio"] is None, "without workers the looks do not tell"
@@ -51,7 +51,7 @@ def test_a_recording_made_before_has_null_and_the_trainers_waits() -> None:
     assert (job["data_stall_ratio"], job["time"]) == (0.8, None)
 
 
-def test_no_job_is_not_unknown() -> None:
+def test_without_a_job_the_list_is_empty_and_not_unknown() -> None:
     snapshot = slow_disk()[-1].snapshot
     table = snapshot.jobs.value
     assert table is not None

@@ -1,4 +1,4 @@
-"""What a process may see of the machine's jobs."""
+"""The jobs of the machine that a process may read about."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ NAMES_OF_OTHERS = {"text", "because", "do", "evidence", "advice", "ruled_out", "
         (1001, ONE, 1000, f"{ONE}/sub", True),
     ],
 )
-def test_only_ones_own_jobs_are_seen(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
+def test_only_ones_own_jobs_may_be_read(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
     assert may_see(Peer(uid, cgroup), job_uid, job_cgroup) is seen
 
 
 def in_cgroup(frame: Frame, cgroup: str) -> Frame:
-    """The Frame with all its processes in a cgroup."""
+    """The Frame, with all its processes moved to this cgroup."""
     table = frame.snapshot.processes.value
     assert table is not None
     info = {key: one._replace(cgroup=cgroup) for key, one in table.info.items()}
@@ -58,7 +58,7 @@ def in_cgroup(frame: Frame, cgroup: str) -> Frame:
     return frame._replace(snapshot=frame.snapshot._replace(processes=processes))
 
 
-def test_the_verdict_of_ones_own_job_and_no_more() -> None:
+def test_the_verdict_is_only_about_ones_own_job() -> None:
     frame = in_cgroup(play((JOB_STARVED, 40))[-1], ONE)
     (job,) = json.loads(render_own_verdict_json(frame, Peer(1000, ONE)))["jobs"]
     assert (job["verdict"]["state"], job["verdict"]["class"]) == ("STARVED", "storage_read")

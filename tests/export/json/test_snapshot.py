@@ -11,24 +11,24 @@ from iotop_ai.pipeline import frames
 from tests.export.make import S, first_frame, frame, ok, pair
 
 
-def test_the_keys_and_nothing_else() -> None:
+def test_the_json_has_exactly_the_documented_keys() -> None:
     data = json.loads(render_snapshot_json(frame()))
     assert tuple(data) == KEYS
     assert (data["time"], data["host"], data["interval_s"]) == ("2026-11-21T08:46:06.117Z", "node7", 2.0)
 
 
-def test_time_is_utc_with_milliseconds() -> None:
+def test_times_are_in_utc_with_milliseconds() -> None:
     assert rfc3339(0) == "1970-01-01T00:00:00.000Z"
     assert rfc3339(1_999_999_999) == "1970-01-01T00:00:01.999Z"
 
 
-def test_a_device_has_iostats_figures_and_its_identity() -> None:
+def test_a_device_has_the_figures_of_iostat_and_its_identity() -> None:
     (sda,) = snapshot_object(frame())["devices"]
     assert (sda["name"], sda["rkB/s"], sda["util"], sda["w_await"]) == ("sda", 12800.0, 75.0, None)
     assert (sda["model"], sda["kind"], sda["mounts"], sda["diskseq"]) == ("Spinner 2000", "disk", [], 1)
 
 
-def test_named_devices_are_always_listed() -> None:
+def test_devices_that_the_user_named_are_always_listed() -> None:
     names = [device["name"] for device in device_objects(frame(), ("loop0", "sda1")) or []]
     assert names == ["sda1", "loop0"]
 
@@ -39,14 +39,14 @@ def test_the_first_reading_has_no_rates() -> None:
     assert {data["devices"][0][key] for key in ("r/s", "util", "r_await", "aqu-sz")} == {None}
 
 
-def test_unread_parts_are_null_and_not_empty() -> None:
+def test_parts_that_were_not_read_are_null_and_not_empty() -> None:
     empty = frame().snapshot._replace(block=Reading(), processes=Reading(), gpu=Reading(), disks=Reading())
     data = snapshot_object(next(frames([empty])))
     assert (data["devices"], data["processes"], data["gpus"], data["smart"]) == (None, None, None, [])
     assert data["system"]["readings"]["block"]["status"] == "pending"
 
 
-def test_processes_have_permissions_and_no_arguments() -> None:
+def test_processes_have_what_may_be_read_and_no_arguments() -> None:
     reader, other = snapshot_object(frame())["processes"]
     assert (reader["pid"], reader["read_bytes_per_s"], reader["state"]) == (100, 12800.0 * 1024, "D")
     assert reader["command"] == "python3 train.py"
@@ -60,7 +60,7 @@ def test_each_disk_without_smart_has_a_reason() -> None:
     assert sda == {"name": "sda", "status": "denied", "reason": "smartctl needs root", "remedy": "sudo iotop-ai"}
 
 
-def test_smart_pending_and_known() -> None:
+def test_smart_is_pending_and_later_known() -> None:
     before, after = pair()
     state = SmartState("sda", "ata", "Spinner", "S1", "F1", "FAIL", "critical", ("312 reallocated sectors",), 41)
     known = after._replace(smart=ok({"sda": ok(state, after.at_ns)}, after.at_ns))
@@ -72,7 +72,7 @@ def test_smart_pending_and_known() -> None:
     assert sda["status"] == "pending"
 
 
-def test_gpus_carry_rates_their_processes_names_and_a_lost_one_its_remedy() -> None:
+def test_gpus_have_rates_and_names_of_processes_and_a_lost_one_a_remedy() -> None:
     before, after = pair()
     state = GpuState(
         "GPU-1", 0, "H100", 22, 14, 80 << 30, 61 << 30, power_mw=188_000, processes=(GpuProcess(100, None, "compute"),)
@@ -93,7 +93,7 @@ def test_gpus_carry_rates_their_processes_names_and_a_lost_one_its_remedy() -> N
     assert two == {"uuid": "GPU-2", "status": "failed", "reason": "fell off the bus", "remedy": "reboot"}
 
 
-def test_without_a_driver_the_list_is_empty() -> None:
+def test_without_a_driver_the_list_of_gpus_is_empty() -> None:
     assert snapshot_object(frame())["gpus"] == []
 
 
@@ -109,7 +109,7 @@ def test_findings_are_objects_with_a_class_and_a_state() -> None:
     assert [finding["class"] for finding in snapshot_object(watched)["findings"]] == ["unknown"]
 
 
-def test_readings_carry_their_health_and_age() -> None:
+def test_readings_have_their_status_and_age() -> None:
     before, after = pair()
     old = after._replace(gpu=Reading({}, Status.OK, "", "", after.at_ns - 3 * S, 5_000_000))
     health = snapshot_object(list(frames((before, old)))[-1])["system"]["readings"]["gpu"]

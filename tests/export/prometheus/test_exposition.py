@@ -1,4 +1,4 @@
-"""The text of a scrape: valid for Prometheus's own tools, complete, bounded and without secrets."""
+"""The text of a scrape: it is valid for Prometheus's tools, complete, bounded and without secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def values(frame: Frame, name: str) -> dict[str, float]:
     return {labels: float(value) for labels, value in found}
 
 
-def test_both_formats_hold_the_same_series() -> None:
+def test_both_formats_have_the_same_series() -> None:
     frame = drawn()[-1]
     openmetrics = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -54,14 +54,14 @@ def test_both_formats_hold_the_same_series() -> None:
     assert len(plain) == sum(len(one.samples) for one in metrics(frame))
 
 
-def test_promtool_finds_no_fault() -> None:
+def test_promtool_reports_no_fault() -> None:
     need_prometheus()
     done = promtool("check", "metrics", text=text(drawn()[-1]).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_a_full_machine_has_few_series_and_costs_little() -> None:
-    # Twice the limit, beside whatever else the machine does; tests.bench.scrape measures.
+    # The limit is doubled, because other programs may run meanwhile; tests.bench.scrape measures exactly.
     milliseconds, series, _ = cost_ms(list(drawn()[-8:]))
     assert series <= MOST_SERIES
     assert milliseconds <= 2 * LIMIT_MS
@@ -97,8 +97,8 @@ def test_the_growth_of_a_jobs_counters_is_the_time_that_passed() -> None:
     )
 
 
-def test_unknown_has_no_series_and_zero_has() -> None:
-    frame = drawn()[0]  # without an earlier Snapshot every rate is unknown
+def test_an_unknown_value_has_no_series_and_zero_has_one() -> None:
+    frame = drawn()[0]  # without an earlier Snapshot, every rate is unknown
     assert not values(frame, "iotop_disk_busy_ratio")
     assert set(values(frame, "iotop_disk_discards_completed_total").values()) == {0.0}
 
@@ -112,7 +112,7 @@ def test_each_collector_has_a_status() -> None:
     assert not [labels for labels in found if "baselines" in labels]
 
 
-def test_hostile_names_are_text() -> None:
+def test_hostile_names_are_escaped() -> None:
     assert label_text((("script", 'a"b\\c\nd'), ("unit", ""))) == '{script="a\\"b\\\\c\\nd"}'
     assert len(label_text((("script", "x" * 5000),))) < 200
 
@@ -165,7 +165,8 @@ def test_the_ranks_of_a_job_are_one_series_and_the_late_one_is_named() -> None:
     ]
     of_second = {f'{{pid="{second.key.pid}",script="train.py"}}': 13.0}
     assert values(shown(*late), "iotop_job_late_rank") == of_second
-    assert not values(shown(late[2]), "iotop_job_late_rank")  # it has less to do, the others do not wait
+    # this rank has less to do, and the others do not wait for it
+    assert not values(shown(late[2]), "iotop_job_late_rank")
 
 
 def test_findings_are_gauges() -> None:
@@ -179,7 +180,7 @@ def test_findings_are_gauges() -> None:
     assert sum(values(found, "iotop_verdict_state").values()) == 1.0
 
 
-def test_names_follow_from_the_declarations() -> None:
+def test_names_of_metrics_follow_from_the_declarations() -> None:
     assert exported_name("iotop_disk", "read_await_ms", "ms") == "iotop_disk_read_await_seconds"
     assert exported_name("iotop_gpu", "sm_mhz", "MHz") == "iotop_gpu_sm_hertz"
     assert exported_name("iotop_disk", "in_flight", "count") == "iotop_disk_in_flight"
@@ -190,12 +191,12 @@ def test_names_follow_from_the_declarations() -> None:
     assert all(base.word != "milliseconds" for base in BASE_UNITS.values())
 
 
-def test_only_the_named_disks() -> None:
+def test_only_the_named_disks_are_exported() -> None:
     lines = render(metrics(drawn()[-1], ("nvme2n1",)), openmetrics=False).decode().splitlines()
     assert {line.split('"')[1] for line in lines if line.startswith(("iotop_disk_", "iotop_smart_"))} == {"nvme2n1"}
 
 
-def test_the_format_is_negotiated() -> None:
+def test_the_client_selects_the_format() -> None:
     assert wants_openmetrics("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
     assert not wants_openmetrics("text/plain;version=0.0.4")
     assert not wants_openmetrics("")

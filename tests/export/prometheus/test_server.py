@@ -1,4 +1,4 @@
-"""The server of the metrics, asked by urllib."""
+"""The server of the metrics, requested by urllib."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def address() -> Iterator[str]:
 
 
 def ask(address: str, encodings: str | None = None) -> tuple[str | None, bytes]:
-    """The answer's encoding and body."""
+    """The encoding and the body of an answer."""
     headers = {} if encodings is None else {"Accept-Encoding": encodings}
     with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as answer:
         assert "Accept-Encoding" in answer.headers["Vary"]
@@ -32,7 +32,7 @@ def ask(address: str, encodings: str | None = None) -> tuple[str | None, bytes]:
         return answer.headers["Content-Encoding"], body
 
 
-def test_a_scrape_is_gzipped_where_the_client_accepts_it(address: str) -> None:
+def test_a_scrape_is_compressed_if_the_client_accepts_gzip(address: str) -> None:
     encoding, plain = ask(address)
     assert encoding is None
     assert plain.startswith(b"# HELP ")
@@ -48,5 +48,5 @@ def test_a_scrape_is_gzipped_where_the_client_accepts_it(address: str) -> None:
     ("header", "accepted"),
     [("gzip", True), ("deflate, GZIP;q=0.5", True), ("", False), ("br", False), ("gzip; q=0, br", False)],
 )
-def test_which_headers_accept_gzip(header: str, accepted: bool) -> None:
+def test_these_headers_accept_gzip_and_these_do_not(header: str, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted

@@ -12,7 +12,7 @@ from iotop_ai.model.errors import InputError, UsageError
 from tests.bench.scrape import session
 
 
-def test_a_write_that_failed_is_not_a_success_until_the_next_one(tmp_path: Path) -> None:
+def test_after_a_failed_write_the_status_is_a_failure_until_the_next_write(tmp_path: Path) -> None:
     path = tmp_path / "later" / "iotop.prom"
     text = Textfile(str(path))
     frames = list(session(25))

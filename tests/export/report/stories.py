@@ -1,4 +1,4 @@
-"""Stories of real recordings."""
+"""Stories of real recordings, for tests of reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.job_times import SLOW_DISK
 def read(
     path: Path | str, begin: str | None = None, end: str | None = None, *, every: bool | None = None, most: int = 480
 ) -> Story:
-    """The Story of a recording."""
+    """Read the Story of a recording."""
     played = RecordedFrames(str(path), begin, end, allow_root=True)
     reader = RunReader(played, every=every, most=most)
     first_ns, last_ns = played.source.span()
@@ -27,5 +27,5 @@ def read(
 
 @cache
 def slow_story() -> Story:
-    """Of the trainer on a slow disk, 44 s."""
+    """The Story of the trainer on a slow disk, which lasts 44 s."""
     return read(SLOW_DISK)

@@ -1,4 +1,4 @@
-"""The Story of a real run: the figures of the counters themselves, whatever way it is read."""
+"""The Story of a real run has the figures of the counters, whichever way the recording is read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECTOR = 512
 
 @pytest.fixture(scope="module")
 def many_blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same run with a keyframe every 5 Snapshots, so that most of it is summed."""
+    """The run of ``slow_story``, recorded with a keyframe every 5 Snapshots, so that most of it can be summed."""
     path = tmp_path_factory.mktemp("run") / "run.iotop.jsonl"
     record(path, slow_disk(), keyframe_every=5)
     return path
@@ -46,7 +46,7 @@ def ends() -> tuple[Snapshot, Snapshot]:
     return slow_disk()[0].snapshot, slow_disk()[-1].snapshot
 
 
-def test_an_events_text_has_no_secret() -> None:
+def test_the_text_of_an_event_has_no_secret() -> None:
     first, second = ends()
     builder = StoryBuilder(None, None)
     event = Event(second.at_ns, second.wall_ns, "command_start", "sh --token s3cret")
@@ -69,7 +69,7 @@ def test_bytes_and_awaits_are_those_of_the_counters() -> None:
     assert disk.busy.mean == pytest.approx(((last.busy_ms or 0) - (first.busy_ms or 0)) / 1000 / seconds, rel=0.01)
 
 
-def test_the_job_is_that_of_diagnose() -> None:
+def test_the_job_is_the_one_of_diagnose() -> None:
     diagnosis = Diagnosis()
     for frame in slow_disk():
         diagnosis.add(frame)
@@ -94,7 +94,7 @@ def _close(one: Stat | None, other: Stat | None) -> None:
 
 @pytest.mark.parametrize(("most", "spacing_s"), [(480, 60.0), (4, 180.0), (1, 540.0)])
 def test_fewer_readings_give_the_same_sums(many_blocks: Path, most: int, spacing_s: float) -> None:
-    """Counters lose nothing: bytes, awaits and shares are those of every reading."""
+    """Counters keep everything, so bytes, awaits and shares equal those of reading every Snapshot."""
     fine, coarse = read(many_blocks, every=True), read(many_blocks, every=False, most=most)
     assert (fine.spacing_s, coarse.spacing_s) == (None, spacing_s)
     _same_sums(coarse, fine)
@@ -147,8 +147,8 @@ def _again(snapshots: Iterable[Snapshot]) -> list[Frame]:
     return list(frames(snapshots))
 
 
-def test_two_sessions_of_fewer_readings(tmp_path: Path) -> None:
-    """The end of a session is not paired with the begin of the next, and loses no more than with every keyframe."""
+def test_two_sessions_with_fewer_readings_give_the_same_sums(tmp_path: Path) -> None:
+    """The end of a session is not paired with the begin of the next, so all keyframes would give no more."""
     path = tmp_path / "run.iotop.jsonl"
     record(path, slow_disk()[:23], keyframe_every=5)
     record(tmp_path / "more", _again(one.snapshot for one in slow_disk()[30:]), keyframe_every=5)
@@ -161,7 +161,7 @@ def test_two_sessions_of_fewer_readings(tmp_path: Path) -> None:
 
 
 def _with_jobs_in(seen: range) -> list[Snapshot]:
-    """The run with its job in these Snapshots only."""
+    """The run, in which only these Snapshots have the job."""
     without = [one.snapshot for one in slow_disk()]
     for i in set(range(len(without))).difference(seen):
         table = without[i].jobs.value
@@ -205,24 +205,25 @@ def test_a_job_between_two_keyframes_has_its_time(tmp_path: Path, reported: bool
     assert "trainer.py" in render_report_html(coarse)
 
 
-def test_every_reading_is_as_if_folded(many_blocks: Path) -> None:
+def test_with_every_reading_the_story_is_that_of_folding_all_frames(many_blocks: Path) -> None:
     assert read(many_blocks, every=True)._replace(file="") == slow_story()._replace(
         file="", interval_s=read(many_blocks).interval_s, machine=read(many_blocks).machine
     )
 
 
-def test_most_of_it_is_not_folded(many_blocks: Path) -> None:
+def test_most_snapshots_are_not_folded(many_blocks: Path) -> None:
     def kinds(most: int) -> list[type]:
         played = RecordedFrames(str(many_blocks), allow_root=True)
         return [type(item) for item in RunReader(played, every=False, most=most)]
 
     each, few = kinds(480), kinds(3)
     assert (each.count(JudgedSpan), each.count(RatedSnapshot), each.count(Frame)) == (8, 9, 5)
-    # Of 8 blocks the first, the second (the first with the job), each third, and the last; and the first Frame's.
+    # The blocks are the first, the second (the first with the job), every third, and the last, with the Frames of the
+    # first.
     assert (few.count(JudgedSpan), few.count(RatedSnapshot), few.count(Frame)) == (8, 6, 5)
 
 
-def test_a_part_of_a_run(many_blocks: Path) -> None:
+def test_a_part_of_a_run_has_its_story(many_blocks: Path) -> None:
     whole, part = read(many_blocks), read(many_blocks, "+10s", "+30s")
     assert part.begin_ns == pytest.approx(whole.begin_ns + 10e9, abs=1.1e9)
     assert 19 < part.watched_s < 22
@@ -230,7 +231,7 @@ def test_a_part_of_a_run(many_blocks: Path) -> None:
     assert device(part, "loop0").read_bytes < device(whole, "loop0").read_bytes
 
 
-def test_a_gap_is_named_and_not_counted() -> None:
+def test_a_gap_is_listed_and_not_counted() -> None:
     live = [*slow_disk()[:10], *slow_disk()[30:]]
     builder = StoryBuilder(None, None)
     for frame in frames(frame.snapshot for frame in live):
@@ -244,6 +245,6 @@ def test_a_gap_is_named_and_not_counted() -> None:
     assert curve.values[12:28] == (None,) * 16
 
 
-def test_nothing_is_no_story() -> None:
+def test_without_data_there_is_no_story() -> None:
     with pytest.raises(UnknownError, match="no data"):
         StoryBuilder(None, None).story("x", {})

@@ -1,4 +1,4 @@
-"""The sums of a run are the growth of its counters, in whatever rhythm they are read."""
+"""The totals of a run are the growth of its counters, however often they are read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def processes(at_s: int, moved: ProcessIo, **stat: int) -> ProcessTable:
 
 
 def program(tables: list[ProcessTable]) -> ProcessStory:
-    """The program of tables that are read once a second."""
+    """The story of the program whose tables are read once a second."""
     fold = ProcessFold()
     snapshots = [snapshot(i, i * S, processes=ok(table, i * S)) for i, table in enumerate(tables, 1)]
     for one, sample in samples(snapshots):
@@ -42,8 +42,8 @@ def program(tables: list[ProcessTable]) -> ProcessStory:
 
 
 @pytest.mark.parametrize("period", [1, 4, 5, 7])
-def test_cpu_read_every_fifth_second_is_counted_once(period: int) -> None:
-    """0.8 s of CPU and 0.5 s of delay in one second of ``period``; the stat is read every 5 s, the io every second."""
+def test_cpu_time_that_is_read_every_fifth_second_is_counted_once(period: int) -> None:
+    """Every ``period`` seconds: 0.8 s of CPU and 0.5 s of delay. The stat is read every 5 s, the io every second."""
     tables, bursts = [], 0
     for at_s in range(1, 102):
         bursts += at_s % period == 0
@@ -59,7 +59,7 @@ def test_cpu_read_every_fifth_second_is_counted_once(period: int) -> None:
 
 
 def test_rows_of_a_process_add_up_to_its_counters() -> None:
-    """80 ticks of CPU a second, of which the stat is read every 5 s; a row between two of them repeats its figure."""
+    """80 ticks of CPU per second. The stat is read every 5 s, and the rows in between repeat the last figure."""
     snapshots, (table,) = [], [one for one in tables() if one.name == "processes"]
     for at_s in range(1, 32):
         read_s = at_s - (at_s - 1) % 5
@@ -85,7 +85,7 @@ def test_bytes_of_a_program_in_json_are_exact() -> None:
 
 
 def test_io_of_a_process_that_was_not_read_for_20_s_is_counted_in_full() -> None:
-    """An adaptive sweep reads an idle process in its cohort's turn, and then every second."""
+    """An adaptive sweep reads an idle process in its cohort's turn, and an active process every second."""
     tables = []
     for at_s in range(1, 31):
         read_s = 1 if at_s < 21 else at_s
@@ -94,8 +94,8 @@ def test_io_of_a_process_that_was_not_read_for_20_s_is_counted_in_full() -> None
     assert program(tables).written_bytes == pytest.approx(4 << 20)
 
 
-def test_what_was_never_known_is_not_0() -> None:
-    """A program whose io may not be read, a disk whose accounting is off, and a GPU without a utilisation."""
+def test_a_figure_that_was_never_known_is_not_0() -> None:
+    """The program's io may not be read, the disk's accounting is off, and the GPU has no utilisation."""
     info = BlockInfo("sda", 8, 0, "disk", "sda", stats_off=True)
     gpu = GpuState("GPU-1", 0, "Card")
     builder = StoryBuilder(None, None)
@@ -124,7 +124,7 @@ def test_what_was_never_known_is_not_0() -> None:
     assert gpu_table(story).rows[0][4] == "?"
 
 
-def test_a_disk_that_is_not_listed_may_have_moved_much() -> None:
+def test_a_disk_without_figures_may_have_moved_much() -> None:
     story = network(lambda at_s: ok({}, at_s * S))
     disks = tuple(device(f"sd{i}", 100 * MIB - i) for i in range(MOST_DEVICES + 2))
     assert device_table(story._replace(devices=disks)).note.endswith(" 2 more disks moved less.")
@@ -154,15 +154,15 @@ def device(name: str, read_bytes: float) -> DeviceStory:
 
 
 def network(reading_of: Callable[[int], Reading[object]]) -> Story:
-    """The Story of 6 Snapshots, one a second, with these Readings of the links."""
+    """The Story of 6 Snapshots, one per second, with these Readings of the network links."""
     builder = StoryBuilder(None, None)
     for frame in frames(snapshot(i, i * S, network=reading_of(i)) for i in range(6)):
         builder.add(frame)
     return builder.story("x", {})
 
 
-def test_a_bond_with_its_interfaces_counts_once() -> None:
-    """100 MiB/s come in over each of two ports, 1 MiB/s go out; the bond and a VLAN on it count the same bytes."""
+def test_a_bond_and_its_interfaces_count_once() -> None:
+    """100 MiB/s come in over each of two ports, and 1 MiB/s go out. The bond and its VLAN count the same bytes."""
 
     def link(seconds: int, ports: int, place: str) -> LinkCounters:
         moved = ports * seconds * MIB
@@ -192,7 +192,7 @@ def test_a_failed_reading_of_the_links_is_unknown() -> None:
 
 
 def test_the_last_frame_of_a_recording_adds_no_bytes() -> None:
-    """It holds the events after the last reading, and repeats that reading."""
+    """That Frame has the events that came after the last reading, and repeats the reading itself."""
     recorded = [*frames(moving(3))]
     end = closing(recorded[-1], (Event(42 * S, 0, "mark", "end"),), 7 * S, WALL_NS + 7 * S)
     stories = []
@@ -213,7 +213,7 @@ def test_the_last_frame_of_a_recording_adds_no_bytes() -> None:
 
 
 def moving(count: int) -> list[Snapshot]:
-    """Snapshots 2 s apart, with 75 MiB read between two of them, as many received, and a program at work."""
+    """Snapshots 2 s apart. In each interval, 75 MiB are read, as many are received, and a program works."""
     disk, info = BlockKey("sda", 1), {"sda": BlockInfo("sda", 8, 0, "disk", "sda")}
     out = []
     for i in range(1, count + 1):
@@ -230,8 +230,8 @@ def moving(count: int) -> list[Snapshot]:
     return out
 
 
-def test_a_loop_that_is_used_late_has_its_mean_over_the_run() -> None:
-    """9 s idle, then 1 s with 100 MiB, on a disk and a loop; another loop stays unused."""
+def test_a_loop_that_is_used_late_has_its_mean_over_the_whole_run() -> None:
+    """A disk and a loop are idle for 9 s, then read 100 MiB in 1 s. Another loop stays unused."""
     kinds = {"sda": "disk", "loop0": "loop", "loop1": "loop"}
     infos = {name: BlockInfo(name, 8, i, kind, name) for i, (name, kind) in enumerate(kinds.items())}
 

@@ -1,4 +1,4 @@
-"""Steps of a job are those that its ranks report, over the time between two messages."""
+"""The steps of a job are those that its ranks report, counted over the time between two messages."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Messages = Sequence[tuple[ProcessKey, float, int]]
 
 
 def every(*steps_s: float, key: int = 10, offset_s: float = 0.0) -> Messages:
-    """A message at the end of each step; these lengths of a step repeat."""
+    """One message at the end of each step. The given lengths of steps repeat."""
     lengths = cycle(steps_s)
     ends = accumulate((next(lengths) for _ in range(RUN_S * 2)), initial=offset_s)
     return [(ProcessKey(key, 1), end_s, done) for done, end_s in enumerate(ends) if done]
 
 
 def reported(*ranks: Messages, numbers: Sequence[int | None] = (None, None)) -> Steps:
-    """The steps of a job whose ranks send these messages, read once a second."""
+    """The steps of a job whose ranks send these messages, which are read once a second."""
     keys = list(dict.fromkeys(key for one in ranks for key, _, _ in one))
     job = Job(ProcessKey(1, 1), "train.py", "alice", 1000, tuple(map(Rank, keys)))
     snapshots = []
@@ -73,7 +73,7 @@ def test_the_disk_of_a_job_may_be_known_later_than_its_mount() -> None:
 
 @pytest.mark.parametrize("steps_s", [(10.0,), (4.0,), (0.5,), (1.0,) * 10 + (10.0,), (0.3, 2.9)])
 def test_steps_of_any_length_are_all_counted(steps_s: tuple[float, ...]) -> None:
-    """The first message of a process is the begin of what it counts, and a step is over once it is reported."""
+    """The first message of a process begins the count, and a step is done once it is reported."""
     found, per_s = reported(every(*steps_s)), len(steps_s) / sum(steps_s)
     assert found.per_s == pytest.approx(per_s, rel=0.01)
     assert found.steps == pytest.approx(RUN_S * per_s, abs=2.5)
@@ -83,13 +83,13 @@ def test_steps_of_any_length_are_all_counted(steps_s: tuple[float, ...]) -> None
     assert sum(v * w for v, w in zip(whole.values, whole.weights, strict=True)) == pytest.approx(found.steps, abs=2.5)
 
 
-def test_the_slowest_rank_counts_and_not_one_that_only_began() -> None:
+def test_the_slowest_rank_counts_unless_it_only_began() -> None:
     began = [one for one in every(100.0, key=12) if one[2] < 3]
     found = reported(every(2.0), every(5.0, key=11, offset_s=0.4), began, numbers=(0, 1, 2))
     assert (found.steps, found.per_s) == (118, pytest.approx(0.2))
 
 
-def test_the_process_of_a_restart_goes_on_with_its_rank() -> None:
+def test_a_restarted_process_continues_its_rank() -> None:
     first = [one for one in every(2.0) if one[1] <= 300]
     second = every(2.0, key=11, offset_s=300)
     found = reported([*first, *second], numbers=(0,))

@@ -19,18 +19,18 @@ from tests.export.report.stories import slow_story
         ("€30", Price(30.0, "€"), "€300"),
     ],
 )
-def test_a_price(text: str, price: Price, of_ten: str) -> None:
+def test_prices_are_parsed(text: str, price: Price, of_ten: str) -> None:
     assert parse_price(text) == price
     assert price.text(10) == of_ten
 
 
 @pytest.mark.parametrize("text", ["", "$", "-2", "2,50", "2.50 dollars", "$2 EUR", "1e9", "\x1b[31m2"])
-def test_what_is_not_a_price(text: str) -> None:
+def test_an_invalid_price_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a price"):
         parse_price(text)
 
 
-def test_eight_gpus_for_an_hour() -> None:
+def test_eight_gpus_for_an_hour_are_eight_gpu_hours() -> None:
     job = (
         slow_story()
         .jobs[0]
@@ -43,6 +43,6 @@ def test_eight_gpus_for_an_hour() -> None:
     assert found.lost_ratio == pytest.approx(0.3)
 
 
-def test_without_a_gpu_or_its_time_nothing_is_known() -> None:
+def test_without_a_gpu_or_its_time_the_cost_is_unknown() -> None:
     job = slow_story().jobs[0]
     assert gpu_time((job._replace(gpus=0), job._replace(counts=TimeCounts()))) is None

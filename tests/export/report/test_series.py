@@ -1,4 +1,4 @@
-"""Figures over time: means that lose nothing, whatever the grid."""
+"""Figures over time: their means lose nothing, whatever the grid is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def whole(series: Series) -> tuple[float, float]:
 
 @given(VALUES, st.integers(4, 50))
 def test_no_second_and_no_byte_is_lost(values: list[tuple[float, float]], most: int) -> None:
-    """A grid with a known end, and one that grows, hold the same sums."""
+    """A grid with a known end and one that grows have the same sums."""
     seconds = sum(one for one, _ in values)
     truth = sum(length * value for length, value in values)
     for grid in (Grid(0, round(seconds * S) + 80, 1.0, most), Grid(0, None, 1.0, most)):
@@ -41,7 +41,7 @@ def test_no_second_and_no_byte_is_lost(values: list[tuple[float, float]], most: 
 
 
 @given(VALUES)
-def test_the_statistics_are_those_of_the_values(values: list[tuple[float, float]]) -> None:
+def test_the_statistics_of_a_series_are_those_of_its_values(values: list[tuple[float, float]]) -> None:
     stat = filled([(1.0, value) for _, value in values], Grid(0, None, 1.0)).stat
     plain = [value for _, value in values]
     assert stat is not None
@@ -51,7 +51,7 @@ def test_the_statistics_are_those_of_the_values(values: list[tuple[float, float]
         assert stat.cv == pytest.approx(statistics.pstdev(plain) / stat.mean, abs=1e-4)
 
 
-def test_a_time_per_request_is_weighted_by_requests() -> None:
+def test_a_time_per_request_is_weighted_by_the_number_of_requests() -> None:
     grid = Grid(0, None, 1.0)
     track = Track(grid.series())
     for second, (await_ms, reads) in enumerate([(10.0, 90.0), (100.0, 10.0), (None, 0.0)], 1):
@@ -65,7 +65,7 @@ def test_a_time_per_request_is_weighted_by_requests() -> None:
     assert curve_of(grid, track.series).values == (10.0, 100.0)
 
 
-def test_what_is_unknown_is_neither_zero_nor_bridged() -> None:
+def test_an_unknown_value_is_neither_zero_nor_interpolated() -> None:
     grid = Grid(0, 10 * S, 1.0)
     track = Track(grid.series())
     for second in (1, 2, 9, 10):
@@ -85,7 +85,7 @@ def test_an_interval_before_the_begin_is_cut_or_left_out() -> None:
     assert sum(seconds for _, seconds in interval.spans) == 2.0
 
 
-def test_joined_points_are_weighted() -> None:
+def test_points_that_are_joined_are_weighted() -> None:
     curve = Curve(0, 1.0, (1.0, 3.0, None, 5.0, None, None, 7.0), (1.0, 3.0, 0.0, 2.0, 0.0, 0.0, 1.0))
     assert joined(curve, 4) == Curve(0, 2.0, (2.5, 5.0, None, 7.0), (4.0, 2.0, 0.0, 1.0))
     assert joined(curve, 7) is curve

@@ -1,4 +1,4 @@
-"""Tidy tables of a Frame made by hand: names, units, unknown, one row per interval and object."""
+"""The tidy tables of a Frame that is written by hand: names, units, unknown values, a row per interval and object."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_names_are_unique_and_every_row_has_every_column() -> None:
     assert count["system"] == 59
 
 
-def test_devices_carry_iostats_names_and_units() -> None:
+def test_devices_have_the_names_and_units_of_iostat() -> None:
     (sda,) = rows("devices", frame())
     assert sda["time"] == WALL_NS + 4 * S
     assert (sda["device"], sda["kind"], sda["model"], sda["mounted"]) == ("sda", "disk", "Spinner 2000", None)
@@ -64,7 +64,7 @@ def test_devices_carry_iostats_names_and_units() -> None:
     assert {"util", "rrqm", "r_await"} <= keys
 
 
-def test_the_first_snapshot_ends_no_interval() -> None:
+def test_the_first_snapshot_gives_no_row() -> None:
     for name in ("devices", "processes", "system", "network"):
         assert rows(name, first_frame()) == []
 
@@ -77,13 +77,13 @@ def test_idle_processes_are_left_out() -> None:
     assert reader["rss_bytes"] == 100 * 4096
 
 
-def test_command_lines_by_level() -> None:
+def test_command_lines_follow_their_level() -> None:
     assert rows("processes", frame())[0]["command"] == "python3 train.py"
     assert rows("processes", frame(), "redacted")[0]["command"] == "/usr/bin/python3 /home/alice/train.py --token ***"
     assert "s3cret" in str(rows("processes", frame(), "full")[0]["command"])
 
 
-def test_gpus_have_an_age_and_a_lost_one_its_reason() -> None:
+def test_gpus_have_an_age_and_a_lost_one_has_its_reason() -> None:
     state = GpuState("GPU-1", 0, "H100", utilization_percent=87, power_mw=300_000)
     known = {
         "GPU-1": Reading(state, Status.OK, at_ns=3 * S),
@@ -99,7 +99,7 @@ def test_gpus_have_an_age_and_a_lost_one_its_reason() -> None:
     )
 
 
-def test_the_system_row_and_its_verdict() -> None:
+def test_the_system_row_has_its_verdict() -> None:
     (row,) = rows("system", frame())
     assert (row["host"], row["origin"], row["interval_s"], row["gap"]) == ("node7", None, 2.0, False)
     assert row["total_read_bytes_per_s"] == 12_800 * 1024
@@ -108,7 +108,7 @@ def test_the_system_row_and_its_verdict() -> None:
     assert (first["rank"], first["state"], first["class"]) == (0, row["state"], row["class"])
 
 
-def test_events_have_their_own_time() -> None:
+def test_events_have_the_time_at_which_they_happened() -> None:
     one = snapshot(1, 2 * S)._replace(events=(Event(S, WALL_NS + S, "mark", "epoch 3"),))
     assert rows("events", next(frames([one]))) == [{"time": WALL_NS + S, "kind": "mark", "text": "epoch 3"}]
 
@@ -116,10 +116,10 @@ def test_events_have_their_own_time() -> None:
 @pytest.mark.parametrize(
     ("level", "text"), [("names", "sh --token ***"), ("redacted", "sh --token ***"), ("full", "sh --token s3cret")]
 )
-def test_the_text_of_an_event_follows_the_level(level: str, text: str) -> None:
+def test_the_text_of_an_event_follows_the_level_of_command_lines(level: str, text: str) -> None:
     one = snapshot(1, 2 * S)._replace(events=(Event(S, WALL_NS + S, "command_start", "sh --token s3cret"),))
     assert [row["text"] for row in rows("events", next(frames([one])), level)] == [text]
 
 
-def test_the_page_is_fresh() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert export_doc.PAGE.read_text() == export_doc.page(), "run python -m tests.export_doc"

@@ -1,4 +1,4 @@
-"""The four formats have the same content: unknown stays unknown, times are UTC, no cell is a formula."""
+"""The four formats have the same content: unknown values stay unknown, times are in UTC, no cell is a formula."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def as_csv(rows: list[Row], raw: bool = False) -> str:
     return file.getvalue()
 
 
-def test_csv() -> None:
+def test_csv_has_a_line_for_each_row() -> None:
     head, first, second, third = csv.reader(io.StringIO(as_csv(ROWS)))
     assert head == ["time", "name", "%util", "pid", "gap"]
     assert first == [TIME, "'=cmd|' /C calc'!A0", "12.5", "7", "1"]
@@ -63,14 +63,14 @@ def test_csv() -> None:
 
 
 @given(st.text(max_size=12))
-def test_no_text_is_a_formula(text: str) -> None:
+def test_no_text_becomes_a_formula(text: str) -> None:
     assert not guarded(text).startswith(("=", "+", "-", "@", "\t", "\r"))
     assert guarded(text).removeprefix("'") == text.removeprefix("'")
     (_, row) = csv.reader(io.StringIO(as_csv([(WALL_NS, text, None, None, None)]), newline=""))
     assert row[1] == guarded(clean(text))
 
 
-def test_jsonl() -> None:
+def test_jsonl_has_an_object_for_each_row() -> None:
     file = io.StringIO()
     out = JsonlOut(file, with_table=True)
     out.add(TABLE, ROWS)
@@ -80,7 +80,7 @@ def test_jsonl() -> None:
     assert (second["util"], second["pid"], second["gap"]) == (None, None, False)
 
 
-def test_sqlite(tmp_path: Path) -> None:
+def test_sqlite_has_typed_columns(tmp_path: Path) -> None:
     path = str(tmp_path / "a.sqlite")
     with open(path, "wb") as stream, contextlib.closing(SqliteOut(stream, [TABLE, *tables()])) as out:
         out.add(TABLE, [*ROWS, (WALL_NS, "x'); DROP TABLE things; --", 1.0, 1, None)])
@@ -101,7 +101,7 @@ def test_sqlite(tmp_path: Path) -> None:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_parquet(tmp_path: Path) -> None:
+def test_parquet_has_typed_columns(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra [parquet] is not installed")
     path = str(tmp_path / "a.parquet")
     with open(path, "wb") as stream:
@@ -121,20 +121,20 @@ def test_parquet(tmp_path: Path) -> None:
     assert parquet.read_table(str(tmp_path / "b.parquet")).num_rows == 0
 
 
-def test_an_integer_beyond_64_bits_is_unknown_to_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_integer_of_more_than_64_bits_is_unknown_to_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     pandas = SimpleNamespace(DataFrame=dict, array=lambda cells, dtype: (dtype, cells))
     monkeypatch.setitem(sys.modules, "pandas", pandas)
     found = pandas_frame([Column("pid", "int"), Column("x", "real")], [(7, 0.5), (2**63, 1.5), (None, None)])
     assert found == {"pid": ("Int64", [7, None, None]), "x": ("Float64", [0.5, 1.5, None])}
 
 
-def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"iotop-ai\[parquet\]"):
         ParquetOut(io.BytesIO(), TABLE)
 
 
-def test_all_formats_hold_the_same_devices(tmp_path: Path) -> None:
+def test_all_formats_have_the_same_devices(tmp_path: Path) -> None:
     devices = tables()[0]
     rows = list(devices.rows(frame()))
     text, lines = io.StringIO(), io.StringIO()
@@ -159,7 +159,7 @@ def write(file: OutFile, text: str) -> None:
         stream.write(text.encode())
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     with OutFile(str(path)) as file:
         write(file, "half")
@@ -173,7 +173,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nothing_is_replaced_without_a_flag(tmp_path: Path) -> None:
+def test_no_file_is_replaced_without_a_flag(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("mine")
     with pytest.raises(UsageError, match="--force"):

@@ -1,4 +1,4 @@
-"""The table of the jobs' time."""
+"""The table of where the jobs' time went."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def rows(shown: tuple[Frame, ...]) -> list[dict[str, object]]:
     return [dict(zip((c.name for c in JOBS.columns), row, strict=True)) for frame in shown for row in JOBS.rows(frame)]
 
 
-def test_a_row_an_interval_with_shares_and_seconds_so_far() -> None:
+def test_each_interval_has_a_row_with_its_shares_and_the_seconds_so_far() -> None:
     made = rows(slow_disk())
     assert len(made) == 44, "the first Snapshot ends no interval"
     first, last = made[1], made[-1]
@@ -26,7 +26,7 @@ def test_a_row_an_interval_with_shares_and_seconds_so_far() -> None:
     assert {c.unit for c in JOBS.columns if c.name.endswith("_s")} == {"s"}
 
 
-def test_what_was_not_counted_is_unknown() -> None:
+def test_time_that_was_not_counted_is_unknown() -> None:
     last = rows(not_counted())[-1]
     assert (last["goodput_ratio"], last["data_stall_ratio"]) == (None, None)
     assert {last[f"{name}_{unit}"] for name in SHARES for unit in ("ratio", "s")} == {None}

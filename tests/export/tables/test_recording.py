@@ -37,7 +37,7 @@ def test_each_table_of_the_export_is_an_attribute(path: Path) -> None:
     assert recording.about["host"] == slow_disk()[0].snapshot.host.name
 
 
-def test_facts_of_the_header_are_there_before_a_table_is_read(path: Path) -> None:
+def test_facts_of_the_header_are_known_before_a_table_is_read(path: Path) -> None:
     recording = Recording(path, allow_root=True)
     before = recording.about
     assert (before["host"], before["interval_s"]) == (slow_disk()[0].snapshot.host.name, "1")
@@ -46,13 +46,13 @@ def test_facts_of_the_header_are_there_before_a_table_is_read(path: Path) -> Non
     assert recording.about == before
 
 
-def test_a_part_of_the_time(path: Path) -> None:
+def test_a_part_of_the_time_is_read(path: Path) -> None:
     whole, part = Recording(path, allow_root=True), Recording(path, begin="50%", allow_root=True)
     assert 0 < len(part.devices) < len(whole.devices)
     assert list(part.devices)[-1] == list(whole.devices)[-1]
 
 
-def test_what_is_not_there_is_named(path: Path, tmp_path: Path) -> None:
+def test_a_missing_table_is_named(path: Path, tmp_path: Path) -> None:
     recording = Recording(path, allow_root=True)
     with pytest.raises(AttributeError, match="tables: devices, gpus"):
         recording.discs  # noqa: B018 - its lookup raises
@@ -66,7 +66,7 @@ def test_what_is_not_there_is_named(path: Path, tmp_path: Path) -> None:
         Recording(broken, allow_root=True).devices  # noqa: B018 - its lookup raises
 
 
-def test_a_library_that_is_not_installed_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     devices = Recording(path, allow_root=True).devices

@@ -11,14 +11,14 @@ from tests.export.make import IDLE, LOOP0, SDA, SDA1, S, first_frame, frame, io,
 
 
 def rows(text: str, first: str) -> list[list[str]]:
-    """The fields of the table whose title line begins with ``first``, up to the empty line."""
+    """The fields of the table whose title line begins with ``first``, up to the next empty line."""
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(first))
     end = lines.index("", start)
     return [line.split() for line in lines[start:end]]
 
 
-def test_devices_under_iostats_titles() -> None:
+def test_devices_have_the_titles_of_iostat() -> None:
     titles, sda = rows(render_block(frame(), Block()), "Device")
     figures = dict(zip(titles, sda, strict=True))
     assert figures["Device"] == "sda"
@@ -33,7 +33,7 @@ def test_devices_under_iostats_titles() -> None:
     }
 
 
-def test_undefined_is_a_dash_and_unknown_a_question_mark() -> None:
+def test_an_undefined_value_is_a_dash_and_an_unknown_one_a_question_mark() -> None:
     titles, sda = rows(render_block(frame(), Block()), "Device")
     assert dict(zip(titles, sda, strict=True))["w_await"] == "-"
     titles, sda = rows(render_block(first_frame(), Block()), "Device")
@@ -41,18 +41,18 @@ def test_undefined_is_a_dash_and_unknown_a_question_mark() -> None:
     assert (figures["r/s"], figures["w_await"], figures["%util"]) == ("?", "?", "?")
 
 
-def test_a_mount_with_a_blank_stays_one_field() -> None:
+def test_a_mount_with_a_space_stays_one_field() -> None:
     (_, sda1) = rows(render_block(frame(), Block(devices=("sda1",))), "Device")
     assert sda1[-1] == "/my\\040data"
 
 
-def test_only_active_rows() -> None:
+def test_only_active_rows_are_printed_on_request() -> None:
     text = render_block(frame(), Block(devices=("sda", "loop0"), only_active=True))
     assert [row[0] for row in rows(text, "Device")] == ["Device", "sda"]
     assert [row[0] for row in rows(text, "PID")] == ["PID", "100"]
 
 
-def test_accumulated_are_sums_since_the_base() -> None:
+def test_accumulated_figures_are_sums_since_the_base() -> None:
     titles, sda = rows(render_block(frame(), Block(base=pair()[0])), "Device")
     figures = dict(zip(titles, sda, strict=True))
     assert (figures["r"], figures["rkB"], figures["rrqm"], figures["r_await"]) == (
@@ -66,7 +66,7 @@ def test_accumulated_are_sums_since_the_base() -> None:
 
 
 def test_accumulated_bytes_count_up_to_the_last_reading_of_a_process() -> None:
-    """An adaptive sweep reads a process at 3 s that the base read at 2 s; the sweeps are 2 s apart."""
+    """The base read the process at 2 s, and the adaptive sweep at 3 s. The sweeps are 2 s apart."""
     before, after = pair()
     table = after.processes.value
     assert table is not None
@@ -76,21 +76,21 @@ def test_accumulated_bytes_count_up_to_the_last_reading_of_a_process() -> None:
     assert dict(zip(titles, reader, strict=False))["kB_rd"] == "25600.00"
 
 
-def test_timestamps_open_each_line() -> None:
+def test_each_line_begins_with_its_timestamp() -> None:
     lines = render_block(frame(), Block(timestamps=True)).splitlines()
     stamp = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d ")
     assert all(stamp.match(line) for line in lines if line)
     assert any(line for line in lines)
 
 
-def test_processes_without_their_arguments() -> None:
+def test_processes_are_listed_without_their_arguments() -> None:
     text = render_block(frame(), Block())
     assert "python3 train.py" in text
     assert "s3cret" not in text
     assert "1 of 2 processes not permitted (sudo shows them)" in text
 
 
-def test_most_processes_are_cut_with_their_number() -> None:
+def test_long_lists_of_processes_are_cut_and_have_their_number() -> None:
     before, after = pair()
     people = [(100 + i, ProcessInfo(f"w{i}", (), "alice", 1000), io(i << 20), "S") for i in range(30)]
     none = [(pid, who, io(0), state) for pid, who, _, state in people]
@@ -103,11 +103,11 @@ def test_most_processes_are_cut_with_their_number() -> None:
     assert re.search(r"^\d+ more$", text, re.MULTILINE)
 
 
-def test_first_line_is_the_verdict() -> None:
+def test_the_first_line_is_the_verdict() -> None:
     assert render_block(frame(), Block()).startswith("verdict UNSURE")
 
 
-def test_a_used_loop_is_listed_an_unused_one_not() -> None:
+def test_only_a_loop_that_is_used_is_listed() -> None:
     assert [row[0] for row in rows(render_block(frame(), Block()), "Device")] == ["Device", "sda"]
     before, after = pair()
     used = IDLE._replace(rd_ios=1)
@@ -116,7 +116,7 @@ def test_a_used_loop_is_listed_an_unused_one_not() -> None:
     assert [row[0] for row in rows(render_block(held, Block()), "Device")] == ["Device", "sda", "loop0"]
 
 
-def test_a_disk_without_a_model_has_its_reasons_alone() -> None:
+def test_a_disk_without_a_model_has_only_its_reasons() -> None:
     before, after = pair()
     found = []
     reasons: tuple[str, ...]

@@ -18,7 +18,7 @@ def played(lost_ratio: float | None, class_id: str) -> list[Frame]:
     return out
 
 
-def test_shares_bytes_and_peaks() -> None:
+def test_the_summary_has_shares_bytes_and_peaks() -> None:
     summary = RunSummary()
     stalled, fine = played(0.5, "storage_read"), played(None, "gpu_bound")
     for frame in [*stalled[1:], *fine[1:]]:

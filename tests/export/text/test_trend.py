@@ -17,11 +17,11 @@ def test_an_unknown_value_is_a_gap() -> None:
 @pytest.mark.parametrize(
     ("highest", "top"), [(0, 1), (0.3, 0.5), (1, 1), (1.1, 2), (9, 10), (10, 10), (87, 100), (101, 200)]
 )
-def test_the_scale_is_a_round_number_that_holds_the_highest(highest: float, top: float) -> None:
+def test_the_scale_ends_at_a_round_number_above_the_highest_value(highest: float, top: float) -> None:
     assert scale_top(highest) == pytest.approx(top)
 
 
-def test_a_chart_fits_and_is_plain_text() -> None:
+def test_a_chart_fits_its_width_and_is_plain_text() -> None:
     text = chart("sda await, ms", [(float(i), float(i % 9)) for i in range(40)], 70, 12)
     lines = text.splitlines()
     assert "sda await, ms" in lines[0]
@@ -31,7 +31,7 @@ def test_a_chart_fits_and_is_plain_text() -> None:
     assert any("⠀" < c <= "⣿" for c in text)
 
 
-def test_ascii_means_ascii() -> None:
+def test_an_ascii_chart_has_only_ascii() -> None:
     text = chart("sda", [(0.0, 1.0), (1.0, 2.0), (2.0, None), (3.0, 1.0)], 60, 10, ascii_only=True)
     assert text.isascii()
     assert "*" in text
@@ -53,7 +53,7 @@ def test_the_busiest_device_is_drawn() -> None:
     assert "CPU busy, %, all cores: no data" in text
 
 
-def test_a_named_device_without_requests_says_so() -> None:
+def test_a_named_device_without_requests_is_reported() -> None:
     trend = Trend(("loop0",))
     for frame in frames(pair()):
         trend.add(frame)

@@ -1,4 +1,4 @@
-"""The figures of iostat -x; a wrong number is never shown, only unknown."""
+"""The figures of iostat -x. A figure that could be wrong is unknown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ grown = st.builds(
 
 
 def add(before: BlockCounters, by: BlockCounters) -> BlockCounters:
-    """Counters after growing, the ms fields wrapped as the kernel's uint32 are."""
+    """The counters after this growth, where the fields in ms wrap around like the kernel's uint32."""
     out = {}
     for name, old, more in zip(BlockCounters._fields, before, by, strict=True):
         new = old + more
@@ -51,10 +51,10 @@ def add(before: BlockCounters, by: BlockCounters) -> BlockCounters:
     return BlockCounters(**out)
 
 
-def test_every_figure_is_iostats() -> None:
+def test_every_figure_is_that_of_iostat() -> None:
     before = BlockCounters(1000, 50, 80000, 400, 2000, 700, 64000, 900, 0, 700, 1300, 10, 0, 800, 5, 40, 60)
     after = BlockCounters(1300, 150, 99200, 1000, 2100, 900, 72000, 1150, 3, 1600, 2173, 20, 10, 2400, 8, 50, 80)
-    # By hand from iostat.c: 300 reads and 19,200 sectors in 2 s, and so on.
+    # These figures were computed by hand from iostat.c: 300 reads and 19,200 sectors in 2 s, and so on.
     assert block_rates_of(before, after, 2.0) == BlockRates(
         reads_per_s=150.0,
         read_bytes_per_s=19200 * 512 / 2,
@@ -85,8 +85,8 @@ def test_every_figure_is_iostats() -> None:
 
 
 @given(before=st.builds(add, st.just(ZERO), grown), by=grown, seconds=st.floats(0.1, 3600))
-def test_littles_identity(before: BlockCounters, by: BlockCounters, seconds: float) -> None:
-    """aqu-sz = sum of rate x await / 1000 when time_in_queue is the sum of all latencies, as the kernel keeps it."""
+def test_littles_law_holds(before: BlockCounters, by: BlockCounters, seconds: float) -> None:
+    """If time_in_queue is the sum of all latencies, as in the kernel, aqu-sz is the sum of rate x await / 1000."""
     by = by._replace(queue_ms=by.rd_ms + by.wr_ms + by.dc_ms + by.fl_ms)  # type: ignore[operator]
     by = by._replace(
         **{
@@ -117,13 +117,13 @@ def test_the_fast_path_equals_the_checked_one(
 
 
 @given(before=st.builds(add, st.just(ZERO), grown), by=grown)
-def test_the_ms_fields_wrap_without_a_trace(before: BlockCounters, by: BlockCounters) -> None:
+def test_wraps_of_the_ms_fields_leave_no_trace(before: BlockCounters, by: BlockCounters) -> None:
     near = before._replace(rd_ms=U32 - 5, wr_ms=U32 - 1, busy_ms=U32 - 100, queue_ms=U32 - 7)
     far = before._replace(rd_ms=1000, wr_ms=1000, busy_ms=1000, queue_ms=1000)
     assert block_rates_of(near, add(near, by), 1.0) == block_rates_of(far, add(far, by), 1.0)
 
 
-def test_a_wrap_of_each_ms_field_is_exact() -> None:
+def test_the_growth_across_a_wrap_is_exact() -> None:
     before = ZERO._replace(rd_ios=5, rd_ms=U32 - 10, busy_ms=U32 - 500, queue_ms=U32 - 1)
     after = before._replace(rd_ios=7, rd_ms=30, busy_ms=500, queue_ms=1999)
     rates = block_rates_of(before, after, 1.0)
@@ -137,13 +137,13 @@ def test_any_count_that_fell_makes_the_interval_unknown(field: str) -> None:
     assert block_rates_of(before, after, 1.0) == UNKNOWN_BLOCK_RATES._replace(in_flight=4)
 
 
-def test_an_ms_field_that_falls_without_a_wrap_is_unknown_and_not_49_days() -> None:
+def test_an_ms_field_that_falls_without_a_wrap_is_unknown_and_does_not_count_as_49_days() -> None:
     before = ZERO._replace(rd_ios=10, rd_ms=500, busy_ms=800)
     rates = block_rates_of(before, before._replace(rd_ios=20, rd_ms=499, busy_ms=799), 1.0)
     assert (rates.reads_per_s, rates.read_await_ms, rates.busy_ratio) == (10.0, None, None)
 
 
-def test_undefined_is_none_and_measured_zero_is_zero() -> None:
+def test_an_undefined_figure_is_none_and_a_measured_zero_is_zero() -> None:
     rates = block_rates_of(ZERO, ZERO, 1.0)
     assert rates == IDLE_BLOCK_RATES
     assert rates.read_await_ms is None
@@ -151,16 +151,18 @@ def test_undefined_is_none_and_measured_zero_is_zero() -> None:
 
 
 @pytest.mark.parametrize(("columns", "discards", "flushes"), [(11, None, None), (15, 0.0, None), (17, 0.0, 0.0)])
-def test_uncounted_columns_are_unknown(columns: int, discards: float | None, flushes: float | None) -> None:
+def test_columns_that_the_kernel_does_not_count_are_unknown(
+    columns: int, discards: float | None, flushes: float | None
+) -> None:
     now = BlockCounters(*[7] * columns)
     rates = block_rates_of(now, now._replace(rd_ios=9, rd_sectors=23), 2.0)
     assert (rates.reads_per_s, rates.discards_per_s, rates.flushes_per_s) == (1.0, discards, flushes)
     assert (rates.await_ms, rates.request_size_bytes) == (0.0, 4096.0)
 
 
-def test_a_device_is_unknown_at_first_sight_and_after_a_replug() -> None:
+def test_a_device_is_unknown_in_its_first_reading_and_after_a_replug() -> None:
     old, new = BlockKey("nvme0n1", 3), BlockKey("nvme0n1", 9)
-    # The new disk has done more than the old one: no counter falls, only the diskseq differs.
+    # The new disk has larger counters than the old one, so that no counter falls and only the diskseq differs.
     table = {new: ZERO._replace(rd_ios=5000, rd_sectors=9, in_flight=2)}
     rates = block_rates({old: ZERO._replace(rd_ios=10)}, table, 1.0)
     assert rates == {new: UNKNOWN_BLOCK_RATES._replace(in_flight=2)}
@@ -171,7 +173,7 @@ def test_a_device_is_unknown_at_first_sight_and_after_a_replug() -> None:
 HEAD, ONE, TWO = BlockKey("nvme0n1", 1), BlockKey("nvme0c0n1", 2), BlockKey("nvme0c1n1", 3)
 
 
-def test_an_uncounted_multipath_head_is_the_sum_of_its_paths() -> None:
+def test_a_multipath_head_that_counts_nothing_is_the_sum_of_its_paths() -> None:
     some = ZERO._replace(rd_ios=100, rd_sectors=800, rd_ms=U32 - 10, queue_ms=U32 - 10, in_flight=1)
     more = some._replace(rd_ios=150, rd_sectors=1200, rd_ms=90, queue_ms=90, in_flight=2)
     head = block_rates({HEAD: ZERO, ONE: some, TWO: ZERO}, {HEAD: ZERO, ONE: more, TWO: more}, 1.0)[HEAD]
@@ -179,7 +181,7 @@ def test_an_uncounted_multipath_head_is_the_sum_of_its_paths() -> None:
     assert (head.read_await_ms, head.in_flight, head.busy_ratio) == ((100 + 90) / 200, 4, None)
 
 
-def test_a_head_with_a_new_path_is_unknown_for_that_interval() -> None:
+def test_a_head_with_a_new_path_is_unknown_in_that_interval() -> None:
     some = ZERO._replace(rd_ios=100)
     rates = block_rates({HEAD: ZERO, ONE: some}, {HEAD: ZERO, ONE: some, TWO: some}, 1.0)
     assert rates[HEAD] == UNKNOWN_BLOCK_RATES._replace(in_flight=0)
@@ -213,7 +215,7 @@ def test_a_disk_whose_accounting_is_off_is_unknown_and_not_idle() -> None:
     assert infos["sdb"].stats_remedy == "echo 1 > /sys/block/sdb/queue/iostats"
 
 
-def test_a_device_served_by_a_program_is_not_a_leaf() -> None:
+def test_a_device_that_a_program_serves_is_not_a_leaf() -> None:
     infos = (info("nvme0n1"), info("ublkb0", "ublk"), info("zloop0", "zloop"), info("loop0", "loop"))
     assert [i.name for i in infos if is_leaf(i)] == ["nvme0n1"]
 
@@ -243,7 +245,7 @@ def rates_of(**reads: float | None) -> dict[BlockKey, BlockRates]:
 
 
 def test_totals_count_each_byte_once() -> None:
-    """10 bytes read through loop > dm > md > two NVMe; 4 through a multipath head; 6 through dm-multipath."""
+    """10 bytes are read through loop > dm > md > two NVMe, 4 through a multipath head, 6 through dm-multipath."""
     moved = rates_of(
         nvme0n1=5.0, nvme0n1p1=5.0, nvme1n1=5.0, md0=10.0, dm_0=10.0, loop0=10.0, zram0=99.0,
         nvme5n1=4.0, nvme5c0n1=2.0, nvme5c1n1=2.0, sda=3.0, sdb=3.0, dm_1=6.0,
@@ -258,7 +260,7 @@ def test_a_total_with_an_unknown_part_is_unknown() -> None:
     assert block_totals({}, STACK).read_bytes_per_s is None
 
 
-def test_a_disk_that_counts_nothing_is_left_out_of_totals() -> None:
+def test_a_disk_that_counts_nothing_is_left_out_of_the_totals() -> None:
     infos = (info("sda"), info("sdb", stats_off=True))
     assert block_totals(rates_of(sda=3.0, sdb=0.0), infos).read_bytes_per_s == 3.0
     assert block_totals(rates_of(sdb=0.0), infos).read_bytes_per_s is None

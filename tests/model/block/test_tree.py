@@ -1,4 +1,4 @@
-"""The stacking of devices: rows, leaves, mounts; on made tables and on every machine tree."""
+"""How devices are stacked: rows, leaves and mounts, of made-up tables and of every machine tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iotop_ai.model.block.tree import (
 
 
 def table(*infos: BlockInfo) -> dict[str, BlockInfo]:
-    """By name, with holders filled in from the slaves."""
+    """The devices by name. Their holders are derived from their slaves."""
     return {
         i.name: i._replace(holders=tuple(o.name for o in infos if i.name in o.slaves), minor=n)
         for n, i in enumerate(infos)
@@ -44,22 +44,22 @@ ROOT, DATA, HOME = (Mount(p, "ext4", "x") for p in ("/", "/data", "/home"))
 
 
 def rows(*infos: BlockInfo) -> list[str]:
-    """Titles, indented where they fold."""
+    """The titles of the rows, indented if they are folded under another row."""
     return ["  " * row.depth + row.title for row in folded(table(*infos))]
 
 
-def test_partitions_and_volumes_fold_under_their_disk() -> None:
+def test_partitions_and_volumes_are_folded_under_their_disk() -> None:
     assert rows(
         stack("dm-0", "sda2", label="vg/root"), disk("sda"), part("sda1", "sda", ROOT), part("sda2", "sda"), disk("sdb")
     ) == ["sda", "  vg/root", "  sda1", "  sda2", "sdb"]
 
 
-def test_an_array_stands_alone_with_its_disks_and_what_is_on_it() -> None:
+def test_an_array_has_a_row_with_its_disks_and_its_volumes() -> None:
     shown = rows(disk("a"), disk("b"), part("b1", "b"), stack("md0", "a", "b1"), stack("dm-0", "md0", label="crypt"))
     assert shown == ["md0 x2", "  a", "  b", "  b1", "  crypt"]
 
 
-def test_a_disk_that_serves_more_than_the_array_stays_a_row() -> None:
+def test_a_disk_that_serves_more_than_the_array_keeps_its_row() -> None:
     shown = rows(disk("a"), part("a1", "a", ROOT), part("a2", "a"), disk("b"), stack("md0", "a2", "b"))
     assert shown == ["a", "  a1", "  a2", "md0 x2", "  b"]
     two_arrays = rows(
@@ -74,7 +74,7 @@ def test_a_disk_that_serves_more_than_the_array_stays_a_row() -> None:
     assert two_arrays == ["a", "  a1", "  a2", "md0 x2", "  b", "md1 x2", "  c"]
 
 
-def test_multipath_paths_fold_under_the_head() -> None:
+def test_multipath_paths_are_folded_under_their_head() -> None:
     head = disk("nvme0n1")
     path = disk("nvme0c1n1", kind="nvme-path", parent="nvme0n1")
     assert folded(table(path, head)) == (
@@ -83,19 +83,19 @@ def test_multipath_paths_fold_under_the_head() -> None:
     )
 
 
-def test_devices_hidden_when_idle_come_last() -> None:
+def test_devices_that_are_hidden_when_idle_come_last() -> None:
     loop = BlockInfo("loop0", 7, 0, "loop", "loop0", below=("sda",))
     assert rows(loop, disk("nbd0", size_bytes=0), disk("sda")) == ["sda", "loop0", "nbd0"]
     assert hidden_when_idle(loop)
     assert not hidden_when_idle(disk("sdb", size_bytes=None))
 
 
-def test_selected_devices_are_rows_without_their_parents() -> None:
+def test_devices_that_the_user_selected_are_rows_without_their_parents() -> None:
     infos = table(disk("sda"), part("sda1", "sda"))
     assert folded(infos, ["sda1", "gone"]) == (DeviceRow("sda1", "sda1"),)
 
 
-def test_leaves_and_chain() -> None:
+def test_leaves_and_the_chain_to_them_are_found() -> None:
     infos = table(
         disk("a"),
         part("a1", "a"),
@@ -117,13 +117,13 @@ def test_mounts_on_a_disk_include_the_devices_above_it() -> None:
     assert mounts_on("gone", infos) == ()
 
 
-def test_the_longest_mount_point_holds_a_path() -> None:
+def test_the_longest_mount_point_that_contains_a_path_is_its_mount() -> None:
     found = {path: mount_of(path, (ROOT, DATA, HOME)) for path in ("/data", "/data/x", "/database", "/", "/home/a")}
     assert found == {"/data": DATA, "/data/x": DATA, "/database": ROOT, "/": ROOT, "/home/a": HOME}
     assert mount_of("/x", (DATA,)) is None
 
 
-def test_devices_of_a_mount_by_number_or_by_membership() -> None:
+def test_devices_of_a_mount_are_found_by_number_or_as_members() -> None:
     pool = Mount("/pool", "btrfs", "/dev/a", device="0:39")
     infos = table(disk("a", mounts=(pool,)), disk("b", mounts=(pool,)), disk("c"))
     assert devices_of_mount(pool, infos) == ("a", "b")
@@ -137,7 +137,7 @@ kinds = st.sampled_from(["disk", "partition", "dm", "md", "loop", "nvme-path", "
 
 @st.composite
 def tangles(draw: st.DrawFn) -> dict[str, BlockInfo]:
-    """Tables of any shape, also impossible ones: cycles, missing parents."""
+    """Tables of any shape, including impossible shapes with cycles or missing parents."""
     names = draw(st.lists(st.sampled_from(["a", "b", "md0", "dm-0", "dm-1", "loop0"]), unique=True))
     infos = {}
     for name in names:

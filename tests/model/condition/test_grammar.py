@@ -1,4 +1,4 @@
-"""Text to a condition, and one line for each way to get it wrong."""
+"""Text becomes a condition, or one line about the mistake in it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def value(text: str) -> float:
     return clause.value
 
 
-def test_a_share() -> None:
+def test_a_share_is_a_figure() -> None:
     figure = Figure("data_wait", "", "", "data_wait", "ratio")
     text = "data_wait > 10%"
     assert parse_condition(text) == Condition(text, (Clause(text, figure, ">", 0.1),))
 
 
-def test_a_term_of_iostat_with_a_pattern_and_a_time() -> None:
+def test_a_term_of_iostat_may_have_a_pattern_and_a_time() -> None:
     first, second = parse_condition("disks.nvme*.r_await >= 5 ms for 1m30s  and  finding failing_disk").clauses
     assert first.figure == Figure("disks.nvme*.r_await", "disks", "nvme*", "read_await_ms", "ms")
     assert (first.operator, first.value, first.hold_s) == (">=", 5.0, 90.0)
     assert (second.figure, second.finding, second.hold_s) == (None, "failing_disk", 0.0)
 
 
-def test_names_with_dots_and_slashes() -> None:
+def test_names_may_have_dots_and_slashes() -> None:
     (mount,) = parse_condition("filesystems./data/v1.2.used_ratio > 95%").clauses
     assert mount.figure is not None
     assert (mount.figure.name, mount.figure.field) == ("/data/v1.2", "used_ratio")
@@ -64,7 +64,7 @@ def test_names_with_dots_and_slashes() -> None:
         ("smart.*.rotation_rpm < 7200 rpm", 7200.0),
     ],
 )
-def test_units(text: str, wanted: float) -> None:
+def test_units_are_converted(text: str, wanted: float) -> None:
     assert value(text) == pytest.approx(wanted)
 
 
@@ -94,13 +94,13 @@ def test_units(text: str, wanted: float) -> None:
         ("x" * 501, "not a condition"),
     ],
 )
-def test_what_is_refused(text: str, part: str) -> None:
+def test_mistakes_are_refused(text: str, part: str) -> None:
     with pytest.raises(UsageError, match=re.escape(part)) as caught:
         parse_condition(text)
     assert "\n" not in str(caught.value)
 
 
-def test_figures_of_a_caller() -> None:
+def test_a_caller_may_add_figures() -> None:
     (clause,) = parse_condition("change.steps_per_s < -5%", {"change.steps_per_s": "ratio"}).clauses
     assert clause.value == pytest.approx(-0.05)
     assert clause.met_by(-0.06)
@@ -113,7 +113,7 @@ def test_any_text_is_a_condition_or_a_usage_error(text: str) -> None:
         assert parse_condition(text).clauses
 
 
-def test_the_page_is_fresh() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert conditions_doc.PAGE.read_text() == conditions_doc.page(), "run python -m tests.conditions_doc"
 
 

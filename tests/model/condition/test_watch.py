@@ -1,4 +1,4 @@
-"""Conditions on the Frames of a real trainer on a slow disk: 43 s, 7 reads of 128 KiB a batch at about 51 ms."""
+"""Conditions on 43 s of Frames of a real trainer on a slow disk: a batch is 7 reads of 128 KiB, 51 ms each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_field_of_every_family_can_be_read(family: str) -> None:
         assert all(isinstance(one, Value) for one in values(figure_of(name), frame))
 
 
-def test_the_values_are_those_of_the_sample() -> None:
+def test_the_values_of_a_figure_are_those_of_the_sample() -> None:
     frame = slow_disk()[-1]
     table = frame.sample.block.value
     assert table is not None
@@ -53,7 +53,7 @@ def test_the_values_are_those_of_the_sample() -> None:
     assert by_name == share
 
 
-def test_a_share_of_the_whole() -> None:
+def test_a_share_is_that_of_the_whole_time() -> None:
     found = over("data_wait > 10%")
     assert found.met is True
     assert found.seen[0].value == pytest.approx(0.67, abs=0.01)
@@ -62,8 +62,8 @@ def test_a_share_of_the_whole() -> None:
     assert over("jobs.other.py.data_wait > 10%").met is None
 
 
-def test_a_time_per_request_is_the_mean_over_requests() -> None:
-    """Against the counters themselves: milliseconds of all reads by their number."""
+def test_a_time_per_request_is_the_mean_over_all_requests() -> None:
+    """It is compared with the counters: the milliseconds of all reads, divided by their number."""
     frames = slow_disk()
     first, last = (
         next(counts for key, counts in (frame.snapshot.block.value or {}).items() if key.name == "loop0")
@@ -74,7 +74,7 @@ def test_a_time_per_request_is_the_mean_over_requests() -> None:
     assert over("disks.loop0.r_await > 1").seen[0].value == pytest.approx(truth, rel=1e-6)
 
 
-def test_for_asks_for_one_stretch_without_a_break() -> None:
+def test_a_clause_with_for_needs_one_uninterrupted_stretch() -> None:
     assert over("disks.*.r_await > 20ms for 5s").met is True
     short = over("disks.*.r_await > 20ms for 10m")
     assert short.met is False
@@ -82,33 +82,33 @@ def test_for_asks_for_one_stretch_without_a_break() -> None:
     assert over("disks.*.r_await > 10s for 1s").seen[0].held_s == 0
 
 
-def test_a_finding() -> None:
+def test_a_finding_meets_a_clause() -> None:
     found = over("finding storage_read")
     assert (found.met, found.seen[0].held_s > 20) == (True, True)
     assert over("finding STARVED for 20s").met is True
     assert over("finding failing_disk").met is False
 
 
-def test_all_clauses_count() -> None:
+def test_all_clauses_must_be_met() -> None:
     assert over("data_wait > 10% and finding failing_disk").met is False
     assert over("data_wait > 10% and smart.*.used_percent > 1%").met is None
     assert over("finding failing_disk and smart.*.used_percent > 1%").met is False
 
 
-def test_clauses_with_for_hold_at_the_same_time() -> None:
+def test_clauses_with_for_must_be_met_at_the_same_time() -> None:
     assert over("disks.*.r_await > 20ms for 5s and data_disk > 20% for 5s").met is True
-    # Each held for some seconds, but never both.
+    # Each clause was met for some seconds, but they were never met at once.
     assert over("disks.loop0.r_await > 20ms for 3s and disks.loop0.r_await < 20ms for 3s").met is False
 
 
-def test_what_totals_answer_needs_no_frame() -> None:
+def test_a_condition_that_the_totals_answer_needs_no_frame() -> None:
     assert not ConditionOverRun(parse_condition("data_wait > 10% and finding *d*k")).needs_frames
     assert not ConditionOverRun(parse_condition("jobs.*.lost > 10%")).needs_frames
     assert ConditionOverRun(parse_condition("data_wait > 10% for 3s")).needs_frames
     assert ConditionOverRun(parse_condition("disks.*.r_await > 10")).needs_frames
 
 
-def test_live_it_is_met_once_it_has_held_and_ends_with_a_gap() -> None:
+def test_on_the_live_machine_a_condition_is_met_once_it_lasted_and_ends_with_a_gap() -> None:
     watch = ConditionWatch(parse_condition("data_wait > 20% for 10s"))
     met = [all_met(watch.add(frame)) for frame in slow_disk()]
     assert met[0] is None
@@ -127,22 +127,22 @@ SHARES = ["data_wait >= 20% for {}", "jobs.*.data_wait >= 20% for {}", "jobs.tra
 
 
 @pytest.mark.parametrize("text", SHARES)
-def test_a_job_that_ended_holds_nothing(text: str) -> None:
-    """Its table is read once without the job, then repeated unread, as the collector of jobs does."""
+def test_a_job_that_ended_meets_no_condition(text: str) -> None:
+    """Its table is read once without the job and then only repeated, as the collector of jobs does."""
     ended = later(20, jobs=Reading(JobTable(), Status.OK))
     assert over(text.format("50s"), ended).met is False
     assert live(text.format("20s"), ended)[42:] == [True, *[False] * 20]
 
 
 @pytest.mark.parametrize("text", [*SHARES, "disks.loop0.busy_ratio > 30% for {}", "disks.*.busy_ratio > 30% for {}"])
-def test_a_failed_reading_holds_nothing_and_is_unknown(text: str) -> None:
+def test_a_failed_reading_meets_no_condition_and_is_unknown(text: str) -> None:
     failed: Reading[None] = Reading(None, Status.FAILED, "no answer")
     blind = later(20, jobs=failed, block=failed)
     assert over(text.format("50s"), blind).met is False
     assert live(text.format("20s"), blind)[42:] == [True, *[None] * 20]
 
 
-def test_a_removed_disk_holds_nothing() -> None:
+def test_a_removed_disk_meets_no_condition() -> None:
     table = slow_disk()[-1].snapshot.block.value or {}
     rest = {key: counters for key, counters in table.items() if key.name != "loop0"}
     gone = later(20, block=Reading(rest, Status.OK))
@@ -151,19 +151,19 @@ def test_a_removed_disk_holds_nothing() -> None:
     assert live("disks.loop0.busy_ratio > 30% for 20s", gone)[42:] == [True, *[False] * 20]
 
 
-def test_what_is_not_read_again_stays() -> None:
+def test_a_figure_that_is_not_read_again_keeps_its_value() -> None:
     assert over("disks.loop0.busy_ratio > 30% for 60s", later(20)).met is True
 
 
 @pytest.mark.parametrize("text", [*SHARES, "disks.loop0.busy_ratio > 30% for {}", "finding UNSURE for {}"])
-def test_a_gap_is_not_counted(text: str) -> None:
-    """The values of the Frame after it meet the clause, and what stands there begins there."""
+def test_the_time_of_a_gap_is_not_counted(text: str) -> None:
+    """The Frame after the gap meets the clause, whose time then begins at that Frame."""
     assert with_gap()[GAP_AT].sample.gap
     assert over(text.format("60s"), with_gap()).met is False
     assert live(text.format("2s"), with_gap())[GAP_AT : GAP_AT + 3] == [False, False, True]
 
 
-def test_a_finding_is_unknown_where_nothing_was_judged() -> None:
+def test_a_finding_is_unknown_if_no_verdict_was_made() -> None:
     first = slow_disk()[:10]
     assert all(frame.verdict.measuring for frame in first)
     for text in ("finding failing_disk", "finding unknown"):
@@ -172,7 +172,7 @@ def test_a_finding_is_unknown_where_nothing_was_judged() -> None:
 
 
 def with_mount(*readings: Reading[FilesystemUsage]) -> tuple[Frame, ...]:
-    """The Frames of 3 s with a filesystem of which each reading is one of these, beside one that is half full."""
+    """The Frames of 3 s, with these readings of one filesystem, beside another filesystem that is half full."""
     half = Reading(FilesystemUsage(100, 50, 50, 100, 50), Status.OK)
     return tuple(
         frame._replace(
@@ -214,7 +214,7 @@ def test_a_gpu_that_is_lost_throughout_leaves_the_answer_open() -> None:
 
 
 def with_disk(kind: str, off: bool = True) -> tuple[Frame, ...]:
-    """The Frames of 4 s with one more disk, whose counters stand still."""
+    """The Frames of 4 s, with one more disk, whose counters do not change."""
     made = []
     for frame in slow_disk()[:5]:
         key, counters = BlockKey("sdx", 0), BlockCounters(*[0] * len(BlockCounters._fields))

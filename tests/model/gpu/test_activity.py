@@ -1,4 +1,4 @@
-"""GPUs that are busy without computing, or idle while they receive data."""
+"""GPUs that are busy without computing, or that are idle while they receive data."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ SPINS = GpuState("GPU-0", 0, "H100", 100, power_mw=98_000, power_limit_mw=LIMIT)
         None,
     ],
 )
-def test_all_must_draw_little_while_they_are_never_idle(other: GpuState | None) -> None:
+def test_all_gpus_must_draw_little_power_while_none_is_ever_idle(other: GpuState | None) -> None:
     assert all_spin([SPINS, SPINS])
     assert not all_spin([SPINS, other])
     assert not all_spin([SPINS])
     assert not all_spin([])
 
 
-def test_idle_tensor_cores_allow_more_power() -> None:
+def test_with_idle_tensor_cores_more_power_is_allowed() -> None:
     more = SPINS._replace(power_mw=250_000)
     assert not all_spin([more, more])
     quiet = more._replace(gpm_tensor_percent=0.4, gpm_sm_percent=14.0)
     assert all_spin([quiet, quiet])
 
 
-def test_a_link_carries_half_with_each_generation_before_and_less_with_fewer_lanes() -> None:
+def test_a_link_carries_half_in_each_earlier_generation_and_less_with_fewer_lanes() -> None:
     assert link_bytes_per_s(5, 16) == 50e9
     assert link_bytes_per_s(3, 8) == 50e9 / 8
     assert link_bytes_per_s(None, 16) is None
     assert link_bytes_per_s(4, 0) is None
 
 
-def test_a_full_link_copies() -> None:
+def test_a_gpu_with_a_full_link_is_copying() -> None:
     gpu = GpuState("GPU-0", 0, "H100", 20, pcie_generation=4, pcie_width=16)
     assert receives_at_link_rate(gpu, 21e9)
     assert not receives_at_link_rate(gpu, 19e9)

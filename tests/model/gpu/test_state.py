@@ -23,7 +23,7 @@ def rates(before: dict[str, Reading[GpuState]] | None, after: dict[str, Reading[
     return gpu_rates(before, after, 99.0)["GPU-1"]
 
 
-def test_shares_of_time_bytes_and_watts() -> None:
+def test_counters_become_shares_of_time_bytes_and_watts() -> None:
     before = at(
         10, power_cap_ns=5 * S, pcie_rx_bytes=1000, energy_mj=0, busy_samples=10, gap_samples=2, nvlink_tx_kib=0
     )
@@ -47,12 +47,12 @@ def test_shares_of_time_bytes_and_watts() -> None:
     assert rates(None, after).power_watts == 0.001
 
 
-def test_a_share_is_at_most_all_of_the_time_and_a_reset_counter_is_unknown() -> None:
+def test_a_share_is_at_most_1_and_a_reset_counter_gives_an_unknown_one() -> None:
     assert rates(at(0, hw_thermal_ns=0), at(1, hw_thermal_ns=int(1.01 * S))).hw_thermal_ratio == 1.0
     assert rates(at(0, hw_thermal_ns=9), at(1, hw_thermal_ns=0)).hw_thermal_ratio is None
 
 
-def test_a_counter_read_more_rarely_has_the_rate_of_its_own_two_readings() -> None:
+def test_a_counter_that_is_read_less_often_has_the_rate_between_its_readings() -> None:
     late = GpuEarlier("energy_mj", 10 * S, 5 * S, 1_000_000)
     after = at(13, energy_mj=2_000_000, power_mw=77_000, earlier=(late,))
     assert rates(at(12, energy_mj=2_000_000, earlier=(late,)), after).power_watts == 200.0
@@ -62,7 +62,7 @@ def test_a_counter_read_more_rarely_has_the_rate_of_its_own_two_readings() -> No
     assert rates(after, back).power_watts == 77.0
 
 
-def test_a_counter_has_the_time_of_its_own_call() -> None:
+def test_a_counter_has_the_time_at_which_it_was_read() -> None:
     before = at(10.04, energy_mj=0, energy_at_ns=10 * S, pcie_rx_bytes=0, fields_at_ns=10 * S)
     after = at(11.0, energy_mj=600_000, energy_at_ns=11 * S, pcie_rx_bytes=500, fields_at_ns=int(10.5 * S))
     found = rates(before, after)
@@ -71,7 +71,7 @@ def test_a_counter_has_the_time_of_its_own_call() -> None:
     assert rates(at(10, energy_mj=0), at(11, energy_mj=600_000, energy_at_ns=S)).power_watts == 600.0
 
 
-def test_pcie_by_gpm_and_then_by_the_slow_call() -> None:
+def test_pcie_rates_come_from_gpm_or_else_from_the_slow_call() -> None:
     assert rates(None, at(1, gpm_pcie_rx_mib_per_s=2.0, pcie_rx_kib_per_s=9)).pcie_rx_bytes_per_s == 2 << 20
     assert rates(None, at(1, pcie_rx_kib_per_s=9)).pcie_rx_bytes_per_s == 9216
 
@@ -84,7 +84,7 @@ COUNTERS = [name for name in GpuState._fields if name.endswith(("_ns", "_bytes",
     st.dictionaries(st.sampled_from(COUNTERS), st.integers(0, 2**64)),
     st.floats(0.0, 100.0),
 )
-def test_never_negative_and_never_raises(one: dict[str, int], two: dict[str, int], seconds: float) -> None:
+def test_no_rate_is_negative_and_nothing_raises(one: dict[str, int], two: dict[str, int], seconds: float) -> None:
     found = rates(at(5, **one), at(5 + seconds, **two))
     assert all(value is None or value >= 0 for value in found)
 
@@ -109,6 +109,6 @@ def test_never_negative_and_never_raises(one: dict[str, int], two: dict[str, int
         ("", JobIds(), ""),
     ],
 )
-def test_job_ids(cgroup: str, ids: JobIds, label: str) -> None:
+def test_job_ids_are_found_in_cgroups(cgroup: str, ids: JobIds, label: str) -> None:
     assert job_ids(cgroup) == ids
     assert ids.label == label

@@ -19,7 +19,7 @@ NOW = 1_790_000_000
 STATE = SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "ok", (), read_wall_s=NOW)
 
 
-def test_growth_needs_both_figures_and_a_time_between() -> None:
+def test_growth_needs_both_figures_and_some_time_between_them() -> None:
     earlier = HealthPoint(NOW - 3600, pending=2)
     assert growth(STATE._replace(pending=5, earlier=earlier), "pending") == Growth(3, 3600)
     for changes in (
@@ -34,7 +34,7 @@ def test_growth_needs_both_figures_and_a_time_between() -> None:
         assert growth(STATE._replace(**changes), "pending") is None  # type: ignore[arg-type]
 
 
-def test_rates_of_short_and_long_spans() -> None:
+def test_growth_is_converted_to_a_rate() -> None:
     assert (Growth(6, 60).per_day, Growth(6, 60).per_hour) == (6, 6)
     assert (Growth(6, 3 * DAY_S).per_day, Growth(48, DAY_S).per_hour) == (2, 2)
     assert Growth(1204, 86_100).text == "+1,204 in 24 h"
@@ -43,18 +43,18 @@ def test_rates_of_short_and_long_spans() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(2, "2 s"), (300, "5 min"), (10_800, "3 h"), (86_400, "24 h"), (10 * DAY_S, "10 d")]
 )
-def test_spans(seconds: float, text: str) -> None:
+def test_spans_are_written_in_words(seconds: float, text: str) -> None:
     assert span(seconds) == text
 
 
-def test_nearest_to_a_day_before_and_never_the_future() -> None:
+def test_the_basis_is_the_reading_nearest_to_a_day_ago_and_never_a_later_one() -> None:
     points = tuple(HealthPoint(NOW + at) for at in (-3 * DAY_S, -25 * 3600, -20 * 3600, -60, 0, 3600))
     assert nearest(points, NOW) == HealthPoint(NOW - 25 * 3600)
     assert nearest((HealthPoint(NOW),), NOW) is None
     assert nearest((), NOW) is None
 
 
-def test_recent_is_about_an_hour_ago_and_two_at_most() -> None:
+def test_the_recent_reading_is_about_an_hour_old_and_at_most_two() -> None:
     points = tuple(HealthPoint(NOW + at) for at in (-DAY_S, -7000, -3500, -60, 3600))
     assert recent_of(points, NOW) == HealthPoint(NOW - 3500)
     assert recent_of(points[:2], NOW) == HealthPoint(NOW - 7000)
@@ -62,7 +62,7 @@ def test_recent_is_about_an_hour_ago_and_two_at_most() -> None:
     assert recent_of((), NOW) is None
 
 
-def test_the_past_is_thinned_evenly_and_ends_with_the_newest() -> None:
+def test_old_readings_are_thinned_evenly_and_the_newest_is_kept() -> None:
     points = tuple(HealthPoint(NOW - 600 * n, temperature_celsius=n) for n in range(1000, -1, -1))
     thin = past_of((*points, HealthPoint(NOW + 5)), NOW, most=64)
     assert 60 <= len(thin) <= 64
@@ -70,7 +70,7 @@ def test_the_past_is_thinned_evenly_and_ends_with_the_newest() -> None:
     assert past_of(points[-3:], NOW) == tuple(PastPoint(NOW - 600 * n, n) for n in (2, 1, 0))
 
 
-def test_wear_forecast() -> None:
+def test_wear_is_forecast() -> None:
     def worn(days: float, before: int, now: int) -> float | None:
         return wear_left_days(
             STATE._replace(used_percent=now, past=(PastPoint(NOW - int(days * DAY_S), None, before),))

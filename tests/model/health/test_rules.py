@@ -25,12 +25,12 @@ def test_each_rule_matches_its_example(rule: Rule) -> None:
     assert all((rule.source, rule.threshold))
 
 
-def test_rules_and_examples_are_the_same() -> None:
+def test_every_rule_has_an_example_and_the_reverse() -> None:
     assert [rule.id for rule in RULES] == list(dict.fromkeys(rule.id for rule in RULES))
     assert {rule.id for rule in RULES} == set(EXAMPLES)
 
 
-def test_the_page_is_fresh() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert health_doc.PAGE.read_text() == health_doc.page(), "run python -m tests.health_doc"
 
 
@@ -41,12 +41,12 @@ def test_the_page_is_fresh() -> None:
         ({"pending": 3, "earlier": DAY_AGO._replace(pending=9)}, ["pending"]),
         ({"pending": 3, "earlier": DAY_AGO}, ["pending"]),
         ({"reallocated": 29, "earlier": DAY_AGO._replace(reallocated=20)}, ["reallocated"]),
-        # 12 in three days are 4 in 24 h; 12 in ten minutes are 12.
+        # 12 errors in three days are 4 in 24 h, but 12 in ten minutes count as 12.
         ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 3 * 86_400, reallocated=20)}, ["reallocated"]),
         ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 600, reallocated=20)}, ["reallocated-grows"]),
         ({"crc_errors": 523, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc"]),
         ({"crc_errors": 524, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc-grows"]),
-        # A cable that fails now, after a calm day, and one that failed an error or two in this hour.
+        # The first cable fails now, after a calm day; the second had only an error or two in this hour.
         ({"crc_errors": 520, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc-grows"]),
         ({"crc_errors": 509, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),
         ({"crc_errors": 500, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),
@@ -56,7 +56,7 @@ def test_the_page_is_fresh() -> None:
         ({"earlier": DAY_AGO._replace(pending=1)}, []),
     ],
 )
-def test_growth_counts_more_than_level(changes: dict[str, Any], rules: list[str]) -> None:
+def test_growth_counts_more_than_the_level(changes: dict[str, Any], rules: list[str]) -> None:
     assert [one.rule for one in example(changes).judgements] == rules
 
 
@@ -72,7 +72,9 @@ def test_growth_counts_more_than_level(changes: dict[str, Any], rules: list[str]
         (71, None, None, []),
     ],
 )
-def test_a_scsi_disks_own_limit_counts(celsius: int, limit: int | None, rpm: int | None, rules: list[str]) -> None:
+def test_the_limit_that_a_scsi_disk_reports_is_used(
+    celsius: int, limit: int | None, rpm: int | None, rules: list[str]
+) -> None:
     state = {"protocol": "scsi", "temperature_celsius": celsius, "critical_celsius": limit, "rotation_rpm": rpm}
     assert [one.rule for one in example(state).judgements] == rules
 
@@ -80,7 +82,7 @@ def test_a_scsi_disks_own_limit_counts(celsius: int, limit: int | None, rpm: int
 @pytest.mark.parametrize(
     ("spare", "limit", "rules"),
     [
-        # Apple's SSDs: a full spare beside a limit of 99 %.
+        # an SSD of Apple's has its full spare, although its limit is 99 %
         (100, 99, []),
         (99, 99, []),
         (98, 99, ["spare-low"]),
@@ -93,7 +95,9 @@ def test_a_scsi_disks_own_limit_counts(celsius: int, limit: int | None, rpm: int
         (5, 0, ["spare-low"]),
     ],
 )
-def test_the_spare_warns_near_its_limit_where_there_is_room(spare: int, limit: int, rules: list[str]) -> None:
+def test_the_spare_gives_a_warning_near_its_limit_unless_the_limit_is_high(
+    spare: int, limit: int, rules: list[str]
+) -> None:
     state = {"protocol": "nvme", "available_spare_percent": spare, "spare_threshold_percent": limit}
     assert [one.rule for one in example(state).judgements] == rules
 
@@ -115,7 +119,7 @@ def test_a_failed_self_test_counts_until_an_extended_one_passes(log: str, reason
     assert example({"self_test_log": tests}).reasons == reasons
 
 
-def test_the_worst_comes_first_and_each_figure_once() -> None:
+def test_the_worst_problem_comes_first_and_each_figure_comes_once() -> None:
     earlier = DAY_AGO._replace(reallocated=303, pending=1, media_errors=0)
     state = example({"reallocated": 312, "pending": 4, "crc_errors": 5, "used_percent": 91, "earlier": earlier})
     assert state.reasons == (
@@ -143,7 +147,9 @@ points = st.builds(HealthPoint, numbers.filter(lambda n: n is not None), *[numbe
 
 
 @given(st.sampled_from(["ata", "nvme", "scsi"]), points, points, numbers, numbers)
-def test_no_figures_raise(protocol: str, now: HealthPoint, earlier: HealthPoint, bits: Any, rpm: Any) -> None:
+def test_any_figures_are_judged_without_an_error(
+    protocol: str, now: HealthPoint, earlier: HealthPoint, bits: Any, rpm: Any
+) -> None:
     figures = {name: value for name, value in now._asdict().items() if name != "wall_s"}
     state = SmartState("d", protocol, "M", "S", "F", None, "unknown", (), earlier=earlier, **figures)
     result = judged(state._replace(read_wall_s=now.wall_s, critical_warning=bits, rotation_rpm=rpm))

@@ -1,4 +1,4 @@
-"""Process tables of made machines, as launchers and training programs leave them."""
+"""Process tables of made-up machines, as launchers and training programs leave them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detection of training jobs: process trees of PyTorch's three start methods, launchers and others."""
+"""Detection of training jobs in trees of processes: by PyTorch's three start methods, launchers, and other programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.model.process.records import ProcessInfo
 from tests.model.job.build import SERVER, SPAWN, TORCH, TRACKER, Machine, pids
 
 
-def test_forked_loaders() -> None:
+def test_forked_loaders_belong_to_their_trainer() -> None:
     m = Machine()
     m.add(10, "python", 1)
     m.add(11, "pt_data_worker", 10)
@@ -22,7 +22,7 @@ def test_forked_loaders() -> None:
 
 
 @pytest.mark.parametrize("reaper", ["systemd", "tini"])
-def test_a_loader_left_behind_does_not_make_init_a_trainer(reaper: str) -> None:
+def test_a_loader_whose_trainer_ended_does_not_make_init_a_trainer(reaper: str) -> None:
     m = Machine()
     m.add(1, reaper, 0, ("/sbin/" + reaper,))
     m.add(11, "pt_data_worker", 1)
@@ -40,7 +40,7 @@ def test_in_a_container_the_trainer_may_be_the_first_process() -> None:
     assert (job.key.pid, pids(job.workers)) == (1, [11])
 
 
-def test_spawned_loaders_without_their_tracker() -> None:
+def test_spawned_loaders_are_found_and_their_tracker_is_left_out() -> None:
     m = Machine()
     main = m.add(10, "python", 1)
     tracker = m.add(11, "python", 10, TRACKER)
@@ -50,7 +50,7 @@ def test_spawned_loaders_without_their_tracker() -> None:
     assert job.evidence == ("library", "loader")
 
 
-def test_loaders_of_a_fork_server_are_not_the_trainers_children() -> None:
+def test_loaders_of_a_fork_server_need_not_be_the_trainers_children() -> None:
     m = Machine()
     m.add(10, "python", 1)
     server = m.add(11, "python", 10, SERVER)
@@ -60,7 +60,7 @@ def test_loaders_of_a_fork_server_are_not_the_trainers_children() -> None:
     assert (job.ranks[0].key.pid, pids(job.workers), job.helpers) == (10, [12, 13], (server,))
 
 
-def test_loaders_without_their_own_name() -> None:
+def test_loaders_may_have_the_name_of_their_trainer() -> None:
     m = Machine()
     main = m.add(10, "python", 1)
     m.add(11, "python", 10)
@@ -98,7 +98,7 @@ def test_spawned_ranks_are_not_loaders_of_their_launcher() -> None:
     assert parent in job.members
 
 
-def test_the_launcher_of_the_ranks_is_the_top_process() -> None:
+def test_the_launcher_of_the_ranks_is_the_top_of_the_job() -> None:
     m = Machine()
     m.add(10, "python", 1)
     m.add(11, "python", 10, SPAWN)
@@ -125,14 +125,14 @@ def test_two_jobs_of_one_user_stay_apart() -> None:
     assert [job.key.pid for job in m.jobs()] == [10, 20]
 
 
-def test_a_program_on_a_gpu_is_a_job_whatever_it_is() -> None:
+def test_any_program_on_a_gpu_is_a_job() -> None:
     m = Machine()
     m.add(10, "caffe", 1, ("/opt/caffe", "train"))
     (job,) = m.jobs(on_gpu={10: ("GPU-0",)})
     assert (job.name, job.ranks[0].gpus, job.evidence) == ("caffe", ("GPU-0",), ("gpu",))
 
 
-def test_busy_children_alone_are_weak_evidence() -> None:
+def test_busy_children_without_another_sign_are_weak_evidence() -> None:
     m = Machine()
     m.add(10, "python", 1)
     child = m.add(11, "python", 10)
@@ -142,7 +142,7 @@ def test_busy_children_alone_are_weak_evidence() -> None:
 
 
 @pytest.mark.parametrize("python", ["python", "/home/alice/.pyenv/versions/3.11.9/bin/python3.11"])
-def test_busy_children_of_a_server_are_no_evidence(python: str) -> None:
+def test_busy_children_of_a_server_are_not_evidence(python: str) -> None:
     m = Machine()
     m.add(10, "gunicorn", 1, (python, "/usr/bin/gunicorn", "app:app"))
     worker = m.add(11, "gunicorn", 10, (python, "/usr/bin/gunicorn", "app:app"))
@@ -150,7 +150,7 @@ def test_busy_children_of_a_server_are_no_evidence(python: str) -> None:
 
 
 def test_a_python_program_without_a_sign_of_training_is_not_a_job() -> None:
-    """Neither young nor with a compiler, a server or a helper below it."""
+    """The program is not young, and has no compiler, server or helper below it."""
     m = Machine()
     top = m.add(10, "python", 1, ("python", "/src/setup.py", "build"))
     m.add(11, "cc1plus", 10, ("cc1plus", "a.cc"))
@@ -168,7 +168,7 @@ def test_other_programs_are_ignored(name: str) -> None:
     assert not is_candidate(ProcessInfo("python", (), "root", 0, kernel=True))
 
 
-def test_names() -> None:
+def test_jobs_are_named_by_their_script() -> None:
     def info(*cmdline: str) -> ProcessInfo:
         return ProcessInfo("python", cmdline, "alice", 1000)
 
@@ -184,7 +184,7 @@ def test_names() -> None:
     assert not is_launcher(info("python", "train.py"))
 
 
-def test_loops_in_the_tree_end() -> None:
+def test_a_loop_in_the_tree_does_not_hang_the_search() -> None:
     m = Machine()
     m.add(10, "python", 11)
     m.add(11, "pt_data_worker", 10)

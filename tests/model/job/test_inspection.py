@@ -1,4 +1,4 @@
-"""The ids of an environment as launchers set it, and the libraries of a process."""
+"""The ids in an environment, as launchers set them, and the libraries of a process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LIGHTNING = {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADD
         ({"MASTER_ADDR": "\x1b[31m", "MASTER_PORT": "1", "RANK": "0", "WORLD_SIZE": "2"}, RankIds(rank=0, size=2)),
     ],
 )
-def test_ids_of_an_environment(variables: dict[str, str], found: RankIds) -> None:
+def test_the_ids_in_an_environment_are_read(variables: dict[str, str], found: RankIds) -> None:
     assert rank_ids(environ(**variables)) == found
 
 
@@ -58,24 +58,24 @@ def test_ids_of_an_environment(variables: dict[str, str], found: RankIds) -> Non
         (RankIds(master="node-1:29500"), "node-1:29500"),
         (RankIds(master="node-1:29500", run="100"), "100@node-1:29500"),
         (RankIds(master="node-1:29500", run="x" * 120), "node-1:29500"),
-        (RankIds(run="100"), ""),  # one rank alone has no address
+        (RankIds(run="100"), ""),  # a single rank gives no address
         (RankIds(master="localhost-7:29500"), "localhost-7:29500"),
         (RankIds(master="fe80::1:29500"), "fe80::1:29500"),
         *((RankIds(master=f"{own}:29500", run="100"), "") for own in ("127.0.1.1", "localhost", "LocalHost", "::1")),
         (RankIds(master="localhost.localdomain:29500"), ""),
     ],
 )
-def test_the_group_of_ranks_on_several_machines(ids: RankIds, group: str) -> None:
+def test_ranks_on_several_machines_have_the_same_group(ids: RankIds, group: str) -> None:
     assert ids.group == group
 
 
-def test_a_cut_environment_loses_only_its_end() -> None:
+def test_an_environment_that_is_cut_off_loses_only_its_end() -> None:
     whole = environ(**OPEN_MPI)
     assert rank_ids(whole[: whole.index(b"PMIX_NAMESPACE")]) == RankIds(rank=1, size=2)
     assert rank_ids(b"\0\0=\0RANK\0") == NO_IDS
 
 
-def test_libraries_of_a_process() -> None:
+def test_the_libraries_of_a_process_are_found() -> None:
     line = b"7f00-7f01 r-xp 0 00:00 1 /v/lib/python3.11/site-packages/"
     for path, library, module in (
         (b"torch/lib/libtorch_cpu.so", "torch", ""),

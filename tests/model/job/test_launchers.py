@@ -1,4 +1,4 @@
-"""Jobs by what started them: trees, command lines and variables as MPI, Slurm, Ray, Jupyter and others make them."""
+"""Jobs by the program that started them: trees, command lines and variables as left by MPI, Slurm, Ray, Jupyter etc."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_launchers_are_known_by_their_names(name: str, cmdline: tuple[str, ...],
     assert is_candidate(info)
 
 
-def test_ranks_of_open_mpi_are_one_job_in_their_order() -> None:
+def test_ranks_of_open_mpi_are_one_job_in_the_order_of_their_numbers() -> None:
     m = Machine()
     m.add(9, "mpirun", 1, ("mpirun", "-np", "2", "python", "train.py"))
     one, two = m.add(10, "python", 9), m.add(11, "python", 9)
@@ -76,7 +76,7 @@ def test_ranks_below_hydras_proxy_belong_to_mpiexec() -> None:
 
 
 def test_two_daemons_of_one_mpi_job_are_joined_by_its_name() -> None:
-    """A rank file may start two orted on one machine: their ranks share PMIX_NAMESPACE alone."""
+    """A rank file may start two orted on one machine, whose ranks have only PMIX_NAMESPACE in common."""
     m = Machine()
     looks = {}
     for daemon in (20, 30):
@@ -88,7 +88,7 @@ def test_two_daemons_of_one_mpi_job_are_joined_by_its_name() -> None:
     assert len(m.jobs(other)) == 2
 
 
-def test_a_program_of_mpi_without_a_runtime_is_a_job_once_it_works() -> None:
+def test_a_program_of_mpi_without_a_launcher_is_a_job_once_it_works() -> None:
     m = Machine()
     m.add(9, "mpirun", 1, ("mpirun", "-np", "2", "python", "prepare.py"))
     ranks = frozenset(m.add(pid, "python", 9, ("python", "prepare.py")) for pid in (10, 11))
@@ -100,7 +100,7 @@ def test_a_program_of_mpi_without_a_runtime_is_a_job_once_it_works() -> None:
     assert m.jobs(work=Work(working=frozenset({ProcessKey(13, 13)}))) == []
 
 
-def test_steps_of_a_slurm_job_are_one_job_without_slurms_own_processes() -> None:
+def test_steps_of_a_slurm_job_are_one_job_without_the_processes_of_slurm() -> None:
     m = Machine()
     m.add(5, "slurmstepd", 1, ("slurmstepd: [48213.batch]",), uid=0)
     m.add(6, "bash", 5, ("/bin/bash", "/var/spool/slurmd/job48213/slurm_script"))
@@ -113,7 +113,7 @@ def test_steps_of_a_slurm_job_are_one_job_without_slurms_own_processes() -> None
 
 
 def test_in_a_container_the_environment_names_the_slurm_job() -> None:
-    """Pyxis and Apptainer give a namespace of cgroups: the path is "/"."""
+    """Pyxis and Apptainer create a cgroup namespace, in which the path is "/"."""
     m = Machine()
     looks = {m.add(pid, "python", 1, cgroup="/"): ids(slurm="7", rank=pid - 10, size=2) for pid in (10, 11)}
     (job,) = m.jobs(looks)
@@ -127,11 +127,11 @@ def test_ranks_started_by_hand_are_joined_by_their_master() -> None:
     assert pids(r.key for r in job.ranks) == [10, 11]
     assert ([rank.number for rank in job.ranks], job.group) == ([0, 1], "10.0.0.1:29500")
     same = {key: look._replace(ids=look.ids._replace(rank=0)) for key, look in looks.items()}
-    assert len(m.jobs(same)) == 2  # two programs with the default port, both of them rank 0
+    assert len(m.jobs(same)) == 2  # these are two programs with the default port, each of which is rank 0
 
 
-def test_lightnings_further_ranks_are_no_workers_of_the_first() -> None:
-    """It runs its own command line again, with LOCAL_RANK set; the first has no variables of its own."""
+def test_further_ranks_of_lightning_are_not_workers_of_the_first() -> None:
+    """Lightning starts its own command line again with LOCAL_RANK set, while its first process has no such variable."""
     m = Machine()
     first, second = m.add(10, "python", 1), m.add(11, "python", 10)
     looks = {first: TORCH, second: ids(master="127.0.0.1:40123", rank=1, size=2)}
@@ -143,8 +143,8 @@ def test_lightnings_further_ranks_are_no_workers_of_the_first() -> None:
     assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [11])]
 
 
-def test_a_launcher_alone_is_evidence_of_a_program_at_work() -> None:
-    """Another user's torchrun on a machine without a GPU: the libraries are hidden."""
+def test_a_launcher_is_evidence_if_its_program_works() -> None:
+    """The torchrun of another user, on a machine without a GPU: the libraries of its processes cannot be read."""
     m = Machine()
     hidden = Inspection(hidden=("libraries", "environment", "open files"))
     m.add(9, "pt_elastic", 1, ("python", "/usr/bin/torchrun", "--nproc_per_node", "2", "train.py"))
@@ -154,7 +154,7 @@ def test_a_launcher_alone_is_evidence_of_a_program_at_work() -> None:
 
 
 class Ray(Machine):
-    """A program that has called ray.init(), with the processes of Ray 2.60."""
+    """A program that has called ray.init(), with the processes that Ray 2.60 starts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class Ray(Machine):
         self.looks = {self.program: RAY, ProcessKey(12, 12): RAY}
 
 
-def test_rays_actors_belong_to_the_program_and_the_one_on_the_gpu_trains() -> None:
+def test_rays_actors_belong_to_the_program_and_the_actor_on_the_gpu_trains() -> None:
     m = Ray()
     m.add(20, "ray::RayTrainWo", 13, ("ray::RayTrainWorker.go", "", ""))
     m.add(21, "ray::ReadParque", 13, ("ray::ReadParquet->SplitBlocks(5)", ""))
@@ -192,10 +192,10 @@ def test_without_a_gpu_rays_trainer_is_known_by_its_title() -> None:
     assert [(r.key.pid, pids(r.workers), r.worker_kind) for r in job.ranks] == [(20, [22], "ray"), (21, [23], "ray")]
 
 
-def test_rays_tasks_load_for_a_program_that_trains_itself() -> None:
+def test_tasks_of_ray_are_loaders_of_a_program_that_trains_itself() -> None:
     m = Ray()
     task = m.add(20, "ray::Map(f)", 13, ("ray::Map(f)", ""))
-    assert m.jobs(m.looks) == []  # nothing has been done yet
+    assert m.jobs(m.looks) == []  # no task has done anything yet
     (job,) = m.jobs(m.looks, work=Work(frozenset({task})))
     assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [20])]
     assert (job.evidence, job.weak) == (("ray",), True)
@@ -203,7 +203,7 @@ def test_rays_tasks_load_for_a_program_that_trains_itself() -> None:
     assert (job.evidence, job.weak) == (("library", "ray"), False)
 
 
-def test_a_cluster_of_rays_own_serves_its_only_program() -> None:
+def test_a_cluster_that_ray_started_belongs_to_its_only_program() -> None:
     m = Machine()
     m.add(5, "ray", 1, ("/v/bin/python", "/v/bin/ray", "start", "--head", "--block"))
     m.add(6, "raylet", 5, RAYLET)
@@ -218,12 +218,12 @@ def test_a_cluster_of_rays_own_serves_its_only_program() -> None:
     looks[other] = Inspection(("torch",), ids=RankIds(ray="01000000"))
     found = {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(looks)}
     assert found == {10: [8], 11: [7]}
-    # The lowest byte comes first: 255 is before 256.
+    # The lowest byte comes first, so that 255 comes before 256.
     looks[worker], looks[other] = (Inspection(("torch",), ids=RankIds(ray=ray)) for ray in ("00010000", "ff000000"))
     assert {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(looks)} == found
 
 
-def test_each_notebook_is_a_job_of_its_own() -> None:
+def test_each_notebook_is_a_separate_job() -> None:
     m = Machine()
     pod = "/kubepods/burstable/pod12345678-1234-1234-1234-123456789abc/" + "0" * 64
     m.add(5, "jupyter-lab", 1, ("/v/bin/python", "/v/bin/jupyter-lab"), pod)

@@ -1,4 +1,4 @@
-"""Which jobs come first, and which are kept where there are more than are followed."""
+"""The order of jobs, and which jobs are kept if there are more than can be followed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotop_ai.model.process.records import ProcessKey
 from tests.model.job.build import TORCH, Machine
 
 
-def test_levels_are_coarse() -> None:
+def test_levels_have_coarse_steps() -> None:
     assert [work_level(cores, None) for cores in (None, 0.0, 0.04, 0.06, 0.12, 1.0, 1.1)] == [0, 0, 0, 1, 2, 5, 5]
     assert work_level(0.0, 100e6) == work_level(1.0, 0.0)
 
@@ -21,7 +21,7 @@ def test_gpus_come_before_work_and_work_before_age() -> None:
 
 
 class Notebooks(Machine):
-    """More idle notebooks than jobs are kept, all older than what works."""
+    """More idle notebooks than there are jobs that can be followed, all of them older than the working job."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def test_a_job_on_a_gpu_comes_before_one_that_computes() -> None:
     assert [key.pid for key in jobs][:2] == [12, 900]
 
 
-def test_a_job_stays_rather_than_give_way_to_an_equal_one() -> None:
+def test_a_job_is_not_replaced_by_an_equal_one() -> None:
     m = Notebooks()
     kept = m.found(Work(cores={m.late: 0.4}), {}, {})
     assert m.late in m.found(Work(), {}, kept)

@@ -1,4 +1,4 @@
-"""Jobs without a GPU and without a step: boosting, scikit-learn, preparation; and what kind of workers a job has."""
+"""Jobs without a GPU and without steps: boosting, scikit-learn, preparation of data; and the kinds of workers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ SPAWNED_BY_DATASETS = ("python", "-c", "from multiprocess.spawn import spawn_mai
 DATASETS = Inspection(modules=("arrow", "xxhash"))
 
 
-def test_boosting_is_a_job_while_it_works() -> None:
+def test_a_boosting_program_is_a_job_while_it_works() -> None:
     m = Machine()
     key = m.add(10, "python", 1, ("python", "boost.py"))
     look = {key: Inspection(("xgboost", "sklearn"))}
-    assert m.jobs(look) == []  # many programs load it and never train
+    assert m.jobs(look) == []  # many programs load the library and never train
     (job,) = m.jobs(look, work=Work(working=frozenset({key})))
     assert (job.framework, job.evidence, job.weak) == ("xgboost", ("library",), False)
 
 
-def test_sklearn_with_joblibs_workers_is_a_job() -> None:
+def test_sklearn_with_workers_of_joblib_is_a_job() -> None:
     m = Machine()
     key = m.add(10, "python", 1, ("python", "grid_search.py"))
     m.add(11, "python", 10, LOKY_TRACKER)
@@ -43,7 +43,7 @@ def test_sklearn_with_joblibs_workers_is_a_job() -> None:
 
 
 @pytest.mark.parametrize("cmdline", [PREP, SPAWNED_BY_DATASETS])
-def test_workers_of_datasets_prepare(cmdline: tuple[str, ...]) -> None:
+def test_workers_of_datasets_make_a_preparation_job(cmdline: tuple[str, ...]) -> None:
     m = Machine()
     key = m.add(10, "python", 1, PREP)
     workers = frozenset(m.add(pid, "python", 10, cmdline) for pid in (11, 12))
@@ -52,7 +52,7 @@ def test_workers_of_datasets_prepare(cmdline: tuple[str, ...]) -> None:
     assert (job.ranks[0].worker_kind, job.evidence, job.weak) == ("prep", ("children",), True)
 
 
-def test_a_module_with_several_workers_at_work_prepares_but_a_server_does_not() -> None:
+def test_a_module_whose_workers_work_is_a_preparation_job_but_a_server_is_not() -> None:
     for name, found in (("corpus.tokenise", 1), ("uvicorn", 0), ("http.server", 0)):
         m = Machine()
         m.add(10, "python", 1, ("python", "-m", name, "--workers", "2"))
@@ -61,7 +61,7 @@ def test_a_module_with_several_workers_at_work_prepares_but_a_server_does_not() 
         assert m.jobs(work=Work(workers, frozenset({ProcessKey(11, 11)}))) == []
 
 
-def test_a_simulators_workers_are_no_loaders() -> None:
+def test_workers_of_a_simulator_are_not_loaders() -> None:
     m = Machine()
     key = m.add(10, "python", 1)
     workers = [m.add(pid, "python", 10, SERVER) for pid in (12, 13)]
@@ -79,10 +79,10 @@ def test_children_that_answer_at_a_socket_are_environments() -> None:
     (job,) = m.jobs(torch, work=Work(two_way=frozenset(children[:2])))
     assert job.ranks[0].worker_kind == "env"
     (job,) = m.jobs(torch, work=Work(two_way=frozenset(children[:1])))
-    assert job.ranks[0].worker_kind == ""  # perhaps loaders of a PyTorch that gave them no name
+    assert job.ranks[0].worker_kind == ""  # these may be loaders of a PyTorch that did not name them
 
 
-def test_named_loaders_are_loaders_whatever_is_mapped() -> None:
+def test_named_loaders_are_loaders_whatever_libraries_they_have() -> None:
     m = Machine()
     m.add(10, "python", 1)
     worker = m.add(11, "pt_data_worker", 10)

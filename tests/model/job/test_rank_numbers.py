@@ -1,4 +1,4 @@
-"""Numbers of ranks over all machines."""
+"""The numbers of ranks, over all machines of a job."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from iotop_ai.model.process.records import ProcessKey
         (range(0, 18, 2), ""),
     ],
 )
-def test_ranges(numbers: tuple[int | None, ...], text: str) -> None:
+def test_numbers_are_written_as_ranges(numbers: tuple[int | None, ...], text: str) -> None:
     assert number_ranges(numbers) == text
     assert checked_ranges(text) == text
 
 
 @pytest.mark.parametrize("text", ["8-", "x", "1,,2", "-1", "1" * 10, ",".join("123456789"), "1 2", "1\n", "[b]1[/b]"])
-def test_what_is_not_a_range_is_dropped(text: str) -> None:
+def test_text_that_is_not_a_range_is_dropped(text: str) -> None:
     assert checked_ranges(text) == ""
 
 
-def test_a_number_that_two_ranks_share_is_that_of_what_started_them() -> None:
+def test_a_number_that_two_ranks_share_is_unknown() -> None:
     def numbers(*ids: RankIds) -> list[int | None]:
         keys = [ProcessKey(10 + n, 1) for n in range(len(ids))]
         found = numbered([Rank(key) for key in keys], dict(zip(keys, ids, strict=True)))

@@ -1,4 +1,4 @@
-"""Rates of what training processes report, and which messages are believed."""
+"""The rates of the steps that training processes report, and which messages are believed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def counts(at_s: float, steps: int | None, batches: int, data_s: float | None, r
     return StepCounts(int(at_s * S), steps, batches, None if data_s is None else int(data_s * S), rank)
 
 
-def test_the_rates_between_two_messages() -> None:
+def test_the_rates_are_those_between_two_messages() -> None:
     rates = step_rates(counts(10, 40, 80, 3), counts(12, 60, 120, 4, rank=1))
     assert (rates.steps_per_s, rates.data_wait_ms, rates.data_wait_ratio, rates.rank) == (10.0, 50.0, 0.5, 1)
 
 
-def test_batches_stand_for_steps_that_are_not_counted() -> None:
+def test_batches_replace_steps_that_are_not_counted() -> None:
     rates = step_rates(counts(10, None, 80, 3), counts(12, None, 120, 3))
     assert (rates.steps_per_s, rates.data_wait_ms, rates.data_wait_ratio) == (20.0, 0.0, 0.0)
 
 
-def test_a_wait_that_cannot_be_told_is_unknown() -> None:
+def test_a_wait_that_cannot_be_computed_is_unknown() -> None:
     rates = step_rates(counts(10, 40, 0, None), counts(12, 60, 0, None))
     assert (rates.steps_per_s, rates.data_wait_ms, rates.data_wait_ratio) == (10.0, None, None)
 
@@ -41,11 +41,11 @@ def test_a_wait_that_cannot_be_told_is_unknown() -> None:
         (counts(10, None, 80, 3), counts(12, 3, 120, 4)),
     ],
 )
-def test_without_a_usable_earlier_message_all_is_unknown(before: StepCounts | None, after: StepCounts) -> None:
+def test_without_a_usable_earlier_message_everything_is_unknown(before: StepCounts | None, after: StepCounts) -> None:
     assert set(step_rates(before, after)[4:]) == {None}
 
 
-def test_totals_that_fell_give_no_rate() -> None:
+def test_totals_that_fell_give_unknown_rates() -> None:
     assert step_rates(counts(10, 40, 80, 3), counts(12, 20, 120, 1))[4:] == (None, None, None)
 
 
@@ -70,7 +70,7 @@ def test_each_process_keeps_its_rates_until_its_next_message() -> None:
 
 
 def test_a_message_that_comes_a_tick_late_is_counted() -> None:
-    """The second rank's message is older than the newest of the first."""
+    """The message of the second rank is older than the newest message of the first rank."""
     first = counts(20, 40, 40, 1)
     late = [counts(9, 10, 10, 1), counts(19, 30, 30, 1), counts(19, 30, 30, 1)]
     readings = [Reading({KEY: first, OTHER: one}, Status.OK, at_ns=20 * S) for one in late]
@@ -83,7 +83,7 @@ def test_a_message_that_comes_a_tick_late_is_counted() -> None:
     assert seen == [(20, 2.0, True), (20, 2.0, False)]
 
 
-def test_a_message_is_believed_within_bounds() -> None:
+def test_a_message_is_believed_only_within_bounds() -> None:
     good = {"kind": "steps", "at_ns": 50, "steps": 3, "batches": 4, "data_ns": 5, "rank": 0, "world_size": 8}
     assert step_counts_of(good, 60, 40) == StepCounts(50, 3, 4, 5, 0, None, 8)
     for bad in (-1, 1.5, True, "7", None, 2**63, [1]):

@@ -60,7 +60,7 @@ from iotop_ai.model.process.records import ProcessKey
         (b"T", b"do_signal_stop", STOPPED),
     ],
 )
-def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
+def test_a_state_and_its_wait_channel_give_the_place(state: bytes, wchan: bytes, place: int) -> None:
     assert place_of(state, wchan) == place
 
 
@@ -78,7 +78,7 @@ def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
         (b"", None),
     ],
 )
-def test_task_kinds_by_name(wchan: bytes, place: int | None) -> None:
+def test_kinds_of_tasks_are_known_by_name(wchan: bytes, place: int | None) -> None:
     assert place_in(wchan) == place
     if place is not None:
         assert place_of(b"D" if place == DISK else b"S", wchan) == place
@@ -91,7 +91,7 @@ def swept(*looks: tuple[int, list[int]]) -> SweepCounts:
     return SweepCounts(*counts)
 
 
-def test_a_queue_with_a_worker_at_work_is_a_wait_for_data() -> None:
+def test_a_trainer_at_a_queue_with_a_worker_at_work_waits_for_data() -> None:
     got = swept((QUEUE, [DISK, QUEUE]), (QUEUE, [RUNNING, DISK]), (QUEUE, [NET, OTHER]))
     assert (got.sweeps, got.waits, got.main_queue) == (3, 3, 3)
     assert (got.wait_disk, got.wait_running, got.wait_net, got.wait_other) == (2, 1, 1, 1)
@@ -101,17 +101,17 @@ def test_a_queue_with_a_worker_at_work_is_a_wait_for_data() -> None:
 @pytest.mark.parametrize(
     ("main", "workers"), [(QUEUE, [QUEUE, QUEUE]), (QUEUE, []), (RUNNING, [DISK]), (OTHER, [RUNNING]), (DISK, [DISK])]
 )
-def test_everything_else_is_none(main: int, workers: list[int]) -> None:
+def test_any_other_sample_is_not_a_wait_for_data(main: int, workers: list[int]) -> None:
     got = swept((main, workers))
     assert (got.waits, got.wait_disk, got.wait_running) == (0, 0, 0)
 
 
-def test_without_wait_channels_sleep_beside_work_counts_as_blind() -> None:
+def test_without_wait_channels_sleep_beside_work_is_counted_as_blind() -> None:
     got = swept((HIDDEN, [DISK, HIDDEN]), (HIDDEN, [HIDDEN]), (HIDDEN, [QUEUE]))
     assert (got.sweeps, got.waits, got.blind, got.wait_disk, got.main_hidden) == (3, 1, 1, 1, 3)
 
 
-def test_task_rates_are_shares_of_the_looks() -> None:
+def test_rates_of_a_task_are_shares_of_the_samples() -> None:
     before = TaskCounts(10, 10, 10, 0, 0, 0, 1_000_000_000, 500_000_000, 100)
     after = TaskCounts(25, 12, 13, 0, 0, 0, 1_250_000_000, 600_000_000, 300)
     got = task_rates(before, after, 1.0)
@@ -120,7 +120,7 @@ def test_task_rates_are_shares_of_the_looks() -> None:
     assert after.looks == 50
 
 
-def test_unknown_stays_unknown() -> None:
+def test_unknown_counts_give_unknown_rates() -> None:
     counts = TaskCounts(5)
     assert task_rates(None, counts, 1.0) == (None,) * 6
     assert task_rates(counts, counts, 1.0)[:3] == (None, None, None)
@@ -130,7 +130,7 @@ def test_unknown_stays_unknown() -> None:
     assert sweep_rates(SweepCounts(5), SweepCounts(4), ()) is None
 
 
-def test_equal_tasks_share_their_rates_and_unknown_ones_keep_theirs() -> None:
+def test_equal_tasks_share_their_rates_and_tasks_that_were_not_read_keep_theirs() -> None:
     keys = [ProcessKey(10 + n, 1) for n in range(4)]
     before = {key: TaskCounts(n, n, n, 0, 0, 0, n, n, n) for n, key in enumerate(keys[:3])}
     after = {key: old._replace(queue=old.queue + 20) for key, old in before.items()}
@@ -142,7 +142,7 @@ def test_equal_tasks_share_their_rates_and_unknown_ones_keep_theirs() -> None:
     assert (got[keys[0]].queue_ratio, got[keys[1]].cpu_ratio) == (1.0, None)
 
 
-def test_job_rates_join_sweeps_and_workers() -> None:
+def test_rates_of_a_job_are_made_of_its_sweeps_and_workers() -> None:
     main, one, two = ProcessKey(10, 1), ProcessKey(11, 2), ProcessKey(12, 3)
     job = Job(main, "train.py", "alice", 1000, (Rank(main, (one, two)),))
 
@@ -176,7 +176,7 @@ PLACES = st.integers(0, 5)
 
 
 @given(st.lists(st.tuples(PLACES, st.lists(PLACES, max_size=5)), max_size=30), st.floats(0.01, 100))
-def test_shares_are_shares(looks: list[tuple[int, list[int]]], seconds: float) -> None:
+def test_the_parts_of_the_sweeps_are_consistent(looks: list[tuple[int, list[int]]], seconds: float) -> None:
     counts = swept(*looks)
     rates = sweep_rates(SweepCounts(), counts, ())
     assert rates is not None
@@ -197,17 +197,18 @@ WAITS = {
         "fd < 0 or libc.syscall(426, fd, 0, 1, 1, None, 0)",
     ),
 }
-"""io_setup and io_getevents; io_uring_setup and io_uring_enter: a wait for a request that never ends."""
+"""Pairs of system calls, io_setup and io_getevents or io_uring_setup and io_uring_enter, that wait for a request for
+ever."""
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64" or os.geteuid() != 0, reason="numbers of x86_64; wchan needs root")
 @pytest.mark.parametrize("function", WAITS)
-def test_a_wait_for_requests_of_this_kernel(function: str) -> None:
+def test_a_wait_for_requests_is_known_on_this_kernel(function: str) -> None:
     code = "\n".join(("import ctypes, time", "libc = ctypes.CDLL(None)", *WAITS[function], "time.sleep(60)"))
     with subprocess.Popen([sys.executable, "-c", code]) as child:
         try:
             wchan, state = b"", b""
-            for _ in range(1500):  # its start may wait for a disk, too
+            for _ in range(1500):  # the start of the child may wait for a disk, too
                 wchan = Path(f"/proc/{child.pid}/wchan").read_bytes()
                 state = Path(f"/proc/{child.pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
                 if (state, place_of(state, wchan)) == (b"S", DISK) or b"nanosleep" in wchan:
@@ -228,7 +229,7 @@ LISTENERS = {
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="wchan needs root")
 @pytest.mark.parametrize("kind", LISTENERS)
-def test_who_waits_for_a_caller_waits_for_no_network(kind: str) -> None:
+def test_a_server_that_waits_for_its_caller_does_not_wait_for_the_network(kind: str) -> None:
     code = f"import socket; s = {LISTENERS[kind]}; s.listen(); print(flush=True); s.accept()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
         try:

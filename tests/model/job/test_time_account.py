@@ -1,4 +1,4 @@
-"""What an interval's looks and its GPU's utilisation say about where the time went."""
+"""How the samples of an interval and the utilisation of its GPU determine where the time went."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ ASIDE = Interval(
     LookCounts(looks=20, futex_computing=Split(disk=5.0, cpu=15.0)), ITSELF, 0.8,
     own_written_bytes_per_s=8 * MB, own_read_bytes_per_s=0.2 * MB,
 )  # fmt: skip
-"""A GPU that idles for a fifth of the time while a thread of its trainer computes and writes."""
+"""A GPU that is idle for a fifth of the time, while a thread of the trainer computes and writes."""
 
 
 def named(interval: Interval) -> dict[str, float]:
-    """The shares that are not 0, to a thousandth."""
+    """The shares that are not 0, rounded to a thousandth."""
     return {name: round(share, 3) for name, share in zip(SHARES, account(interval), strict=True) if share > 1e-9}
 
 
 @pytest.mark.parametrize(
     ("interval", "shares"),
     [
-        # Main running is not loading, unless something shows that it reads.
+        # A main thread that runs is not loading data, unless something shows that it reads.
         (Interval(RUNS, ITSELF, 0.3), {"compute": 0.3, "host": 0.7}),
         (Interval(RUNS, ITSELF, 0.3, 0.0, 10 * MB), {"compute": 0.3, "data_cpu": 0.7}),
         (Interval(RUNS, ITSELF, 0.3, 10 * MB, 0.0), {"compute": 0.3, "data_cpu": 0.7}),
@@ -45,7 +45,7 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, running=18, main_disk=2), ITSELF, 0.0),
             {"data_disk": 0.1, "data_cpu": 0.9},
         ),
-        # Ready to run, but without a core beside those that make its data: the CPU is short.
+        # The main thread is ready to run but has no core, beside tasks that prepare its data: there is too little CPU.
         (
             Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0, core_wait=0.8),
             {"data_cpu": 0.667, "host": 0.333},
@@ -54,17 +54,17 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0)), NAMED, 0.0),
             {"data_cpu": 0.5, "host": 0.5},
         ),
-        # Without a GPU it seems to compute meanwhile, as where simulated environments take turns with it.
+        # Without a GPU it seems to compute meanwhile, as with simulated environments that take turns with it.
         (
             Interval(LookCounts(looks=20, running=4, crowded=4, waits=Split(cpu=16.0)), OTHERS, None, core_wait=0.75),
             {"compute": 0.059, "data_cpu": 0.941},
         ),
-        # Healthy, and crowded out while it computes.
+        # The job is healthy, but other programs crowd it out while it computes.
         (
             Interval(LookCounts(looks=20, running=19, crowded=19, waits=Split(cpu=1.0)), NAMED, None, core_wait=0.5),
             {"compute": 0.905, "data_cpu": 0.095},
         ),
-        # A launch-bound main thread that other programs crowd out has its data.
+        # A launch-bound main thread that other programs crowd out does not lack data.
         (
             Interval(LookCounts(looks=20, running=20, crowded=20), NAMED, 0.3, core_wait=0.8),
             {"compute": 0.3, "host": 0.7},
@@ -74,7 +74,7 @@ def named(interval: Interval) -> dict[str, float]:
             {"data_cpu": 0.182, "host": 0.818},
         ),
         (Interval(RUNS, NAMED, 0.3, core_wait=0.8), {"compute": 0.3, "host": 0.7}),
-        # Blocked in a call that writes, it saves, whatever is read meanwhile, and though it may have written long ago.
+        # A main thread in a call that writes is saving, whatever is read meanwhile and whenever it wrote the data.
         (
             Interval(LookCounts(looks=20, main_write=15, main_disk=5), ITSELF, 0.2, 10 * MB, 10 * MB),
             {"compute": 0.2, "data_disk": 0.2, "checkpoint": 0.6},
@@ -83,20 +83,20 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, main_write=10, running=10), NAMED, None, 10 * MB, 10 * MB),
             {"compute": 0.5, "checkpoint": 0.5},
         ),
-        # A main thread in a futex beside busy workers, while its GPU works: synchronisation.
+        # A main thread in a futex beside busy workers, while its GPU works, waits for a synchronisation.
         (
             Interval(LookCounts(looks=20, futex=Split(disk=10.0, cpu=10.0)), NAMED, 0.95),
             {"compute": 0.95, "data_disk": 0.025, "data_cpu": 0.025},
         ),
         (Interval(LookCounts(looks=20, resting=20), NAMED, 0.95), {"compute": 0.95, "unexplained": 0.05}),
-        # A thread loader's queue is a futex as well: there the GPU idles.
+        # The queue of a thread loader is a futex, too, but then the GPU is idle.
         (Interval(FUTEX_DISK, ITSELF, 0.36), {"compute": 0.36, "data_disk": 0.64}),
         (Interval(FUTEX_DISK, ITSELF, 0.36, reads_network_fs=True), {"compute": 0.36, "data_network": 0.64}),
         (
             Interval(LookCounts(looks=20, futex=Split(disk=4.0), futex_computing=Split(disk=4.0, cpu=12.0)), ITSELF, 0),
             {"data_disk": 0.4, "data_cpu": 0.6},
         ),
-        # What shows a wait by itself comes first, and the time of a GPU that idles is all that can be lost.
+        # A certain sign of a wait is counted first; at most the time in which the GPU is idle can be lost.
         (
             Interval(LookCounts(looks=20, waits=Split(disk=10.0), futex=Split(cpu=10.0)), ITSELF, 0.3),
             {"compute": 0.3, "data_disk": 0.5, "data_cpu": 0.2},
@@ -115,13 +115,13 @@ def named(interval: Interval) -> dict[str, float]:
         ),
         (Interval(LookCounts(looks=20, main_net=20), ITSELF, 0.1), {"compute": 0.1, "data_network": 0.9}),
         (Interval(QUEUE_DISK, NAMED, 0.1, reads_network_fs=True), {"compute": 0.1, "data_network": 0.9}),
-        # A GPU that idles more than the looks explain.
+        # The GPU is idle for longer than the samples explain.
         (
             Interval(LookCounts(looks=20, running=2, resting=18), NAMED, 0.2),
             {"compute": 0.2, "host": 0.1, "unexplained": 0.7},
         ),
         (Interval(LookCounts(looks=20, backward=20), NAMED, 0.6), {"compute": 0.6, "host": 0.4}),
-        # Busy GPUs that only spin wait for a peer, unless loaders work: then their kernels are small.
+        # Busy GPUs that only spin wait for a peer. If loaders work, their kernels are merely small.
         (
             Interval(LookCounts(looks=20, resting=20), NAMED, 0.95, gpus_spin=True),
             {"collective": 0.95, "unexplained": 0.05},
@@ -130,26 +130,26 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, futex=Split(cpu=10.0), resting=10), NAMED, 0.95, gpus_spin=True),
             {"compute": 0.95, "data_cpu": 0.05},
         ),
-        # Copies at the link's limit are what a GPU idles for, where nothing waits for data.
+        # A GPU is idle because of copies at the limit of its link if nothing waits for data.
         (Interval(RUNS, NAMED, 0.4, gpu_receives=True), {"compute": 0.4, "transfer": 0.6}),
         (
             Interval(LookCounts(looks=20, waits=Split(disk=10.0), running=10), NAMED, 0.2, gpu_receives=True),
             {"compute": 0.2, "data_disk": 0.5, "transfer": 0.3},
         ),
         (Interval(LookCounts(looks=20, asleep=20), NAMED, 0.6), {"compute": 0.6, "unexplained": 0.4}),
-        # Writes are not reads.
+        # Bytes written do not count as bytes read.
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB, reads_network_fs=True), {"checkpoint": 1.0}),
         (Interval(AT_DISK, NAMED, None, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 60 * MB, 60 * MB, 60 * MB), {"data_disk": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 0.2 * MB), {"data_disk": 1.0}),
-        # A file that fits into memory is written by a main thread that runs; a log is no such file.
+        # A file that fits into memory is written by a main thread that runs. A log file is too small to be meant.
         (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 300 * MB), {"checkpoint": 1.0}),
         (Interval(RUNS, ITSELF, 0.4, 0.0, 10 * MB, 300 * MB), {"compute": 0.4, "checkpoint": 0.6}),
         (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 2 * MB), {"host": 1.0}),
         (Interval(RUNS, ITSELF, 0.0, 300 * MB, 300 * MB, 300 * MB), {"data_cpu": 1.0}),
         (Interval(RUNS, NAMED, None, 0.0, 0.0, 300 * MB), {"compute": 1.0}),
-        # A thread that saves is not a loader, while nothing else is read; nor is any thread beside loader processes.
+        # A thread that saves is not a loader if nothing else is read. Beside loader processes, no thread is a loader.
         (ASIDE, {"compute": 0.8, "checkpoint": 0.2}),
         (ASIDE._replace(own_read_bytes_per_s=2 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
         (ASIDE._replace(own_written_bytes_per_s=0.5 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
@@ -165,7 +165,7 @@ def named(interval: Interval) -> dict[str, float]:
             ASIDE._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0)), loading=NAMED),
             {"compute": 0.8, "data_cpu": 0.2},
         ),
-        # Stopped, hung, not yet begun.
+        # The job is stopped, hangs, or has not begun yet.
         (Interval(LookCounts(looks=20, stopped=20), NAMED, 0.0), {"stopped": 1.0}),
         (Interval(LookCounts(looks=20, stopped=20), NAMED, None), {"stopped": 1.0}),
         (
@@ -181,10 +181,10 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, running=10, stopped=10), ITSELF, 0.0, phase=Phase.COMPILE),
             {"compile": 0.5, "stopped": 0.5},
         ),
-        # A GPU that works is no lost time, whatever the host does beside.
+        # Time in which the GPU works is not lost, whatever the host does meanwhile.
         (Interval(RUNS, ITSELF, 0.9, phase=Phase.COMPILE), {"compute": 0.9, "compile": 0.1}),
         (Interval(RUNS, ITSELF, 0.04, phase=Phase.STARTUP), {"compute": 0.04, "startup": 0.96}),
-        # Without a GPU.
+        # The job has no GPU.
         (Interval(RUNS, NAMED, None), {"compute": 1.0}),
         (Interval(RUNS, ITSELF, None, 0.0, 10 * MB, own_cores=1.0), {"data_cpu": 1.0}),
         (Interval(RUNS, ITSELF, None, 0.0, 10 * MB, own_cores=4.0), {"compute": 1.0}),
@@ -197,7 +197,7 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, waits=Split(cpu=5.0), running=15), NAMED, None),
             {"compute": 0.75, "data_cpu": 0.25},
         ),
-        # Nothing is known.
+        # There are no samples.
         (Interval(LookCounts(), NAMED, None), {"unexplained": 1.0}),
         (Interval(LookCounts(), NAMED, 0.5), {"unexplained": 1.0}),
         (Interval(LookCounts(looks=20, hidden=20), NAMED, None), {"unexplained": 1.0}),
@@ -205,11 +205,11 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(LookCounts(looks=20, resting=20), ITSELF, None), {"unexplained": 1.0}),
     ],
 )
-def test_where_the_time_goes(interval: Interval, shares: dict[str, float]) -> None:
+def test_the_time_of_an_interval_goes_to_these_shares(interval: Interval, shares: dict[str, float]) -> None:
     assert named(interval) == shares
 
 
-def test_what_shows_loading_and_saving() -> None:
+def test_these_figures_show_loading_and_saving() -> None:
     quiet = Interval(RUNS, ITSELF, 0.3)
     assert not loads(quiet)
     assert not saves(quiet)
@@ -220,24 +220,24 @@ def test_what_shows_loading_and_saving() -> None:
 
 
 FILES_FAR = Interval(QUEUE_DISK, NAMED, 0.1, 0.0, 80 * MB, 1.2 * MB, reads_network_fs=True)
-"""Loaders blocked in a network filesystem, which counts no read_bytes, beside a trainer that writes its log."""
+"""Loaders are blocked in a network filesystem, which does not count read_bytes, while the trainer writes its log."""
 
 
 @pytest.mark.parametrize(
     ("looks", "shares"),
     [
-        # What shows a wait for data by itself is the job's loss, whoever else computes on its GPU.
+        # A certain sign of a wait for data is the loss of this job, whichever job computes on its GPU.
         (QUEUE_DISK, {"compute": 0.05, "data_disk": 0.95}),
         (
             LookCounts(looks=20, waits=Split(disk=10.0), running=10),
             {"compute": 0.05, "data_disk": 0.5, "unexplained": 0.45},
         ),
-        # A main thread that runs or sleeps in a futex may wait until the other job's kernels are done.
+        # A main thread that runs or sleeps in a futex may wait for the kernels of the other job.
         (RUNS, {"compute": 0.05, "unexplained": 0.9, "host": 0.05}),
         (FUTEX_DISK, {"compute": 0.05, "unexplained": 0.9, "data_disk": 0.05}),
     ],
 )
-def test_a_gpu_on_which_another_job_computes(looks: LookCounts, shares: dict[str, float]) -> None:
+def test_on_a_gpu_with_another_job_only_certain_waits_count(looks: LookCounts, shares: dict[str, float]) -> None:
     assert named(Interval(looks, NAMED, 0.05, others_busy=0.9)) == shares
 
 
@@ -258,14 +258,14 @@ def test_a_gpu_on_which_another_job_computes(looks: LookCounts, shares: dict[str
             FILES_FAR._replace(read_chars_per_s=0.0, write_bytes_per_s=80 * MB, loading=OTHERS),
             {"compute": 0.1, "checkpoint": 0.9},
         ),
-        # With a local disk what the page cache gives is no read that is waited for.
+        # With a local disk, reads from the page cache are not waited for.
         (
             FILES_FAR._replace(looks=AT_DISK, loading=ITSELF, reads_network_fs=False, reads_local_fs=True),
             {"compute": 0.1, "checkpoint": 0.9},
         ),
     ],
 )
-def test_reads_of_a_network_filesystem_are_no_saves(interval: Interval, shares: dict[str, float]) -> None:
+def test_reads_of_a_network_filesystem_do_not_count_as_saving(interval: Interval, shares: dict[str, float]) -> None:
     assert named(interval) == shares
 
 
@@ -275,7 +275,7 @@ PARTS = len(Split._fields)
 
 
 def added_up(looks: list[int]) -> LookCounts:
-    """Counts that add up, as a LookTally gives them."""
+    """Counts that add up like those of a LookTally."""
     rest = looks[len(NUMBERS) :]
     numbers: dict[str, Any] = dict(zip(NUMBERS, looks, strict=False))
     splits: dict[str, Any] = {name: Split(*rest[i * PARTS : (i + 1) * PARTS]) for i, name in enumerate(SPLITS)}
@@ -310,10 +310,10 @@ def test_the_shares_add_up_to_one(interval: Interval) -> None:
 
 
 @given(INTERVALS)
-def test_no_time_is_lost_in_which_the_gpu_works(interval: Interval) -> None:
+def test_time_in_which_the_gpu_works_is_not_lost(interval: Interval) -> None:
     if interval.gpu_busy is None or not interval.looks.looks:
         return
-    # A stopped job's GPU works for another job, or at what was queued before.
+    # The GPU of a stopped job works for another job, or on kernels that were queued before the stop.
     stopped = interval.looks.stopped / interval.looks.looks
     shares = dict(zip(SHARES, account(interval), strict=True))
     assert sum(shares[name] for name in LOST) <= max(stopped, 1 - interval.gpu_busy) + 1e-9
@@ -321,7 +321,7 @@ def test_no_time_is_lost_in_which_the_gpu_works(interval: Interval) -> None:
 
 
 @given(INTERVALS)
-def test_all_of_the_time_has_its_phase(interval: Interval) -> None:
+def test_in_a_phase_all_of_the_time_belongs_to_it(interval: Interval) -> None:
     shares = dict(zip(SHARES, account(interval), strict=True))
     if interval.phase is Phase.TRAINING:
         assert shares["startup"] == shares["compile"] == shares["hung"] == 0.0
@@ -330,12 +330,12 @@ def test_all_of_the_time_has_its_phase(interval: Interval) -> None:
         assert parts == pytest.approx(1.0)
 
 
-def test_a_main_thread_that_flushes_what_it_wrote_before_saves() -> None:
+def test_a_main_thread_that_flushes_earlier_writes_is_saving() -> None:
     looks = LookCounts(looks=20, main_disk=20)
     lately = Interval(looks, Loading.NAMED, 0.0, read_bytes_per_s=20e6, write_bytes_per_s=0.0)
     assert dict(zip(SHARES, account(lately), strict=True))["data_disk"] == 1.0
     saving = lately._replace(lately_written_bytes_per_s=30e6)
     assert dict(zip(SHARES, account(saving), strict=True))["checkpoint"] == 1.0
-    # Without loaders the main thread reads itself: what is read decides.
+    # Without loaders the main thread reads its data itself, so the bytes read decide.
     itself = saving._replace(loading=Loading.ITSELF)
     assert dict(zip(SHARES, account(itself), strict=True))["data_disk"] == 1.0

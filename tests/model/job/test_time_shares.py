@@ -27,7 +27,7 @@ intervals = st.integers(0, 10**9)
 
 @st.composite
 def divided(draw: st.DrawFn) -> tuple[float, ...]:
-    """Parts that add up to 1, many of them 0, as nearly as floats can."""
+    """Parts that add up to 1 as nearly as floats can, many of which are 0."""
     weights = draw(st.lists(st.sampled_from((0, 0, 1)) | st.integers(0, 1000), min_size=PARTS, max_size=PARTS))
     if not any(weights):
         weights[draw(st.integers(0, PARTS - 1))] = 1
@@ -43,14 +43,14 @@ def test_no_millisecond_is_lost_and_no_counter_falls(
     for shares, milliseconds in ticks:
         seen.append(add_time(seen[-1], shares, milliseconds))
         grown = [b - a for a, b in zip(seen[-2], seen[-1], strict=True)]
-        # A share that is not there gets nothing, and each other share is right to a millisecond.
+        # A share of 0 gets nothing, and every other share is right to a millisecond.
         assert all(abs(got - share * milliseconds) <= 1.001 for got, share in zip(grown, shares, strict=True))
         assert all(share or not got for got, share in zip(grown, shares, strict=True))
     assert seen[-1].whole_ms == start.whole_ms + sum(milliseconds for _, milliseconds in ticks)
     assert all(b >= a for before, after in pairwise(seen) for a, b in zip(before, after, strict=True))
 
 
-def test_what_rounding_leaves_goes_to_the_largest_rest() -> None:
+def test_the_rest_of_rounding_goes_to_the_share_with_the_largest_rest() -> None:
     shares = [0.0] * PARTS
     shares[0], shares[3], shares[5] = 0.5, 0.3, 0.2
     assert add_time(TimeCounts(), shares, 7) == TimeCounts(compute=4, data_disk=2, data_cpu=1)
@@ -82,7 +82,7 @@ def test_an_unknown_interval_has_no_shares() -> None:
     assert shares_of(TimeCounts()) is None
 
 
-def test_intervals_together_are_weighted_by_their_length() -> None:
+def test_several_intervals_are_weighted_by_their_lengths() -> None:
     short, long = shares_of(TimeCounts(compute=1000)), shares_of(TimeCounts(compute=1000, data_disk=2000))
     assert short is not None
     assert long is not None
@@ -93,12 +93,12 @@ def test_intervals_together_are_weighted_by_their_length() -> None:
 
 
 @given(st.lists(counts.filter(lambda one: one.whole_ms > 0), min_size=1, max_size=6))
-def test_intervals_together_are_the_shares_of_their_sum(parts: list[TimeCounts]) -> None:
+def test_several_intervals_have_the_shares_of_their_sum(parts: list[TimeCounts]) -> None:
     together = combined([one for part in parts if (one := shares_of(part)) is not None])
     assert together == pytest.approx(shares_of([sum(column) for column in zip(*parts, strict=True)]))
 
 
-def test_the_names_of_the_shares() -> None:
+def test_the_names_of_the_shares_are_fixed() -> None:
     assert TimeShares._fields == (*SHARES, "whole_ms")
     assert set(DATA) < set(LOST)
     assert set(SHARES) - set(LOST) == {"compute", "unexplained"}

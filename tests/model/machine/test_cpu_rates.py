@@ -10,7 +10,7 @@ BEFORE = CpuTable({0: CpuTicks(100, 0, 50, 9000, 10, 0, 5, 0), 3: CpuTicks(0, 0,
 AFTER = CpuTable({0: CpuTicks(140, 0, 70, 9130, 20, 0, 5, 0), 3: CpuTicks(1, 0, 1, 9198, 0, 0, 0, 0)}, 2, None)
 
 
-def test_without_each_cores_idle_time_the_shares_are_the_same() -> None:
+def test_the_shares_are_the_same_with_and_without_idle_times_of_cores() -> None:
     whole = cpu_rates(BEFORE, AFTER, 2.0)
     short = cpu_rates(without_idle(BEFORE), without_idle(AFTER), 2.0)
     assert short == whole
@@ -27,22 +27,22 @@ def test_the_total_has_the_idle_time_of_all_cores() -> None:
     assert without_idle(short) is short
 
 
-def test_a_core_is_busy_at_most_all_of_the_time() -> None:
-    # The readings of a loaded machine lie further apart than their times say.
+def test_a_core_is_busy_for_at_most_all_of_the_time() -> None:
+    # On a loaded machine the readings may lie further apart than their times say.
     busy = AFTER._replace(cores={0: AFTER.cores[0]._replace(user=400), 3: AFTER.cores[3]})
     rates = cpu_rates(without_idle(BEFORE), without_idle(busy), 2.0)
     assert rates.cores[0].busy_ratio == pytest.approx(320 / 330)
     assert rates.cores[3].busy_ratio == pytest.approx(0.01)
 
 
-def test_a_new_core_is_unknown_and_not_in_the_mean() -> None:
+def test_a_new_core_is_unknown_and_left_out_of_the_mean() -> None:
     alone = BEFORE._replace(cores={0: BEFORE.cores[0]})
     rates = cpu_rates(without_idle(alone), without_idle(AFTER), 2.0)
     assert rates.cores[3] == UNKNOWN_CORE
     assert rates.all.busy_ratio == pytest.approx(0.3)
 
 
-def test_an_old_recording_gives_no_rate_for_missing_figures() -> None:
+def test_an_old_recording_gives_unknown_rates_for_missing_figures() -> None:
     rates = cpu_rates(BEFORE, without_idle(AFTER), 2.0)
     assert rates.cores[0].busy_ratio == pytest.approx(0.3)
     assert rates.all.busy_ratio == pytest.approx(62 / 400)

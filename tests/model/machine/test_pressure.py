@@ -3,8 +3,8 @@ from __future__ import annotations
 from iotop_ai.model.machine.pressure import PressureRates, PressureTotals, pressure_rates
 
 
-def test_the_systems_full_of_the_cpu_is_unknown() -> None:
-    """The kernel always prints 0 there: it is undefined for a whole system, but not for a cgroup."""
+def test_full_pressure_of_the_whole_systems_cpu_is_unknown() -> None:
+    """For the whole system the kernel always prints 0, because the figure is defined only for a cgroup."""
     keys = ("cpu", "io", "cgroup:/job:cpu")
     before = dict.fromkeys(keys, PressureTotals(0, 0))
     after = {"cpu": PressureTotals(500_000, 0), "io": PressureTotals(500_000, 0)}

@@ -11,19 +11,19 @@ def demand(samples_per_s: float, workers: int, cores: float = 8.0) -> Demand:
     return Demand(samples_per_s, workers, MB, cores)
 
 
-def test_a_disk_at_its_limit_gives_its_share() -> None:
+def test_a_disk_at_its_limit_gives_the_gpu_a_share_of_its_time() -> None:
     found = forecast(demand(400, 8), Supply(alone=60, together=96), fits=False)
     assert found.first == pytest.approx(0.24)
     assert (found.bound, found.later, found.workers) == ("storage", None, None)
 
 
-def test_latency_hides_behind_more_workers() -> None:
+def test_more_workers_hide_the_latency() -> None:
     found = forecast(demand(200, 2), Supply(alone=50, together=100), fits=None)
     assert found.first == pytest.approx(0.5)
     assert found.workers == 4
-    # Forty times as many are too far from what was measured.
+    # Forty times as many workers would be too far from what was measured.
     assert forecast(demand(4000, 2), Supply(50, 100), fits=None).workers is None
-    # As many as there are do not keep it busy.
+    # The workers that there are do not use the GPU fully.
     assert forecast(demand(395, 4), Supply(100, 380), fits=None).workers is None
 
 
@@ -32,7 +32,7 @@ def test_a_fast_disk_leaves_the_gpu_busy() -> None:
     assert (found.first, found.later, found.bound, found.workers) == (1.0, 1.0, "gpu", None)
 
 
-def test_decoding_shares_the_cores() -> None:
+def test_decoding_is_limited_by_the_cores() -> None:
     found = forecast(demand(1000, 8, cores=2), Supply(alone=5000, together=9000, decode_s=0.01), fits=True)
     assert found.first == pytest.approx(0.2)
     assert found.later == pytest.approx(0.2)
@@ -40,7 +40,7 @@ def test_decoding_shares_the_cores() -> None:
 
 
 def test_a_worker_decodes_while_it_does_not_read() -> None:
-    # 10 ms of reading and 10 ms of decoding: 50 samples/s each.
+    # A worker reads for 10 ms and decodes for 10 ms, which makes 50 samples/s.
     found = forecast(demand(400, 4), Supply(alone=100, together=400, decode_s=0.01), fits=False)
     assert found.samples_per_s == pytest.approx(200)
     assert found.first == pytest.approx(0.5)
@@ -53,14 +53,14 @@ def test_without_workers_the_gpu_waits_for_each_sample() -> None:
     assert found.bound == "storage"
 
 
-def test_what_is_in_memory_costs_no_reading() -> None:
+def test_files_in_memory_cost_no_reading() -> None:
     half = forecast(demand(400, 8), Supply(60, 100, cached=0.5), fits=False)
     assert half.first == pytest.approx(0.5)
     all_of_it = forecast(demand(400, 8), Supply(60, 100, cached=1.0), fits=True)
     assert (all_of_it.first, all_of_it.bound) == (1.0, "gpu")
 
 
-def test_a_dataset_that_was_not_seen_to_its_end_fits_only_if_it_may() -> None:
+def test_a_dataset_that_was_not_scanned_to_its_end_fits_only_if_it_may() -> None:
     whole = Dataset(10, 100 * MB, complete=True)
     part = whole._replace(complete=False)
     assert whole.fits(200 * MB) is True
@@ -69,6 +69,6 @@ def test_a_dataset_that_was_not_seen_to_its_end_fits_only_if_it_may() -> None:
     assert whole.fits(None) is None
 
 
-def test_means_and_shares_without_files_are_unknown() -> None:
+def test_without_files_means_and_shares_are_unknown() -> None:
     assert Dataset(0, 0, complete=True).mean_bytes == 0.0
     assert Dataset(0, 0, complete=True).resident_ratio is None

@@ -29,7 +29,7 @@ RANDOM_READ = Measured(RANDOM, 4096, 1, 500, 500 * 4096, 1.0, Latency(2.0, 1.8, 
 SMALL = Measured(FILES, 128 << 10, 4, 900, 900 << 17, 3.0)
 
 
-def test_percentiles_are_nearest_ranks() -> None:
+def test_percentiles_are_those_of_the_nearest_rank() -> None:
     found = latency_of([n * MS for n in range(1, 101)])
     assert found == Latency(50.5, 50.0, 90.0, 99.0, 100.0)
     assert latency_of([7 * MS]) == Latency(7.0, 7.0, 7.0, 7.0, 7.0)
@@ -52,7 +52,7 @@ def test_a_measurement_without_operations_has_no_rate() -> None:
     assert READ.bytes_per_s == 50 * MIB
 
 
-def test_the_judged_figures_are_the_best_read_and_the_single_random_read() -> None:
+def test_the_best_read_and_the_single_random_read_are_judged() -> None:
     results = (SLOW_READ, READ, RANDOM_READ, SMALL)
     assert fastest_read(results) == 50 * MIB
     assert most_files(results, None) == 300
@@ -61,7 +61,7 @@ def test_the_judged_figures_are_the_best_read_and_the_single_random_read() -> No
     assert read_await_ms((RANDOM_READ._replace(depth=4),)) is None
 
 
-def test_files_that_are_read_in_part_count_by_their_bytes() -> None:
+def test_files_that_are_read_only_in_part_count_by_their_bytes() -> None:
     parts = Measured(DATASET, 128 << 10, 4, 5, 320 * MIB, 1.0)
     whole = Dataset(100, 100 << 30, True, most_bytes=1 << 30)
     assert most_files((SMALL, parts), whole) == 320 / 1024
@@ -72,7 +72,7 @@ def report(*thresholds: Threshold, **fields: object) -> Report:
     return Report(Place("/d"), 1, results=(READ,), thresholds=thresholds)._replace(**fields)
 
 
-def test_a_missed_threshold_wins_over_one_that_is_unknown() -> None:
+def test_a_missed_threshold_is_reported_even_if_another_is_unknown() -> None:
     missed, met = Threshold("--min-read", 10.0, 5.0), Threshold("--min-read", 5.0, 5.0)
     unknown, late = Threshold("--min-files", 1.0, None), Threshold("--max-await", 20.0, 21.0, at_most=True)
     assert report(met).exit_code == FINE
@@ -81,24 +81,24 @@ def test_a_missed_threshold_wins_over_one_that_is_unknown() -> None:
     assert report(met, unknown).exit_code == NO_ANSWER
 
 
-def test_a_storage_that_hangs_is_a_problem_and_one_without_figures_no_answer() -> None:
+def test_a_storage_that_hangs_is_a_problem_and_one_without_figures_gives_no_answer() -> None:
     assert report(hung_s=5.0).exit_code == PROBLEM
     assert report(results=()).exit_code == NO_ANSWER
     assert report(failed="Input/output error").exit_code == NO_ANSWER
 
 
-def test_a_question_about_a_dataset_that_was_not_answered_is_no_answer() -> None:
+def test_a_dataset_that_was_requested_but_not_measured_gives_no_answer() -> None:
     assert report(dataset=Dataset(0, 0, complete=True)).exit_code == NO_ANSWER
     assert report(demand=Demand(100.0, 2, 0.0, 2.0)).exit_code == NO_ANSWER
 
 
-def test_measured_against_nominal() -> None:
+def test_measured_figures_are_compared_with_nominal_ones() -> None:
     nvme = Nominal(3000e6, "NVMe, PCIe 4x4", "1x1 of 4x4")
     assert report(place=Place("/d", nominal=nvme)).of_nominal == pytest.approx(50 * MIB / 3000e6)
     assert report().of_nominal is None
 
 
-def test_slower_is_judged_against_the_median_of_the_same_engine() -> None:
+def test_a_slower_result_is_judged_against_the_median_of_the_same_engine() -> None:
     earlier = [Kept(1, "fio", read=100.0), Kept(2, "fio", read=110.0), Kept(3, "fio", read=900.0), Kept(4, "own", 5.0)]
 
     def slower(now: Kept) -> tuple[Change, ...]:
@@ -111,14 +111,14 @@ def test_slower_is_judged_against_the_median_of_the_same_engine() -> None:
     assert slower(Kept(9, "fio")) == ()
 
 
-def test_a_check_is_compared_with_those_that_have_one_of_its_figures() -> None:
+def test_a_check_is_compared_with_earlier_checks_of_the_same_figures() -> None:
     read, write, nothing = Kept(1, "fio", read=100.0), Kept(2, "fio", write=5.0), Kept(3, "fio", read=0.0)
     own = Kept(4, "own", read=100.0)
     assert comparable([read, write, nothing, own], Kept(9, "fio", read=90.0)) == [read]
     assert comparable([read, write], Kept(9, "fio")) == []
 
 
-def test_what_is_kept_of_a_check() -> None:
+def test_the_figures_of_a_check_are_kept() -> None:
     written = Measured(WRITE, MIB, 1, 2, 64 * MIB, 1.0)
     alone = SMALL._replace(depth=1, ops=400)
     kept = kept_of((READ, RANDOM_READ, alone, SMALL, written), "fio-3.33", 7)

@@ -8,11 +8,11 @@ def stat(state: str) -> ProcessStat:
     return ProcessStat(state, 1, 0, 0, 0, 0, 0, 1, 0, 0)
 
 
-def test_nothing_is_known_without_a_table() -> None:
+def test_without_a_table_nothing_is_known() -> None:
     assert waits_of(None) == {}
 
 
-def test_state_d_by_threads_where_looked_else_by_the_main_thread() -> None:
+def test_state_d_is_that_of_the_sampled_threads_or_else_of_the_main_thread() -> None:
     reader, sleeper, loader, main, thread = (ProcessKey(pid, 7) for pid in (10, 11, 12, 13, 14))
     info = ProcessInfo("x", ("x",), "alice", 1000)
     table = ProcessTable(

@@ -1,4 +1,4 @@
-"""Tracked changes equal a comparison of everything."""
+"""Tracked changes equal the result of comparing everything."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from iotop_ai.model.process.change_tracking import TrackedDict, TrackedDictBuild
 
 
 class Value:
-    """Equal to nothing but itself."""
+    """A value that is equal only to itself."""
 
 
-def test_a_mapping_is_the_same_object_until_something_changes() -> None:
+def test_a_mapping_is_the_same_object_until_it_changes() -> None:
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     ledger.put(1, Value())
     first = ledger.now
@@ -24,7 +24,7 @@ def test_a_mapping_is_the_same_object_until_something_changes() -> None:
     assert ledger.now.keys() == {1, 2}
 
 
-def test_differences_are_those_of_a_comparison_of_all() -> None:
+def test_differences_equal_those_of_comparing_everything() -> None:
     dice = random.Random(7)
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     seen = [ledger.now]
@@ -63,7 +63,7 @@ def test_new_keys_come_in_the_order_of_the_mapping() -> None:
     assert list(changed(ledger.now, old)) == [9, 1, 3] == [key for key in ledger.now if key not in old]
 
 
-def test_a_key_that_came_and_went_between_two_is_in_neither() -> None:
+def test_a_key_that_came_and_went_in_between_is_in_neither_difference() -> None:
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     ledger.put(1, Value())
     old = ledger.now
@@ -74,7 +74,7 @@ def test_a_key_that_came_and_went_between_two_is_in_neither() -> None:
     assert not gone(ledger.now, old)
 
 
-def test_distant_states_are_compared_whole() -> None:
+def test_states_that_are_far_apart_are_compared_as_a_whole() -> None:
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     ledger.put(1, Value())
     old = ledger.now
@@ -85,7 +85,7 @@ def test_distant_states_are_compared_whole() -> None:
     assert list(changed(ledger.now, old)) == [2, 3]
 
 
-def test_a_flag_follows_the_values() -> None:
+def test_a_flag_is_set_if_its_values_changed() -> None:
     ledger: TrackedDictBuilder[str, int] = TrackedDictBuilder(lambda value: value > 9)
     ledger.put("a", 10)
     ledger.put("b", 1)

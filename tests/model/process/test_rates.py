@@ -47,12 +47,12 @@ def rates_of(*tables: ProcessTable) -> Rated:
     return last
 
 
-def test_the_first_table_knows_no_rate() -> None:
+def test_the_first_table_gives_no_rate() -> None:
     rated = rates_of(table(1, {A: io(1000)}, {A: stat()}))
     assert (dict(rated.value.rates), rated.seconds, rated.renewed) == ({}, None, True)
 
 
-def test_rates_of_one_process() -> None:
+def test_rates_of_one_process_are_computed() -> None:
     before = table(1, {A: io(1000, 5)}, {A: stat(utime_ticks=10)})
     after = table(3, {A: io(3000, 25)}, {A: stat(utime_ticks=60, stime_ticks=50, majflt=4, blkio_ticks=150)})
     rated = rates_of(before, after)
@@ -73,7 +73,7 @@ def test_rates_of_one_process() -> None:
     )
 
 
-def test_an_idle_process_is_not_listed_and_one_in_d_is() -> None:
+def test_an_idle_process_is_not_listed_and_one_in_state_d_is() -> None:
     before = table(1, {A: io(5), B: io(5)}, {A: stat(), B: stat()})
     after = table(2, {A: io(5), B: io(5)}, {A: stat(), B: stat("D")})
     rated = rates_of(before, after)
@@ -95,7 +95,7 @@ def test_after_an_incomplete_table_a_new_process_is_unknown() -> None:
     assert (rate.read_bytes_per_s, rate.cpu_ratio) == (None, None)
 
 
-def test_a_denied_process_has_no_io_rate_and_is_listed_when_it_computes() -> None:
+def test_a_process_that_may_not_be_read_has_no_io_rate_and_is_listed_if_it_computes() -> None:
     denied = frozenset({A, B})
     before = table(1, {}, {A: stat(), B: stat()}, denied=denied)
     after = table(2, {}, {A: stat(utime_ticks=100), B: stat()}, denied=denied)
@@ -104,20 +104,20 @@ def test_a_denied_process_has_no_io_rate_and_is_listed_when_it_computes() -> Non
     assert (rates[A].read_bytes_per_s, rates[A].cpu_ratio) == (None, 1.0)
 
 
-def test_a_counter_that_fell_is_unknown() -> None:
+def test_a_counter_that_fell_gives_an_unknown_rate() -> None:
     before = table(1, {A: io(5000)}, {A: stat(utime_ticks=50)})
     after = table(2, {A: io(1000)}, {A: stat(utime_ticks=20)})
     rate = rates_of(before, after).value.rates[A]
     assert (rate.read_bytes_per_s, rate.cpu_ratio) == (None, None)
 
 
-def test_equal_times_carry_the_rates_on() -> None:
+def test_with_equal_times_the_rates_are_repeated() -> None:
     before, after = table(1, {A: io(0)}, {A: stat()}), table(2, {A: io(10)}, {A: stat()})
     rated = rates_of(before, after, after)
     assert rated == rates_of(before, after)._replace(renewed=False)
 
 
-def test_a_stat_not_read_again_carries_its_rate_and_then_counts_from_its_own_time() -> None:
+def test_a_stat_that_is_not_read_again_repeats_its_rate_until_it_is() -> None:
     first = table(1, {A: io(0)}, {A: stat()})
     second = table(2, {A: io(0)}, {A: stat(utime_ticks=50)})
     third = table(3, {A: io(0)}, second.stat, stat_at=(2 * S,) * 5)
@@ -130,7 +130,7 @@ def test_a_stat_not_read_again_carries_its_rate_and_then_counts_from_its_own_tim
     assert rates_of(first, second, third, fourth).value.rates[A].stat_s == 2.0
 
 
-def test_stale_io_carries_its_rate() -> None:
+def test_io_that_is_not_read_again_repeats_its_rate() -> None:
     first, second = table(1, {A: io(0)}, {A: stat()}), table(2, {A: io(10)}, {A: stat()})
     third = table(3, second.io, {A: stat()}, io_stale={A: 2 * S})
     fourth = table(4, {A: io(30)}, {A: stat()})
@@ -140,7 +140,7 @@ def test_stale_io_carries_its_rate() -> None:
     assert rates_of(first, second, third, fourth).value.rates[A].io_s == 2.0
 
 
-def test_delay_is_that_of_the_most_blocked_thread() -> None:
+def test_the_delay_is_that_of_the_most_blocked_thread() -> None:
     looks = (ThreadLook((("S", 2),), ((10, 5), (11, 100))), ThreadLook((("D", 1), ("S", 1)), ((10, 15), (11, 180))))
     before = table(1, {A: io(0)}, {A: stat(threads=2)}, threads={A: looks[0]})
     after = table(2, {A: io(0)}, {A: stat(threads=2)}, threads={A: looks[1]})
@@ -150,7 +150,7 @@ def test_delay_is_that_of_the_most_blocked_thread() -> None:
     assert (alone.io_delay_ratio, alone.main_thread_only) == (1.0, True)
 
 
-def test_a_delay_of_some_threads_has_their_number() -> None:
+def test_a_delay_of_only_some_threads_has_their_number() -> None:
     looks = (ThreadLook((("S", 2),), ((10, 5), (11, 100))), ThreadLook((("S", 2),), ((10, 15), (11, 180))))
     before = table(1, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[0]})
     after = table(2, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[1]})
@@ -168,24 +168,24 @@ def test_without_delay_accounting_the_delay_is_unknown() -> None:
 
 
 def reaped(parent_io: ProcessIo, cminflt: int, **fields: object) -> Rated:
-    """A is the parent of B, which vanishes with io(1000) and 100 faults."""
+    """A is the parent of B, which vanishes after io(1000) and 100 page faults."""
     before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
     return rates_of(before, table(2, {A: parent_io}, {A: stat(cminflt=cminflt)}, **fields))
 
 
-def test_a_reaped_childs_bytes_are_taken_off_its_parent() -> None:
+def test_the_bytes_of_a_reaped_child_are_subtracted_from_its_parent() -> None:
     rated = reaped(io(1250), 130)
     assert rated.value.rates[A].read_bytes_per_s == 200.0
     assert rated.value.debts == ()
 
 
-def test_growth_without_the_childs_faults_is_the_parents_own() -> None:
+def test_growth_without_the_faults_of_the_child_belongs_to_the_parent() -> None:
     rated = reaped(io(1250), 0)
     assert rated.value.rates[A].read_bytes_per_s == 1200.0
     assert [debt.key for debt in rated.value.debts] == [B]
 
 
-def test_an_unsettled_debt_waits_for_one_table_with_the_faults_of_both() -> None:
+def test_bytes_not_yet_inherited_wait_one_table_with_the_faults_of_both() -> None:
     before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
     after = table(2, {A: io(50)}, {A: stat(cminflt=100)})
     later = table(3, {A: io(1050)}, {A: stat(cminflt=100)})
@@ -194,8 +194,8 @@ def test_an_unsettled_debt_waits_for_one_table_with_the_faults_of_both() -> None
     assert rates_of(before, after, later._replace(io=after.io)).value.debts == ()
 
 
-def test_the_debts_of_a_tick_are_settled_once_for_both_that_ask() -> None:
-    """The times of jobs ask first, then the rates; each has its own memory of the debts."""
+def test_inherited_bytes_are_settled_once_for_both_users_of_the_tables() -> None:
+    """The times of jobs are computed first, then the rates. Each remembers the inherited bytes separately."""
     before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
     after = table(2, {A: io(1250)}, {A: stat(cminflt=130)})
     found = settle(before, after, None)
@@ -207,7 +207,7 @@ def test_the_debts_of_a_tick_are_settled_once_for_both_that_ask() -> None:
     assert settle(before, after, None) == found
 
 
-def test_the_reaper_of_a_denied_or_stale_child_is_marked() -> None:
+def test_the_reaper_of_an_unreadable_or_stale_child_is_marked() -> None:
     before = table(1, {A: io(50)}, {A: stat(), B: stat(ppid=10)}, denied=frozenset({B}))
     after = table(2, {A: io(1250)}, {A: stat(cminflt=130)})
     rate = rates_of(before, after).value.rates[A]
@@ -218,7 +218,7 @@ def test_the_reaper_of_a_denied_or_stale_child_is_marked() -> None:
     assert not reaped(io(1250), 130).value.rates[A].incl_children
 
 
-def test_child_and_grandchild_vanish_together() -> None:
+def test_a_child_and_a_grandchild_may_vanish_together() -> None:
     before = table(
         1, {A: io(0), B: io(1000), C: io(500)}, {A: stat(), B: stat(ppid=10), C: stat(ppid=11)}
     )  # fmt: skip
@@ -271,8 +271,8 @@ def test_no_table_gives_a_negative_rate_or_an_error(several: list[ProcessTable])
         before = after
 
 
-def test_what_a_process_that_is_found_late_did_is_of_its_whole_life() -> None:
-    """Its pid is out of the order: it was born at 2.99 s, and is found by the listing of the table of 33 s."""
+def test_the_bytes_of_a_process_that_is_found_late_are_spread_over_its_life() -> None:
+    """Its pid is out of order: it was born at 2.99 s, and is found by the listing for the table of 33 s."""
     late = ProcessKey(400, 299)
     before = table(32, {A: io(0)}, {A: stat()})
     after = table(33, {A: io(0), late: io(60_000)}, {A: stat(), late: stat(utime_ticks=1500)})
@@ -280,8 +280,8 @@ def test_what_a_process_that_is_found_late_did_is_of_its_whole_life() -> None:
     assert (rate.read_bytes_per_s, rate.io_s, rate.cpu_ratio, rate.stat_s) == (2000.0, 30.0, 0.5, 30.0)
 
 
-def test_a_process_that_began_after_the_last_sweep_began_at_it() -> None:
-    """Also one whose start time counts a suspension, of which the monotonic clock knows nothing."""
+def test_a_process_that_started_after_the_last_sweep_is_counted_from_that_sweep() -> None:
+    """This includes a process whose start time counts a suspension, which the monotonic clock leaves out."""
     for start in (3200, 3250, 99_000):
         key = ProcessKey(400, start)
         before = table(32, {A: io(0)}, {A: stat()})

@@ -1,4 +1,4 @@
-"""Random process trees under a model of the kernel's accounting, read with skew as the collector reads."""
+"""Random trees of processes in a model of the kernel's accounting, read at slightly different times, as in reality."""
 
 import random
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Task:
 
 
 class Kernel:
-    """fork, write, exit and wait with the kernel's accounting; pid 1 reaps orphans at once."""
+    """A model of fork, write, exit and wait with the kernel's accounting. pid 1 reaps orphans at once."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -112,7 +112,8 @@ class Kernel:
 
 
 class Reader:
-    """Reads as the collector does: io of all, oldest first; stat of those that moved and of a fifth of the rest."""
+    """Reads like the collector: the io of all, oldest process first, the stat of active processes and a fifth of the
+    others."""
 
     def __init__(self, kernel: Kernel, skew: float) -> None:
         self.kernel = kernel
@@ -163,7 +164,7 @@ class Reader:
 
 
 def totals(seed: int, skew: float) -> tuple[int, int]:
-    """(bytes written, bytes shown) of one random run."""
+    """The bytes written and the bytes shown in one random run."""
     kernel = Kernel(seed)
     reader = Reader(kernel, skew)
     before = Reading(reader.read(), Status.OK, at_ns=10**9)
@@ -187,7 +188,7 @@ def totals(seed: int, skew: float) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.01])
-def test_hardly_a_byte_is_counted_twice(skew: float) -> None:
+def test_almost_no_byte_is_counted_twice(skew: float) -> None:
     runs = [totals(seed, skew) for seed in range(600)]
     over = [(truth, shown) for truth, shown in runs if shown > truth]
     too_much = sum(shown - truth for truth, shown in over)

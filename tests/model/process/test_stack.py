@@ -1,4 +1,4 @@
-"""Lines of code from py-spy's folded stacks."""
+"""Lines of code from the folded stacks of py-spy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ thread (81): MainThread 3
 """
 
 
-def test_looks_are_summed_by_the_programs_own_line() -> None:
+def test_samples_are_summed_by_the_programs_own_line() -> None:
     code = parse_folded(FOLDED, 81, 5.0)
     main, loader, nameless = code.threads
     assert (code.looks, code.seconds) == (100, 5.0)
@@ -37,12 +37,12 @@ def test_looks_are_summed_by_the_programs_own_line() -> None:
     assert (nameless.tid, nameless.name, nameless.looks) == (0, "", 5)
 
 
-def test_the_main_thread_comes_first_whatever_its_looks() -> None:
+def test_the_main_thread_comes_first_however_often_it_was_sampled() -> None:
     code = parse_folded("thread (5): a;f (/x.py:1) 9\nthread (4): MainThread;g (/x.py:2) 1\n", 4, 1.0)
     assert [thread.tid for thread in code.threads] == [4, 5]
 
 
-def test_a_stack_of_libraries_alone_counts_by_its_innermost_call() -> None:
+def test_a_stack_of_only_libraries_counts_by_its_innermost_call() -> None:
     frames = (StackFrame("run", f"{LIB}/threading.py", 1), StackFrame("wait", f"{LIB}/threading.py", 2))
     assert own_frame_index(frames) == 1
     assert own_frame_index((StackFrame("f", "/r/a.py", 1), *frames)) == 0
@@ -55,11 +55,11 @@ def test_names_from_the_process_are_cleaned() -> None:
     assert thread.lines[0].frame.file == "/x\N{REPLACEMENT CHARACTER}.py"
 
 
-def test_nothing_is_seen_of_no_text() -> None:
+def test_an_empty_text_has_no_lines_of_code() -> None:
     assert parse_folded("", 1, 5.0).threads == ()
     assert parse_folded("", 1, 5.0).looks == 0
 
 
-def test_the_source_is_put_to_its_lines() -> None:
+def test_the_source_is_added_to_its_lines() -> None:
     code = with_source(parse_folded(FOLDED, 81, 5.0), [(StackFrame("main", "/r/train.py", 7), "next(iter(loader))")])
     assert [line.text for line in code.threads[0].lines] == ["next(iter(loader))", ""]

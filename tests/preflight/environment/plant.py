@@ -1,4 +1,4 @@
-"""Environments with one fault each, made of real files: a venv, metadata of packages, a torch folder."""
+"""Environments that each have one fault, made of real files: a venv, the metadata of packages, a folder of torch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ TORCH = '__version__ = "{version}"\ncuda: Optional[str] = {cuda}\nhip: Optional[
 
 
 def make_venv(folder: Path) -> Path:
-    """An empty virtual environment; returns its Python."""
+    """Create an empty virtual environment, and return the path of its Python."""
     venv.create(folder, symlinks=True)
     return folder / "bin/python"
 
 
 def site(python: Path) -> Path:
-    """Its site-packages."""
+    """The site-packages folder of a virtual environment."""
     return next((python.parent.parent / "lib").glob("python*/site-packages"))
 
 
@@ -30,7 +30,7 @@ def package(
     requires: Sequence[str] = (),
     tag: str = "py3-none-any",
 ) -> None:
-    """The metadata that pip leaves of a wheel."""
+    """Write the metadata that pip leaves when it installs a wheel."""
     info = folder / f"{name}-{version}.dist-info"
     info.mkdir(parents=True)
     needs = "".join(f"Requires-Dist: {line}\n" for line in requires)
@@ -41,7 +41,7 @@ def package(
 
 
 def torch(folder: Path, version: str = "2.5.1", cuda: str = "", *, recorded: str = "") -> None:
-    """A torch folder with its version.py and metadata."""
+    """Write a folder of torch with its version.py, and its metadata."""
     place = folder / "torch"
     place.mkdir(parents=True)
     (place / "__init__.py").write_text("raise ImportError('doctor imports no framework')\n")
@@ -50,7 +50,7 @@ def torch(folder: Path, version: str = "2.5.1", cuda: str = "", *, recorded: str
 
 
 def conda(folder: Path, *packages: tuple[str, str, str]) -> None:
-    """conda-meta with (name, version, channel)."""
+    """Write conda-meta for packages given as (name, version, channel)."""
     meta = folder / "conda-meta"
     meta.mkdir()
     for name, version, channel in packages:

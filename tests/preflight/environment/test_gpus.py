@@ -1,4 +1,4 @@
-"""Which GPUs a torch can use, by their maker and by CUDA_VISIBLE_DEVICES."""
+"""Which GPUs a torch can use, by the maker of the GPUs and by CUDA_VISIBLE_DEVICES."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPU, XPU = Torch("/t", "2.5.0+cpu"), Torch("/t", "2.5.0+xpu")
 
 
 def judged(gpus: Sequence[GpuState], torch: Torch = CUDA, visible: str | None = None, cards: int = 0) -> list[Check]:
-    """Without the driver's line where it is fine."""
+    """The checks, without the one about the driver if it is fine."""
     table = {one.uuid: Reading(one, Status.OK) for one in gpus}
     slow = {A: Reading(GpuDetail(A, driver="570.124.06"), Status.OK)}
     snapshot = EMPTY._replace(gpu=Reading(table, Status.OK), gpu_slow=Reading(slow, Status.OK))
@@ -52,18 +52,20 @@ def judged(gpus: Sequence[GpuState], torch: Torch = CUDA, visible: str | None = 
         ((*NVIDIA, INTEGRATED), ROCM, State.FAIL, INDEX + "cu126"),
     ],
 )
-def test_a_torch_for_the_gpus_here(gpus: Sequence[GpuState], torch: Torch, state: State, remedy: str) -> None:
+def test_a_torch_is_built_for_the_gpus_of_the_machine(
+    gpus: Sequence[GpuState], torch: Torch, state: State, remedy: str
+) -> None:
     (check,) = judged(gpus, torch)
     assert (check.name, check.state) == ("torch build", state)
     assert check.remedy == remedy
 
 
 @pytest.mark.parametrize("torch", [CPU, CUDA, ROCM])
-def test_an_integrated_gpu_needs_no_build(torch: Torch) -> None:
+def test_an_integrated_gpu_needs_no_special_torch(torch: Torch) -> None:
     assert judged((INTEGRATED,), torch) == []
 
 
-def test_an_nvidia_card_without_a_driver_beside_an_integrated_gpu() -> None:
+def test_an_nvidia_card_without_a_driver_is_found_beside_an_integrated_gpu() -> None:
     (check,) = judged((INTEGRATED,), CUDA, cards=1)
     assert (check.state, check.text) == (State.FAIL, "1 NVIDIA GPU on the PCI bus: the driver lists none")
 
@@ -84,13 +86,13 @@ def test_an_nvidia_card_without_a_driver_beside_an_integrated_gpu() -> None:
         ("MIG-1234", "'MIG-1234': MIG-1234 does not exist, so CUDA sees no GPU"),
     ],
 )
-def test_what_cuda_visible_devices_names(visible: str, text: str) -> None:
+def test_cuda_visible_devices_names_these_gpus(visible: str, text: str) -> None:
     check = next(one for one in judged((*NVIDIA, RADEON), visible=visible) if one.name == "CUDA_VISIBLE_DEVICES")
     assert (check.state, check.text) == ((State.FAIL, text) if text else (State.OK, repr(visible)))
 
 
 @pytest.mark.parametrize(("width", "text"), [(4, "PCIe x4 of x16: copies to the GPU take 4 times as long"), (0, "")])
-def test_a_link_of_unknown_width_is_not_narrow(width: int, text: str) -> None:
+def test_a_link_of_unknown_width_is_not_called_narrow(width: int, text: str) -> None:
     (gpu, *_) = (one._replace(pcie_width=width, pcie_max_width=16) for one in NVIDIA)
     assert [one.text for one in judged((gpu,)) if one.name == "GPU 0 link"] == ([text] if text else [])
 

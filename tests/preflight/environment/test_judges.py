@@ -1,4 +1,4 @@
-"""What is judged of a machine that the tests cannot be: each fault, and the near miss."""
+"""Judgements about machines that the tests cannot have: each fault, and a state that is just not a fault."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def faults(checks: list[Check]) -> list[str]:
         (EMPTY, []),
     ],
 )
-def test_disks_and_swap(snapshot: Snapshot, names: list[str]) -> None:
+def test_disks_and_swap_are_judged(snapshot: Snapshot, names: list[str]) -> None:
     assert faults(judge_machine(snapshot, HostFacts())) == names
 
 
@@ -69,7 +69,7 @@ def test_disks_and_swap(snapshot: Snapshot, names: list[str]) -> None:
         (HostFacts(clock_source="kvm-clock"), []),
     ],
 )
-def test_clocks(facts: HostFacts, names: list[str]) -> None:
+def test_clocks_are_judged(facts: HostFacts, names: list[str]) -> None:
     assert faults(judge_machine(EMPTY, facts)) == names
 
 
@@ -100,18 +100,18 @@ def test_clocks(facts: HostFacts, names: list[str]) -> None:
         (HostFacts(cores=8, terminal=Terminal("tmux-256color", "utf-8", True, 80, 24)), []),
     ],
 )
-def test_limits_and_terminal(facts: HostFacts, names: list[str]) -> None:
+def test_limits_and_the_terminal_are_judged(facts: HostFacts, names: list[str]) -> None:
     assert faults(judge_host(facts, "")) == names
 
 
-def test_rights_come_with_the_collectors_own_words() -> None:
+def test_missing_rights_are_reported_in_the_collectors_words() -> None:
     off = EMPTY._replace(pressure=Reading(None, Status.OFF, "PSI is off", "boot with psi=1"))
     found = {check.name: check for check in judge_rights(off, HostFacts())}
     assert found["pressure"] == Check("rights", "pressure", State.WARN, "PSI is off", "boot with psi=1")
     assert found["delay accounting"].state is State.UNKNOWN
 
 
-def test_a_gpu_without_a_driver() -> None:
+def test_a_gpu_without_a_driver_is_reported() -> None:
     absent = EMPTY._replace(gpu=Reading(None, Status.ABSENT, "no NVIDIA driver"))
     python = PythonFacts("/usr/bin/python3")
     assert faults(judge_gpu(absent, HostFacts(), python)) == []
@@ -141,7 +141,7 @@ def test_a_gpu_without_a_driver() -> None:
         (("broken",), True),
     ],
 )
-def test_a_wheel_fits_this_python(tags: tuple[str, ...], fits: bool) -> None:
+def test_a_wheel_for_another_python_is_found(tags: tuple[str, ...], fits: bool) -> None:
     facts = PythonFacts(
         "/p", version="3.11.2", implementation="CPython", machine="x86_64", libc="glibc 2.31", unmet=(),
         packages=(Package("numpy", "1.26", tags=tags),),
@@ -158,7 +158,7 @@ def test_a_wheel_fits_this_python(tags: tuple[str, ...], fits: bool) -> None:
         ("", "nvidia-cublas-cu11 nvidia-cudnn-cu11"),
     ],
 )
-def test_the_cuda_libraries_of_torch_stay(cuda: str, others: str) -> None:
+def test_the_cuda_libraries_of_torch_are_not_removed(cuda: str, others: str) -> None:
     names = (f"nvidia-{name}-cu{major}" for name in ("cublas", "cudnn") for major in (11, 12))
     facts = PythonFacts("/p", packages=tuple(Package(name, "1") for name in names), torches=(Torch("/t", "2", cuda),))
     (check,) = (check for check in judge_packages(facts) if check.name == "CUDA libraries")
@@ -173,13 +173,13 @@ def test_the_cuda_libraries_of_torch_stay(cuda: str, others: str) -> None:
         ("/opt/mine/numpy", "unset PYTHONPATH"),
     ],
 )
-def test_the_numpy_that_hides_another(first: str, remedy: str | None) -> None:
+def test_a_numpy_that_hides_another_is_found(first: str, remedy: str | None) -> None:
     facts = PythonFacts("/p", prefix="/env", numpies=(first, "/usr/lib/python3/dist-packages/numpy"))
     remedies = [check.remedy for check in judge_packages(facts) if check.name == "numpy"]
     assert remedies == ([] if remedy is None else [remedy])
 
 
-def test_a_remedy_has_condas_own_names() -> None:
+def test_a_remedy_has_the_package_names_of_conda() -> None:
     facts = PythonFacts(
         "/p", conda=True, packages=(Package("torch", "2.5.0", "pip"),), conda_packages=(CondaPackage("numpy", "2.1"),)
     )
@@ -187,14 +187,14 @@ def test_a_remedy_has_condas_own_names() -> None:
     assert check.remedy == "/p -m pip uninstall torch; conda install pytorch"
 
 
-def test_exit_code() -> None:
+def test_the_exit_code_is_that_of_the_worst_check() -> None:
     ok, warn, fail, unknown = (Check("a", "n", state, "") for state in State)
     assert exit_code([ok, warn]) == 0
     assert exit_code([ok, unknown]) == 2
     assert exit_code([fail, unknown]) == 1
 
 
-def test_release_of_a_version() -> None:
+def test_the_release_of_a_version_is_parsed() -> None:
     assert release("2.4.0+cu121") == (2, 4, 0)
     assert release("2.6.0a0+git1") == (2, 6, 0)
     assert release("570.124.06") == (570, 124, 6)

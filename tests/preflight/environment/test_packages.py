@@ -1,4 +1,4 @@
-"""Packages as a Python's metadata has them, as requirements, and in the difference of two environments."""
+"""Packages as the metadata of a Python lists them, as requirements, and as the difference of two environments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ GIT = {"vcs": "git", "commit_id": COMMIT, "requested_revision": "main"}
         ({}, "d2==0.6"),
     ],
 )
-def test_a_package_of_a_url_is_installed_from_there(tmp_path: Path, direct: Mapping[str, object], line: str) -> None:
+def test_a_package_from_a_url_is_required_from_that_url(
+    tmp_path: Path, direct: Mapping[str, object], line: str
+) -> None:
     package(tmp_path, "d2", "0.6")
     (tmp_path / "d2-0.6.dist-info/direct_url.json").write_text(json.dumps(direct))
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
@@ -62,7 +64,7 @@ def test_packages_of_conda_are_compared() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_runs_nothing_of_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """sudo may keep HOME, whose ~/.local has modules that a Python runs at its start."""
+    """sudo may keep HOME, whose ~/.local has modules that a Python runs when it starts."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if python is None:
         pytest.skip("needs a Python outside of a virtual environment")
@@ -77,10 +79,10 @@ def test_root_runs_nothing_of_the_users_home(tmp_path: Path, monkeypatch: pytest
     decode(python, [b""], Clock(), lambda: True)
     assert not ran.exists()
     monkeypatch.delenv("SUDO_UID")
-    read_python(python, str(tmp_path), Clock())  # the modules are root's own
+    read_python(python, str(tmp_path), Clock())  # without sudo the modules belong to root, and may run
     assert ran.exists() or invoking_user(os.environ) is not None
 
 
 @pytest.mark.parametrize("user", [{}, {"SUDO_UID": "1000"}])
-def test_the_users_folders_get_no_compiled_files(user: Mapping[str, str]) -> None:
+def test_no_compiled_files_are_written_to_the_users_folders(user: Mapping[str, str]) -> None:
     assert child_environment({"PYTHONPATH": "src", **user}, "/home/me")["PYTHONDONTWRITEBYTECODE"] == "1"

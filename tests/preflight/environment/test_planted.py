@@ -1,4 +1,4 @@
-"""One planted fault an environment: the real program names exactly that, and says nothing of a clean one."""
+"""The real program, in an environment with one planted fault, reports exactly that fault; a clean one has none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.rigs.nvml.c_library import HOPPER
 ROOT = os.geteuid() == 0
 FILES = 4096
 PROGRAM = (sys.executable, "-P", "-m", "iotop_ai", "doctor", "--json", "--no-smart", "--python")
-"""-P as the installed program: the current folder is not searched."""
+"""-P excludes the current folder from the search, as for the installed program."""
 FAMILY = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 GUARDED = """\
 from torch.utils.data import DataLoader, Dataset
@@ -42,7 +42,7 @@ if __name__ == '__main__':
 
 
 class Planted(NamedTuple):
-    """How the program is started in an environment with a fault."""
+    """The way to start the program in an environment with a fault."""
 
     variables: Mapping[str, str] = {}
     before: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Planted(NamedTuple):
 
 
 class Place(NamedTuple):
-    """folder: empty, the current folder of the program. python: of a fresh venv."""
+    """folder: the program's current folder, which is empty. python: the Python of a new venv."""
 
     folder: Path
     python: Path
@@ -72,7 +72,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def doctor(place: Place, planted: Planted = Planted()) -> dict[str, tuple[str, str, str]]:  # noqa: B008
-    """(state, text, remedy) of each check that is not ok, by name."""
+    """The state, text and remedy of each check that is not ok, by the name of the check."""
 
     def limited() -> None:
         for number, value in {resource.RLIMIT_NOFILE: FILES, **planted.limits}.items():
@@ -100,14 +100,14 @@ def doctor(place: Place, planted: Planted = Planted()) -> dict[str, tuple[str, s
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """What is not ok on this machine without any plant: its own faults."""
+    """The checks that are not ok on this machine without a planted fault."""
     top = tmp_path_factory.mktemp("clean")
     (top / "work").mkdir()
     here = Place(top / "work", make_venv(top / "env"))
     package(here.site, "numpy", "2.1.0", tag=f"{FAMILY}-{FAMILY}-manylinux_2_17_{os.uname().machine}")
     torch(here.site)
     home = here.folder / "home"
-    lock(home / ".cache/huggingface/datasets/_data_set.lock")  # stays after each use
+    lock(home / ".cache/huggingface/datasets/_data_set.lock")  # the library leaves this file after each use
     kernel(here.python.parent.parent / "share/jupyter", "python3", str(here.python))
     (here.folder / "train.py").write_text(GUARDED)
     network = {"NCCL_SOCKET_IFNAME": "^docker,lo", "GLOO_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "0"}
@@ -115,7 +115,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(doctor(here, Planted({**network, **quiet}, arguments=("--script", "train.py"))))
 
 
-def test_a_clean_environment_is_silent(usual: set[str]) -> None:
+def test_a_clean_environment_has_no_fault(usual: set[str]) -> None:
     of_the_machine = {"delay accounting", "other processes", "pressure", "kernel log", "SMART", "GPU driver", "swap"}
     of_the_machine |= {"container", "shared memory", "cores", "memory limit", "CPU clock", "clock source"}
     left = {name for name in usual if not name.endswith(("link", "scheduler", "read-ahead", "accounting"))}
@@ -187,7 +187,7 @@ def hidden_module(place: Place) -> Planted:
 
 
 def lock(path: Path) -> Path:
-    """A lock file an hour old."""
+    """Create a lock file that is an hour old."""
     path.parent.mkdir(parents=True)
     path.touch()
     os.utime(path, (time.time() - 3600, time.time() - 3600))
@@ -195,7 +195,7 @@ def lock(path: Path) -> Path:
 
 
 def kernel(folder: Path, name: str, python: str) -> None:
-    """A kernel of Jupyter that this Python starts."""
+    """Create a kernel of Jupyter that starts this Python."""
     (folder / "kernels" / name).mkdir(parents=True)
     argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     (folder / "kernels" / name / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": name}))
@@ -255,7 +255,9 @@ FAULTS: tuple[tuple[Plant, str, str, str], ...] = (
 
 
 @pytest.mark.parametrize(("plant", "name", "state", "text"), FAULTS, ids=[one[0].__name__ for one in FAULTS])
-def test_a_planted_fault(place: Place, usual: set[str], plant: Plant, name: str, state: str, text: str) -> None:
+def test_a_planted_fault_is_reported(
+    place: Place, usual: set[str], plant: Plant, name: str, state: str, text: str
+) -> None:
     found = doctor(place, plant(place))
     assert set(found) - usual == {name}
     assert found[name][0] == state
@@ -263,8 +265,8 @@ def test_a_planted_fault(place: Place, usual: set[str], plant: Plant, name: str,
     assert found[name][2]
 
 
-def test_faults_of_start_network_and_locks(place: Place, usual: set[str]) -> None:
-    """Nine in one environment, since each has a name of its own."""
+def test_faults_of_the_start_the_network_and_locks_are_reported(place: Place, usual: set[str]) -> None:
+    """The nine faults are in one environment, because each has a different name."""
     env = place.python.parent.parent
     (place.folder / "train.py").write_text(GUARDED.replace("if __name__ == '__main__':", "if True:"))
     kernel(place.folder / "home/.local/share/jupyter", "old", "/opt/removed/bin/python")
@@ -291,7 +293,7 @@ def test_faults_of_start_network_and_locks(place: Place, usual: set[str]) -> Non
 
 
 @pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root for a network namespace")
-def test_an_interface_that_is_down_and_a_notebook(place: Place, usual: set[str]) -> None:
+def test_an_interface_that_is_down_is_reported_for_a_notebook(place: Place, usual: set[str]) -> None:
     cells = [GUARDED.replace("if __name__ == '__main__':", "%matplotlib inline\nif True:").splitlines(keepends=True)]
     cells.append(["%%bash\n", "ls -l"])
     book = {"cells": [{"cell_type": "code", "source": one} for one in cells]}
@@ -305,7 +307,7 @@ def test_an_interface_that_is_down_and_a_notebook(place: Place, usual: set[str])
 
 
 @pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root to mount")
-def test_a_small_dev_shm(place: Place, usual: set[str]) -> None:
+def test_a_small_dev_shm_is_reported(place: Place, usual: set[str]) -> None:
     mount = 'mount --make-rprivate / && mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"'
     found = doctor(place, Planted(before=("unshare", "-m", "sh", "-c", mount, "sh")))
     assert set(found) - usual <= {"shared memory"}
@@ -315,7 +317,7 @@ def test_a_small_dev_shm(place: Place, usual: set[str]) -> None:
 
 
 @pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root for a PID namespace")
-def test_a_pid_namespace(place: Place, usual: set[str]) -> None:
+def test_a_pid_namespace_is_reported(place: Place, usual: set[str]) -> None:
     found = doctor(place, Planted(before=("unshare", "--pid", "--fork", "--mount-proc")))
     assert set(found) - usual == {"container"}
     state, text, remedy = found["container"]
@@ -324,7 +326,7 @@ def test_a_pid_namespace(place: Place, usual: set[str]) -> None:
 
 
 def quota_group(cores: float) -> tuple[Path, str]:
-    """A cgroup with a quota of this test; (its folder, "") or (any, why not)."""
+    """Create a cgroup with this quota. Returns its folder and ""; or any path, and the reason why it failed."""
     name = f"iotop-doctor-{os.getpid()}"
     for top, file, text in (
         (Path("/sys/fs/cgroup"), "cpu.max", f"{int(cores * 100_000)} 100000"),
@@ -346,7 +348,7 @@ def quota_group(cores: float) -> tuple[Path, str]:
     return Path(), "no cgroup with a CPU controller can be made here"
 
 
-def test_a_cpu_quota(place: Place, usual: set[str]) -> None:
+def test_a_cpu_quota_is_reported(place: Place, usual: set[str]) -> None:
     folder, why = quota_group(1.0)
     if why:
         pytest.skip(why)
@@ -383,7 +385,7 @@ def gpu_rig(place: Place, gpu: Mapping[str, object], **variables: str) -> Plante
         ("12.4", {"pcie_width": 4}, {}, "GPU 0 link", "PCIe x4 of x16"),
     ],
 )
-def test_a_fault_of_a_gpu(
+def test_a_fault_of_a_gpu_is_reported(
     place: Place,
     usual: set[str],
     cuda: str,
@@ -400,12 +402,12 @@ def test_a_fault_of_a_gpu(
 
 
 @needs_library
-def test_a_gpu_without_a_fault(place: Place, usual: set[str]) -> None:
+def test_a_gpu_without_a_fault_is_not_reported(place: Place, usual: set[str]) -> None:
     torch(place.site, "2.5.1", "12.4")
     assert set(doctor(place, gpu_rig(place, HOPPER, CUDA_VISIBLE_DEVICES="0"))) <= usual
 
 
-def test_a_python_that_does_not_start(place: Place, usual: set[str]) -> None:
+def test_a_python_that_does_not_start_is_reported(place: Place, usual: set[str]) -> None:
     place.python.unlink()
     place.python.write_text("#!/bin/sh\necho 'no such module: encodings' >&2\nexit 1\n")
     place.python.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A remedy is pasted into a shell: each path and name in it is one word."""
+"""Users paste a remedy into a shell, so each path and each name in it must be one word."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ BASE = PythonFacts(PYTHON, version="3.11.2", implementation="CPython", unmet=())
 
 
 def remedies(facts: PythonFacts) -> list[list[str]]:
-    """The words of each remedy as a shell splits them."""
+    """The words of each remedy, as a shell splits them."""
     checks = [*judge_python(facts, HostFacts()), *judge_script(facts, HostFacts(), None)]
     return [shlex.split(one.remedy) for one in checks if one.remedy]
 
 
-def test_a_lock_is_one_word() -> None:
+def test_the_path_of_a_lock_is_one_word() -> None:
     path = f"{HOME}/.cache/torch_extensions/py311/x/lock"
     assert remedies(BASE._replace(locks=(("torch", path),))) == [["rm", "-r", "--", path]]
 
 
 @pytest.mark.parametrize("path", ["/" + "x/" * 300, "/home/j\ufffd/lock"])
-def test_a_lock_whose_path_is_not_whole_has_no_remedy(path: str) -> None:
+def test_a_lock_whose_path_is_cut_has_no_remedy(path: str) -> None:
     assert remedies(BASE._replace(locks=(("torch", path[:512]),))) == []
 
 
-def test_names_are_one_word() -> None:
+def test_names_of_packages_are_one_word() -> None:
     kernels = BASE._replace(lost_kernels=(("my kernel;", "/gone"),))
     assert remedies(kernels) == [["jupyter", "kernelspec", "remove", "my kernel;"]]
     (check,) = judge_nccl(HostFacts(links=(("a;b", "down"),), variables={"GLOO_SOCKET_IFNAME": "a;b"}))
@@ -55,6 +55,6 @@ def test_names_are_one_word() -> None:
         ),
     ],
 )
-def test_the_python_is_one_word(facts: PythonFacts) -> None:
+def test_the_path_of_the_python_is_one_word(facts: PythonFacts) -> None:
     (words,) = remedies(facts)
     assert words[:2] == [PYTHON, "-m"]

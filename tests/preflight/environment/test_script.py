@@ -1,4 +1,4 @@
-"""What is found in the text of a script, and what follows of it."""
+"""Facts that are found in the text of a script, and the checks that follow from them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ POOL = "from multiprocessing import Pool\n"
         ("class Run:\n    pool = Pool(4)", "Pool() in line 3"),
     ],
 )
-def test_what_starts_processes_on_import(source: str, unguarded: str) -> None:
+def test_code_that_starts_processes_on_import_is_found(source: str, unguarded: str) -> None:
     assert parse_script(POOL + source, "t.py").unguarded == unguarded
 
 
@@ -64,7 +64,7 @@ def test_what_starts_processes_on_import(source: str, unguarded: str) -> None:
         ("Pool(2)", ""),
     ],
 )
-def test_whose_calls_start_processes(source: str, starts: str) -> None:
+def test_calls_that_start_processes_are_found_by_their_module(source: str, starts: str) -> None:
     found = parse_script(source, "t.py")
     assert found.unguarded.partition("(")[0] == starts
     assert found.workers == bool(starts)
@@ -108,7 +108,7 @@ def test_a_loader_starts_its_workers_when_it_is_iterated(source: str, line: int)
         "!ls\n" * 1000 + "x = 1",
     ],
 )
-def test_magics_of_a_cell(cell: str) -> None:
+def test_magics_of_a_cell_are_left_out(cell: str) -> None:
     book = json.dumps({"cells": [{"cell_type": "code", "source": cell}]})
     names = {one.id for one in ast.walk(ast.parse(cells_text(book))) if isinstance(one, ast.Name)}
     assert {"x"} <= names <= {"x", "a", "b", "COLAB"}
@@ -126,7 +126,7 @@ def test_magics_of_a_cell(cell: str) -> None:
         ("x = 1", ""),
     ],
 )
-def test_the_start_method_of_a_script(source: str, method: str) -> None:
+def test_the_start_method_of_a_script_is_found(source: str, method: str) -> None:
     assert parse_script(source, "t.py").method == method
 
 
@@ -141,12 +141,12 @@ def test_the_start_method_of_a_script(source: str, method: str) -> None:
         ("'cuda'", ""),
     ],
 )
-def test_cuda_in_a_dataset(value: str, cuda: str) -> None:
+def test_cuda_in_a_dataset_is_found(value: str, cuda: str) -> None:
     found = parse_script(DATASET.format(value), "t.py")
     assert (found.cuda, found.datasets) == (cuda, ("Images",))
 
 
-def test_a_notebook_and_files_that_are_none(tmp_path: Path) -> None:
+def test_notebooks_are_parsed_and_other_files_are_an_error(tmp_path: Path) -> None:
     book = tmp_path / "run.ipynb"
     code = ["%matplotlib inline\n", "!pip list\n", "from torch import *\n", "DataLoader(d, num_workers=2)"]
     cells = [{"cell_type": "markdown", "source": "# not code ("}, {"cell_type": "code", "source": code}]
@@ -169,7 +169,7 @@ def states(script: ScriptFacts | None, default: str = "fork", *, jupyter: bool =
     return {one.name: one.state for one in found if one.state is not State.OK}
 
 
-def test_the_start_method_decides() -> None:
+def test_the_start_method_decides_about_the_checks() -> None:
     script = ScriptFacts("t.py", unguarded="Pool() in line 1", workers=True)
     assert states(script) == {}
     assert states(script, "forkserver") == {"main guard": State.FAIL}
@@ -204,17 +204,17 @@ LINKS = (("eth0", "up"), ("eth1", "down"), ("lo", "unknown"))
         ({"NCCL_IB_DISABLE": "1"}, ["NCCL_IB_DISABLE"]),
     ],
 )
-def test_variables_of_nccl(variables: dict[str, str], names: list[str]) -> None:
+def test_variables_of_nccl_are_judged(variables: dict[str, str], names: list[str]) -> None:
     host = HostFacts(rdma=1, links=LINKS, variables=variables)
     assert [one.name for one in judge_nccl(host)] == names
 
 
-def test_nccl_without_what_it_would_miss() -> None:
+def test_nccl_is_judged_only_where_it_is_used() -> None:
     assert list(judge_nccl(HostFacts(links=LINKS, variables={"NCCL_IB_DISABLE": "1"}))) == []
     assert list(judge_nccl(HostFacts(variables={"NCCL_SOCKET_IFNAME": "eth9"}))) == []
 
 
-def test_proc_locks() -> None:
+def test_locks_in_proc_are_parsed() -> None:
     lines = [
         "1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF",
         "1: -> FLOCK  ADVISORY  WRITE 815 00:2f:1234 0 EOF",

@@ -1,4 +1,4 @@
-"""Files of the current folder that hide a module, seen by a real Python; and variables that 0 does not turn off."""
+"""Files in the current folder that hide a module of a real Python, and variables that 0 does not switch off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iotop_ai.preflight.environment.python import read_python
 
 
 def shadows(folder: Path, **variables: str) -> tuple[str, ...]:
-    """What this Python finds in the folder."""
+    """The names that this Python finds hidden in the folder."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
     found = read_python(sys.executable, str(folder), Clock(), environ)
     assert found.error == ""
@@ -24,27 +24,27 @@ def shadows(folder: Path, **variables: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("path", ["", ".", "{}", "/tmp:{}"])
-def test_a_file_that_hides_a_module_also_below_pythonpath(tmp_path: Path, path: str) -> None:
-    for name in ("statistics", "random", "glob", "json"):  # of which the program itself imports some
+def test_a_file_that_hides_a_module_is_found_also_through_pythonpath(tmp_path: Path, path: str) -> None:
+    for name in ("statistics", "random", "glob", "json"):  # the program itself imports some of these modules
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('imported')\n")
     (tmp_path / "mine.py").touch()
     variables = {"PYTHONPATH": path.format(tmp_path)} if path else {}
     assert shadows(tmp_path, **variables) == ("glob.py", "json.py", "random.py", "statistics.py")
 
 
-def test_a_folder_of_modules_hides_none() -> None:
+def test_a_folder_of_modules_hides_nothing() -> None:
     assert shadows(Path(sysconfig.get_path("stdlib"))) == ()
     assert shadows(Path(sysconfig.get_path("purelib"))) == ()
 
 
-def test_a_framework_is_hidden_only_where_it_is_installed(tmp_path: Path) -> None:
+def test_a_framework_is_hidden_only_if_it_is_installed(tmp_path: Path) -> None:
     mine, library = tmp_path / "mine", tmp_path / "library"
     for place in (mine, library):
         (place / "datasets").mkdir(parents=True)
         (place / "datasets/__init__.py").touch()
     (mine / "lightning").mkdir()
     (mine / "lightning/__init__.py").touch()
-    (library / "lightning").mkdir()  # no package
+    (library / "lightning").mkdir()  # this folder is not a package
     assert shadows(mine) == ()
     assert shadows(mine, PYTHONPATH=str(mine)) == ()
     assert shadows(mine, PYTHONPATH=str(library)) == ("datasets",)
@@ -63,5 +63,5 @@ def test_a_framework_is_hidden_only_where_it_is_installed(tmp_path: Path) -> Non
         ("CUDA_LAUNCH_BLOCKING", "1", True),
     ],
 )
-def test_a_variable_is_on(name: str, value: str, on: bool) -> None:
+def test_a_variable_is_on_for_these_values(name: str, value: str, on: bool) -> None:
     assert [one.name for one in judge_variables(HostFacts(variables={name: value}))] == ([name] if on else [])

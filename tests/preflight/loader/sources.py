@@ -1,4 +1,4 @@
-"""Modules of a user with real loaders of the standard library, and the program run on them."""
+"""Modules like a user's, with real loaders of the standard library, and a function that runs the program on them."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def finished():
 def loader(
     folder: Path, *arguments: str, before: Sequence[str] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """``iotop-ai loader`` in this folder, by this Python unless the arguments name another one."""
+    """Run ``iotop-ai loader`` in this folder, with this Python unless the arguments name another one."""
     argv = [*before, sys.executable, "-P", "-m", "iotop_ai", "loader", "--python", sys.executable, *arguments]
     return subprocess.run(
         argv,
@@ -180,7 +180,7 @@ def loader(
 
 
 def swept(folder: Path, *arguments: str, **variables: str) -> dict[str, Any]:
-    """The JSON object of a sweep; its exit code is the program's."""
+    """The JSON object of a sweep, whose exit code must be that of the program."""
     done = loader(folder, "--json", *arguments, **variables)
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -189,7 +189,7 @@ def swept(folder: Path, *arguments: str, **variables: str) -> dict[str, Any]:
 
 
 def processes_in(folder: Path) -> list[str]:
-    """Command lines of processes whose current folder this is."""
+    """The command lines of the processes whose current folder this is."""
     out = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():

@@ -1,4 +1,4 @@
-"""The real program on real torch datasets and tf.data pipelines, each with one fault or one bound."""
+"""The real program on real torch datasets and tf.data pipelines, each of which has one fault or one limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def torch(target: str, *arguments: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def slow_images(tmp_path: Path) -> Iterator[Path]:
-    """1500 files on a slow disk."""
+    """A folder with 1500 files, on a slow disk."""
     if why := why_no_fuse_disk():
         pytest.skip(why)
     with slow_files(tmp_path, 1500) as mount:
@@ -43,7 +43,7 @@ def slow_images(tmp_path: Path) -> Iterator[Path]:
 
 
 @needs_torch
-def test_bound_by_storage(folder: Path, slow_images: Path) -> None:
+def test_a_loader_bound_by_storage_is_recognised(folder: Path, slow_images: Path) -> None:
     arguments = torch("Files", "--workers", "0,2,4", "--batch-size", "8", "--cold", str(slow_images))
     found = swept(folder, *arguments, "--seconds", "4", IMAGES=str(slow_images))
     assert found["exit_code"] == 0
@@ -56,7 +56,7 @@ def test_bound_by_storage(folder: Path, slow_images: Path) -> None:
 
 
 @needs_torch
-def test_bound_by_the_cpu(folder: Path) -> None:
+def test_a_loader_bound_by_the_cpu_is_recognised(folder: Path) -> None:
     found = swept(folder, *torch("Cpu", "--workers", "0,2", "--seconds", "3"))
     assert found["exit_code"] == 0
     assert found["recommended"]["bound"] == "cpu"
@@ -65,7 +65,7 @@ def test_bound_by_the_cpu(folder: Path) -> None:
 
 
 @needs_torch
-def test_a_lock_that_a_thread_held_at_the_fork(folder: Path) -> None:
+def test_a_lock_that_a_thread_held_during_the_fork_is_named(folder: Path) -> None:
     done = loader(folder, *torch("Forked", "--workers", "2,0", "--timeout", "5", "--seconds", "1"))
     assert done.returncode == 1
     assert "hangs: no batch for 5 s; worker" in done.stdout
@@ -75,7 +75,7 @@ def test_a_lock_that_a_thread_held_at_the_fork(folder: Path) -> None:
 
 
 @needs_torch
-def test_a_dataset_that_spawn_cannot_send(folder: Path) -> None:
+def test_a_dataset_that_spawn_cannot_send_is_named(folder: Path) -> None:
     found = swept(folder, *torch("Lambda", "--workers", "1", "--start", "fork,spawn,forkserver", "--seconds", "1"))
     kinds = [run["failure"] and run["failure"]["kind"] for run in found["runs"]]
     assert kinds == [None, "pickle", "pickle"]
@@ -84,20 +84,20 @@ def test_a_dataset_that_spawn_cannot_send(folder: Path) -> None:
 
 
 @needs_torch
-def test_a_dataset_that_keeps_what_it_reads(folder: Path) -> None:
+def test_a_dataset_that_keeps_what_it_reads_is_named(folder: Path) -> None:
     (run,) = swept(folder, *torch("Leaking", "--workers", "2", "--seconds", "8"))["runs"]
     assert 0.7 < run["growth_bytes"] / (32 * 8192 * 4) < 1.3
 
 
 @needs_torch
-def test_healthy_memory_does_not_grow(folder: Path) -> None:
+def test_memory_of_a_healthy_dataset_does_not_grow(folder: Path) -> None:
     (run,) = swept(folder, *torch("Cpu", "--workers", "2", "--seconds", "8"))["runs"]
     assert run["growth_bytes"] is None
 
 
 @needs_torch
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root to mount")
-def test_a_small_dev_shm(folder: Path) -> None:
+def test_a_small_dev_shm_is_named(folder: Path) -> None:
     mount = 'mount --make-rprivate / && mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"'
     arguments = torch("Big", "--workers", "2,0", "--seconds", "1", "--timeout", "15")
     done = loader(folder, *arguments, before=("unshare", "-m", "sh", "-c", mount, "sh"))
@@ -107,7 +107,7 @@ def test_a_small_dev_shm(folder: Path) -> None:
 
 
 @needs_torch
-def test_a_function_of_the_keyword_arguments(folder: Path) -> None:
+def test_a_function_gets_the_keyword_arguments_of_the_loader(folder: Path) -> None:
     found = swept(folder, *torch("loader", "--workers", "1", "--prefetch", "3", "--pin", "--seconds", "1"))
     assert found["recommended"]["patch"] == (
         "batch_size=32, num_workers=1, prefetch_factor=3, persistent_workers=True, pin_memory=True"
@@ -115,14 +115,14 @@ def test_a_function_of_the_keyword_arguments(folder: Path) -> None:
 
 
 @needs_torch
-def test_a_finished_loader_is_refused(folder: Path) -> None:
+def test_a_function_without_keyword_arguments_is_refused(folder: Path) -> None:
     done = loader(folder, *torch("finished", "--workers", "0,1"))
     assert done.returncode == 2
     assert "it returns a DataLoader but takes no num_workers" in done.stderr
 
 
 @needs_tensorflow
-def test_a_pipeline_of_tf_data(folder: Path) -> None:
+def test_a_pipeline_of_tf_data_is_swept(folder: Path) -> None:
     python = str(python_of("tensorflow"))
     found = swept(
         folder, "pipes:make", "--python", python, "--workers", "0,2", "--start", "fork,spawn", "--seconds", "3"
@@ -135,7 +135,7 @@ def test_a_pipeline_of_tf_data(folder: Path) -> None:
 
 
 @needs_tensorflow
-def test_a_pipeline_of_files_on_a_slow_disk(folder: Path, slow_images: Path) -> None:
+def test_a_pipeline_of_files_on_a_slow_disk_is_swept(folder: Path, slow_images: Path) -> None:
     arguments = ("--python", str(python_of("tensorflow")), "--workers", "4", "--interleave", "1,8", "--batch-size", "8")
     found = swept(
         folder, "pipes:files", *arguments, "--cold", str(slow_images), "--seconds", "3", IMAGES=str(slow_images)

@@ -1,4 +1,4 @@
-"""Why a configuration failed, from how it ended: messages of Python 3.11 and torch 2.13."""
+"""The reason why a configuration failed, from how it ended. Messages are those of Python 3.11 and torch 2.13."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UNEXPECTED = "DataLoader worker (pid(s) 15229) exited unexpectedly"
         ("RuntimeError: unable to open file </torch_7_1_0>: Cannot allocate memory (12)", None, "shm"),
     ],
 )
-def test_dev_shm_is_full_only_by_torchs_own_message(trace: str, free: int | None, kind: str) -> None:
+def test_dev_shm_is_called_full_only_for_the_message_of_torch(trace: str, free: int | None, kind: str) -> None:
     text = trace.splitlines()[-1].partition(": ")[2]
     found = failure_of(Outcome("batches", error="X", text=text, trace=trace, shm_bytes=free, shm_free_bytes=free))
     assert found.kind == kind
@@ -71,8 +71,8 @@ def test_dev_shm_is_full_only_by_torchs_own_message(trace: str, free: int | None
         (Outcome("batches", "fork", trace=IN_LIBRARY, workers=2), ""),
     ],
 )
-def test_a_broken_pipe_is_not_the_users_own_error(outcome: Outcome, text: str) -> None:
-    """text: of the error, "" for a broken pipe."""
+def test_a_broken_pipe_is_not_the_users_error(outcome: Outcome, text: str) -> None:
+    """text: the text of the error; "" for a broken pipe."""
     found = failure_of(outcome._replace(error="EOFError", text=outcome.text or "Ran out of input"))
     assert (found.kind, found.text) == ("error", text) if text else found.kind == "broken_pipe"
 
@@ -95,7 +95,7 @@ def test_a_broken_pipe_is_not_the_users_own_error(outcome: Outcome, text: str) -
             "shm",
             "/dev/shm of 16 MB is full: workers pass batches through it",
         ),
-        (  # torch puts a mapped file that was cut down to shared memory, too
+        (  # torch also puts a mapped file that was truncated down to shared memory
             Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=32 << 30, shm_free_bytes=31 << 30),
             "killed",
             "a worker was killed by a signal: Bus error",
@@ -179,25 +179,25 @@ def test_a_broken_pipe_is_not_the_users_own_error(outcome: Outcome, text: str) -
         (Outcome("batches", silent_s=30), "hang", "hangs: no batch for 30 s"),
     ],
 )
-def test_a_diagnosis(outcome: Outcome, kind: str, text: str) -> None:
+def test_each_outcome_has_its_reason(outcome: Outcome, kind: str, text: str) -> None:
     found = failure_of(outcome)
     assert found.kind == kind
     assert found.text.startswith(text)
 
 
-def test_control_characters_of_a_message_do_not_survive() -> None:
+def test_control_characters_of_a_message_are_removed() -> None:
     found = failure_of(Outcome("start", error="ValueError", text="\x1b]0;owned\x07"))
     assert found.text.isprintable()
 
 
-def test_the_innermost_frame_of_the_users_code() -> None:
+def test_the_innermost_line_of_the_users_code_is_named() -> None:
     assert user_frame(FROM_WORKER) == "data.py:43 in __getitem__"
     assert user_frame('  File "/usr/lib/python3.11/queue.py", line 171 in get\n') == ""
     stack = "".join(f'  File "{path}", line 2 in f\n' for path in ("/usr/lib/python3.11/queue.py", "/a.py", "/b.py"))
     assert user_frame(stack, last=False) == "a.py:2 in f"
 
 
-def test_an_exception_without_a_message() -> None:
+def test_an_exception_without_a_message_is_named() -> None:
     trace = 'File "/home/alice/data.py", line 3, in make\n    assert paths\n'
     found = failure_of(Outcome("build", error="AssertionError", trace=trace))
     assert (found.kind, found.text) == ("error", "AssertionError (data.py:3 in make)")

@@ -1,4 +1,4 @@
-"""The recommended configuration, what bounds it, and growing memory. Pure."""
+"""The recommended configuration, what limits it, and growing memory; without a real loader."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ def run(workers: int, rate: float, used: Used = Used(), prefetch: int | None = N
     return Run(Configuration(workers, 32, prefetch, False, start), built, Steady(10, int(rate * 10), 10.0, 0.1), used)
 
 
-def test_the_smallest_within_five_percent() -> None:
+def test_the_smallest_configuration_within_five_percent_is_recommended() -> None:
     choice = recommended([run(0, 50), run(2, 96), run(4, 100), run(8, 99)], 8)
     assert choice is not None
     assert (choice.run.configuration.workers, choice.best.configuration.workers) == (2, 4)
     assert not choice.rising
 
 
-def test_just_below_five_percent_is_too_slow() -> None:
+def test_a_configuration_just_beyond_five_percent_is_too_slow() -> None:
     choice = recommended([run(2, 94.9), run(4, 100)], 8)
     assert choice is not None
     assert choice.run.configuration.workers == 4
     assert choice.rising
 
 
-def test_fewer_prefetched_batches_are_smaller() -> None:
+def test_fewer_prefetched_batches_count_as_smaller() -> None:
     choice = recommended([run(2, 100, prefetch=8), run(2, 99)], 8)
     assert choice is not None
     assert choice.run.configuration.prefetch is None
 
 
-def test_nothing_measured_gives_no_choice() -> None:
+def test_without_a_measurement_nothing_is_recommended() -> None:
     failed = Run(Configuration(2, 32), failure=Failure("hang", "hangs"))
     assert recommended([failed], 8) is None
     assert Report("m:f", "python3", 0, (failed,), 8.0).exit_code == 1
     assert Report("m:f", "python3", 0, (failed._replace(failure=Failure("refused", "")),), 8.0).exit_code == 2
 
 
-def test_only_a_sweep_without_a_figure_has_no_answer() -> None:
+def test_only_a_sweep_without_any_figure_gives_no_answer() -> None:
     empty, refused, hung = (
         Run(Configuration(2, 32), failure=Failure(kind, "")) for kind in ("empty", "refused", "hang")
     )
@@ -61,7 +61,7 @@ def test_a_failed_configuration_fails_a_sweep_with_a_choice() -> None:
     assert Report("m:f", "python3", 0, runs[:1], 8.0, choice=recommended(runs, 8)).exit_code == 0
 
 
-def test_what_bounds_it() -> None:
+def test_the_limit_of_a_configuration_is_named() -> None:
     assert bound_of(run(4, 1, Used(1.8, 0.1, 0.0, 0.9)), 2) == "cpu"
     assert bound_of(run(4, 1, Used(3.6, 0.1, 0.0, 0.9)), 16) == "cpu"
     assert bound_of(run(4, 1, Used(0.5, 0.1, 0.0, 0.9)), 2) == "cpu"
@@ -76,7 +76,7 @@ def test_the_curve_begins_without_workers() -> None:
     assert [one.samples_per_s for one in curve(runs, runs[0].configuration)] == [1, 2, 3]
 
 
-def test_a_patch_names_only_what_reached_the_loader() -> None:
+def test_a_patch_has_only_arguments_that_reached_the_loader() -> None:
     one = run(4, 1, prefetch=3, start="spawn")
     assert patch_text(one) == "batch_size=32, num_workers=4"
     names = ("num_workers", "prefetch_factor", "multiprocessing_context", "persistent_workers")
@@ -87,7 +87,7 @@ def test_a_patch_names_only_what_reached_the_loader() -> None:
     )
 
 
-def test_a_grid_has_each_configuration_once() -> None:
+def test_each_configuration_is_in_the_grid_once() -> None:
     found = Grid([0, 2], [32], [2, 4], ["fork", "spawn"], False).configurations()
     assert [one.workers for one in found].count(0) == 1
     assert len(found) == 5
@@ -110,7 +110,7 @@ def test_a_warmer_cache_is_named() -> None:
     assert text.endswith("--cold PATH of the dataset compares them alike")
 
 
-def test_what_a_pipeline_of_tf_data_lacks() -> None:
+def test_missing_stages_of_a_tf_data_pipeline_are_named() -> None:
     def words(stages: tuple[str, ...], *, workers: int = 4) -> list[str]:
         built = Built("tensorflow", "", ("batch_size", "num_parallel_calls"), False, stages, 10 * MB)
         one = run(workers, 100, Used(0.3, 0.3, 0.8, 0.1))._replace(built=built)

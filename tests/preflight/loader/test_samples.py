@@ -1,4 +1,4 @@
-"""How many samples a batch has, of the shapes that loaders give."""
+"""The number of samples in a batch, for the shapes that loaders return."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from iotop_ai.preflight.loader.run_child import samples_in
 
 
 def array(*shape: int) -> Any:
-    """Has a shape, as a tensor."""
+    """An object that has a shape, like a tensor."""
     return type("Tensor", (), {"shape": shape})()
 
 
 def zipped(count: int, *, targets_first: bool = False) -> Any:
-    """What torchvision's detection reference gives: tuple(zip(*batch)) of pictures and their boxes."""
+    """The batch of torchvision's detection reference, tuple(zip(*batch)), of pictures and their boxes."""
     pairs = [(array(3, 480, 640), {"boxes": array(5, 4)}) for _ in range(count)]
     return tuple(zip(*[one[::-1] if targets_first else one for one in pairs], strict=True))
 
@@ -43,5 +43,5 @@ def zipped(count: int, *, targets_first: bool = False) -> Any:
         (object(), 1),
     ],
 )
-def test_samples_of_a_batch_of_32(batch: Any, samples: int) -> None:
+def test_a_batch_of_32_samples_is_counted_in_each_shape(batch: Any, samples: int) -> None:
     assert samples_in(batch, 32) == samples

@@ -1,4 +1,4 @@
-"""The caller's end of a configuration's process."""
+"""The caller's end of the connection to a process that tests one configuration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_result_of_a_process_that_has_ended_counts(tmp_path: Path, monkeypat
     receive = session._receive
 
     def too_early(wait_ms: int) -> list[dict[str, Any]]:
-        """Reads nothing, and the process ends meanwhile."""
+        """Read nothing, and let the process end meanwhile."""
         monkeypatch.setattr(session, "_receive", receive)
         assert session._child.stdin is not None
         session._child.stdin.close()

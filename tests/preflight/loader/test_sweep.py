@@ -1,4 +1,4 @@
-"""The real program on real multiprocessing loaders of the standard library."""
+"""The real program on real loaders of the standard library's multiprocessing."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_more_workers_give_more(folder: Path) -> None:
+def test_more_workers_give_more_samples(folder: Path) -> None:
     found = swept(folder, "mine:make", "--workers", "0,1,4", *QUICK)
     assert found["exit_code"] == 0
     rates = [run["samples_per_s"] for run in found["runs"]]
-    assert 40 < rates[0] < 420  # 8 samples in 20 ms: 400
+    assert 40 < rates[0] < 420  # 8 samples take 20 ms, so at most 400 per second are possible
     assert rates[2] > 2 * rates[0]
     assert found["recommended"]["workers"] == 4
     assert found["recommended"]["patch"] == "num_workers=4"
@@ -37,7 +37,7 @@ def test_more_workers_give_more(folder: Path) -> None:
     assert processes_in(folder) == []
 
 
-def test_the_text_has_table_curve_and_reason(folder: Path) -> None:
+def test_the_text_has_a_table_a_curve_and_a_reason(folder: Path) -> None:
     done = loader(folder, "mine:make", "--workers", "0,1,2", *QUICK)
     assert done.returncode == 0, done.stderr
     assert "samples/s first s CPU/worker disk-wait read memory" in done.stdout
@@ -51,7 +51,7 @@ def test_the_patch_is_one_line_of_python(folder: Path) -> None:
     assert done.stdout == "num_workers=2\n"
 
 
-def test_a_hang_is_ended_placed_and_the_sweep_goes_on(folder: Path) -> None:
+def test_a_hang_is_ended_and_located_and_the_sweep_continues(folder: Path) -> None:
     found = swept(folder, "mine:hanging", "--workers", "2,0", "--timeout", "3", *QUICK)
     assert found["exit_code"] == 1
     hung, fine = found["runs"]
@@ -76,14 +76,14 @@ def test_the_start_method_that_works_is_named(folder: Path) -> None:
     assert [run["start"] for run in found["runs"]] == ["fork", "spawn", "forkserver"]
 
 
-def test_a_crash_of_the_loader_itself(folder: Path) -> None:
+def test_a_crash_of_the_loader_is_named(folder: Path) -> None:
     (run,) = swept(folder, "mine:crashing", "--workers", "1", *QUICK)["runs"]
     assert run["failure"]["kind"] == "crash"
     assert "SIGSEGV while the factory" in run["failure"]["text"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root for a PID namespace")
-def test_a_container_whose_first_process_is_the_program(folder: Path) -> None:
+def test_a_container_may_have_the_program_as_its_first_process(folder: Path) -> None:
     alone = ("unshare", "--pid", "--fork", "--mount-proc")
     done = loader(folder, "mine:once", "--workers", "0", *QUICK, before=alone)
     assert done.returncode == 0, done.stdout
@@ -104,7 +104,7 @@ def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
         ("missing", "mine has no missing"),
     ],
 )
-def test_what_cannot_be_swept_is_refused(folder: Path, factory: str, text: str) -> None:
+def test_an_object_that_cannot_be_swept_is_refused(folder: Path, factory: str, text: str) -> None:
     done = loader(folder, f"mine:{factory}", "--workers", "0,1", *QUICK)
     assert done.returncode == 2
     assert done.stderr == f"unknown: {text}\n"
@@ -122,7 +122,7 @@ def test_a_setting_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
     assert [run["failure"] and run["failure"]["kind"] for run in found["runs"]] == ["empty", None]
 
 
-def test_a_module_that_does_not_import(folder: Path) -> None:
+def test_a_module_that_cannot_be_imported_is_reported(folder: Path) -> None:
     done = loader(folder, "nowhere:make", "--workers", "0", *QUICK)
     assert done.returncode == 1
     assert "ModuleNotFoundError: No module named 'nowhere'" in done.stdout
@@ -132,7 +132,7 @@ def test_a_module_that_does_not_import(folder: Path) -> None:
     "arguments",
     [("mine",), ("mine:make", "--workers", "x"), ("mine:make", "--start", "thread"), ("../mine:make",)],
 )
-def test_a_wrong_use(folder: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_refused(folder: Path, arguments: tuple[str, ...]) -> None:
     done = loader(folder, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("usage:")
@@ -149,7 +149,8 @@ def test_ctrl_c_leaves_no_process(folder: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     until = time.monotonic() + 30
-    while len(processes_in(folder)) < 4 and time.monotonic() < until:  # this program, the loader, two workers
+    # the program, the loader's process and two workers
+    while len(processes_in(folder)) < 4 and time.monotonic() < until:
         time.sleep(0.05)
     assert len(processes_in(folder)) >= 4
     os.kill(running.pid, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Filesystems of several kinds to check, mounted for a test."""
+"""Filesystems of several kinds that a test mounts to check them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 
 @contextmanager
 def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
-    """``mount ARGUMENTS FOLDER`` for the block."""
+    """Run ``mount ARGUMENTS FOLDER``, and unmount at the end of the block."""
     folder.mkdir(exist_ok=True)
     subprocess.run(["mount", *arguments, str(folder)], check=True)
     try:
@@ -26,7 +26,7 @@ def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
 
 @contextmanager
 def ext4(folder: Path, mebibytes: int, *options: str) -> Iterator[Path]:
-    """A new ext4 of this size in a file."""
+    """Mount a new ext4 of this size, which is stored in a file."""
     image = folder / "image"
     with image.open("wb") as file:
         file.truncate(mebibytes << 20)

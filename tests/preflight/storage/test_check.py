@@ -1,4 +1,4 @@
-"""Checks of real folders and disks, to their end, interrupted and killed."""
+"""Checks of real folders and disks, which are completed, interrupted or killed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def news_of(path: Path, phases: tuple[Phase, ...] = SHORT, engine: str = "own", 
         return list(check.news())
 
 
-def test_a_child_that_ends_at_once_is_an_early_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_ends_at_once_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ended(_module: str) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(["true"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -98,7 +98,7 @@ def test_a_folder_is_measured_and_left_as_it_was(tmp_path: Path, engine: str) ->
     assert any(isinstance(one, Progress) for one in news)
 
 
-def test_every_reader_reads_at_least_once_and_stops_at_one_time() -> None:
+def test_every_reader_reads_at_least_once_and_all_stop_at_the_same_time() -> None:
     def slowly(_buffer: object, _number: int) -> int:
         time.sleep(0.01)
         return 1
@@ -140,13 +140,13 @@ def test_operations_that_did_nothing_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("cpu_s", "bound"), [((0.95, 0.1), True), ((0.5,) * 4, True), ((0.5,) * 3, False), ((), False)]
 )
-def test_readers_are_the_limit_when_one_fills_a_core_or_all_fill_every_core(
+def test_the_readers_are_the_limit_if_one_fills_a_core_or_all_fill_the_machine(
     cpu_s: tuple[float, ...], bound: bool
 ) -> None:
     assert cpu_bound(cpu_s, 1.0, 2) is bound
 
 
-def test_a_killed_check_leaves_one_file_that_the_next_removes(tmp_path: Path) -> None:
+def test_a_killed_check_leaves_one_file_that_the_next_check_removes(tmp_path: Path) -> None:
     own = tmp_path / own_name()
     with running(tmp_path, plan(60.0, 2)) as check:
         wait_for(own)
@@ -157,7 +157,7 @@ def test_a_killed_check_leaves_one_file_that_the_next_removes(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-def test_the_end_of_the_caller_ends_the_check_and_removes_its_file(tmp_path: Path) -> None:
+def test_when_the_caller_ends_the_check_ends_and_removes_its_file(tmp_path: Path) -> None:
     own = tmp_path / own_name()
     with running(tmp_path, plan(60.0, 2)) as check:
         wait_for(own)
@@ -178,7 +178,7 @@ def test_two_checks_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> N
         assert (tmp_path / own_name()).exists()
 
 
-def test_a_file_is_read_and_not_written(tmp_path: Path) -> None:
+def test_a_file_is_only_read(tmp_path: Path) -> None:
     path = tmp_path / "shard.tar"
     path.write_bytes(os.urandom(16 * MIB))
     before = path.stat()
@@ -209,7 +209,7 @@ def test_root_writes_nothing_where_another_users_link_leads(tmp_path: Path) -> N
     os.close(opened.folder)
 
 
-def test_a_small_file_shows_nothing(tmp_path: Path) -> None:
+def test_a_small_file_gives_no_figures(tmp_path: Path) -> None:
     path = tmp_path / "small"
     path.write_bytes(b"x" * 5000)
     end = news_of(path)[-1]
@@ -227,7 +227,7 @@ def test_without_writing_the_largest_file_is_read(tmp_path: Path) -> None:
 
 
 def sparse(path: Path, stored: int, size: int) -> Path:
-    """A file whose first bytes only are stored."""
+    """A file of which only the first bytes are stored."""
     with path.open("wb") as file:
         file.write(os.urandom(stored))
         file.truncate(size)
@@ -250,7 +250,7 @@ def test_holes_of_a_file_are_not_read(tmp_path: Path) -> None:
     assert "holds less than 8 MB before its first hole" in end.error
 
 
-def test_a_folder_with_neither_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_folder_that_can_be_neither_read_nor_written_is_reported(tmp_path: Path) -> None:
     end = news_of(tmp_path, write=False)[-1]
     assert isinstance(end, End)
     assert "--no-write" in end.error
@@ -258,7 +258,7 @@ def test_a_folder_with_neither_is_said_to_be_so(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_read_only_mount_and_a_full_disk_are_read_and_named(tmp_path: Path) -> None:
+def test_a_read_only_mount_and_a_full_disk_are_read_and_reported(tmp_path: Path) -> None:
     with ext4(tmp_path, 64) as place:
         (place / "data").write_bytes(os.urandom(16 * MIB))
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
@@ -308,7 +308,7 @@ def test_a_file_that_a_hung_reader_created_is_removed(tmp_path: Path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
-def test_no_two_blocks_that_are_written_are_equal(tmp_path: Path) -> None:
+def test_no_two_blocks_that_a_check_writes_are_equal(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as file:
         writing = session._Writing(file.fileno(), 6 * MIB, Clock())
@@ -333,7 +333,7 @@ def test_a_run_that_is_stopped_while_some_readers_end_has_no_result() -> None:
     assert one.measure(stop_soon).ops == 0
 
 
-def test_figures_after_a_failure_of_fio_are_those_of_our_own_reader(tmp_path: Path) -> None:
+def test_after_a_failure_of_fio_the_figures_are_those_of_our_reader(tmp_path: Path) -> None:
     path, program = tmp_path / "file", tmp_path / "fio"
     path.write_bytes(os.urandom(MIB))
     program.write_text("#!/bin/sh\necho no such engine\nexit 1\n")
@@ -351,7 +351,7 @@ def test_figures_after_a_failure_of_fio_are_those_of_our_own_reader(tmp_path: Pa
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
-def test_fio_reads_no_more_than_a_row_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fio_reads_no_more_than_the_limit_of_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fio, "READ_MOST_BYTES", 20 * MIB)
     path = tmp_path / "file"
     path.write_bytes(os.urandom(12 * MIB + 5000))
@@ -380,7 +380,7 @@ def test_a_disk_that_hangs_is_reported_and_its_file_removed_later(tmp_path: Path
             check.close()
             disk.set()
             wait_for(place / own_name(), there=False)
-            # Its filesystem can be unmounted only when the child is gone.
+            # The filesystem can be unmounted only after the child has ended.
             while Path(f"/proc/{check.pid}").exists() and Path(f"/proc/{check.pid}/stat").read_text().split()[2] != "Z":
                 time.sleep(0.05)
 
@@ -401,8 +401,8 @@ print(stop.is_set())
 """
 
 
-def test_a_signal_may_end_a_check_that_is_being_ended() -> None:
-    """The parent's end breaks the pipe and sends SIGTERM at once."""
+def test_a_signal_may_end_a_check_that_is_already_ending() -> None:
+    """When the parent ends, its pipe breaks and SIGTERM is sent at the same moment."""
     child = subprocess.Popen([sys.executable, "-c", SIGNALLED], stdout=subprocess.PIPE, text=True)
     try:
         assert child.communicate(timeout=20)[0] == "True\n"

@@ -1,4 +1,4 @@
-"""Real datasets: scanned, read cold, left as they were, decoded."""
+"""Real datasets: they are scanned, read from the disk, left as they were, and decoded."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def results(news: list[News]) -> list[Measured]:
     return [one for one in news if isinstance(one, Measured)]
 
 
-def test_cold_files_are_read_and_evicted_again(tmp_path: Path) -> None:
+def test_files_on_the_disk_are_read_and_evicted_again(tmp_path: Path) -> None:
     make(tmp_path, 120, 60 * KIB)
     evict(tmp_path)
     news = news_of(tmp_path)
@@ -83,8 +83,8 @@ def test_cold_files_are_read_and_evicted_again(tmp_path: Path) -> None:
     assert news[-1] == End()
 
 
-def test_files_in_memory_stay_there_and_are_read_past_it(tmp_path: Path) -> None:
-    """A kernel that frees idle pages of its own accord (DAMON) may take a page of them."""
+def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -> None:
+    """A kernel that frees idle pages by itself (DAMON) may free a page of them."""
     make(tmp_path, 60, 40 * KIB)
     for path in tmp_path.rglob("*.bin"):
         path.read_bytes()
@@ -96,7 +96,7 @@ def test_files_in_memory_stay_there_and_are_read_past_it(tmp_path: Path) -> None
     assert read_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0, abs=0.05)
 
 
-def test_of_a_half_cached_set_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
+def test_of_a_half_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
     make(tmp_path, 90, 40 * KIB)
     evict(tmp_path)
     warm = [path for path in tmp_path.rglob("*.bin") if path.parent.name == "class1"]
@@ -106,12 +106,12 @@ def test_of_a_half_cached_set_only_the_rest_is_read_and_evicted(tmp_path: Path) 
     dataset = found(news_of(tmp_path)).dataset
     assert dataset.cold == 60
     assert dataset.resident_ratio == pytest.approx(1 / 3, abs=0.02)
-    # Less than a file: the kernel may take single pages for others meanwhile.
+    # The tolerance is less than a file, because the kernel may reuse single pages meanwhile.
     assert read_cached(str(tmp_path), PageCache()).resident_bytes == pytest.approx(before, rel=0.03)
 
 
 def scanned_of(path: Path, count: int, *, evict: bool) -> Scanned:
-    """Of so many files, number n of 1000 + n bytes, that may be evicted or may not."""
+    """A dataset of this many files, of which number n has 1000 + n bytes. evict: whether they may be evicted."""
     for number in range(count):
         (path / f"{number:02}.bin").write_bytes(os.urandom(1000 + number))
     top = Pinned(os.open(path, os.O_RDONLY), ".", str(path))
@@ -119,7 +119,7 @@ def scanned_of(path: Path, count: int, *, evict: bool) -> Scanned:
 
 
 @pytest.mark.parametrize(("count", "readers"), [(4, 3), (7, 7), (9, 2)])
-def test_two_readers_share_no_file(tmp_path: Path, count: int, readers: int) -> None:
+def test_two_readers_never_read_the_same_file(tmp_path: Path, count: int, readers: int) -> None:
     scanned = scanned_of(tmp_path, count, evict=True)
     read = Files(scanned, scanned.files, readers).read
     with mmap.mmap(-1, CHUNK) as buffer:
@@ -128,7 +128,7 @@ def test_two_readers_share_no_file(tmp_path: Path, count: int, readers: int) -> 
     assert sorted(size for each in sizes for size in each) == list(range(1000, 1000 + count))
 
 
-def test_files_that_stay_in_memory_are_read_once_in_all(tmp_path: Path) -> None:
+def test_files_that_stay_in_memory_are_read_only_once(tmp_path: Path) -> None:
     scanned = scanned_of(tmp_path, 10, evict=False)
     parts = [scanned.part(number) for number in range(3)]
     assert sorted(sum(parts, ())) == sorted(scanned.files)
@@ -140,7 +140,7 @@ def test_files_that_stay_in_memory_are_read_once_in_all(tmp_path: Path) -> None:
     assert sum(one.size_bytes for one in results(news)) == sum(1000 + number for number in range(3, 10))
 
 
-def test_files_that_went_meanwhile_are_not_counted(tmp_path: Path) -> None:
+def test_files_that_were_removed_meanwhile_are_not_counted(tmp_path: Path) -> None:
     scanned = scanned_of(tmp_path, 3, evict=False)
     (tmp_path / "00.bin").unlink()
     (tmp_path / "01.bin").write_bytes(b"")
@@ -162,13 +162,13 @@ def test_files_with_holes_are_not_read(tmp_path: Path) -> None:
 
 
 def report_of(*rows: tuple[int, float], **dataset: object) -> Report:
-    """Rows of (readers, 64 MB reads) in one second."""
+    """rows: the number of readers, and how many reads of 64 MB they made in one second."""
     found = tuple(Measured(DATASET, CHUNK, depth, int(ops), int(ops * (64 << 20)), 1.0) for depth, ops in rows)
     files = Dataset(100, 100 << 30, True, most_bytes=1 << 30)._replace(**dataset)
     return Report(Place("/d"), 0, results=found, dataset=files)
 
 
-def test_files_that_are_read_in_part_are_forecast_by_their_bytes() -> None:
+def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
     made = forecasted(report_of((1, 5), (4, 5)), 4.0, 4, None, 8.0)
     assert made.forecast is not None
     assert made.forecast.first == pytest.approx(320 / 1024 / 4)
@@ -176,7 +176,7 @@ def test_files_that_are_read_in_part_are_forecast_by_their_bytes() -> None:
     assert any("files above 64 MB are read up to there" in text for text in dataset_text(made))
 
 
-def test_a_forecast_takes_as_many_readers_as_there_were_files() -> None:
+def test_a_forecast_assumes_as_many_readers_as_there_were_files() -> None:
     made = forecasted(report_of((1, 2), (3, 6), most_bytes=1), 100.0, 8, None, 8.0)
     assert made.forecast is not None
     assert made.forecast.samples_per_s == 6
@@ -193,7 +193,7 @@ def test_without_a_large_file_only_the_dataset_is_read(tmp_path: Path) -> None:
     assert news[-1] == End()
 
 
-def test_an_empty_dataset(tmp_path: Path) -> None:
+def test_an_empty_dataset_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     news = news_of(tmp_path)
     assert found(news).dataset.files == 0
@@ -203,14 +203,14 @@ def test_an_empty_dataset(tmp_path: Path) -> None:
 
 
 def scan_of(path: Path) -> Scanned:
-    """A scan to its end, without its top."""
+    """Scan a folder to its end; the result does not name the folder."""
     scanned = scan(str(path), 5.0, Clock(), lambda *_: None)
     os.close(scanned.top.folder)
     return scanned
 
 
-def test_a_link_to_a_file_is_followed_and_each_target_counted_once(tmp_path: Path) -> None:
-    """As the Hugging Face hub stores its files."""
+def test_a_link_to_a_file_is_followed_and_each_target_is_counted_once(tmp_path: Path) -> None:
+    """The Hugging Face hub stores its files in this way."""
     rev, blobs = tmp_path / "hub/snapshots/rev", tmp_path / "hub/blobs"
     for folder in (rev, blobs):
         folder.mkdir(parents=True)
@@ -256,7 +256,7 @@ def test_root_follows_another_users_link_only_to_files_of_that_user(tmp_path: Pa
 
 
 @needs_root
-def test_folders_on_other_filesystems_are_left_out_and_named(tmp_path: Path) -> None:
+def test_folders_on_other_filesystems_are_left_out_and_reported(tmp_path: Path) -> None:
     make(tmp_path, 3, 4 * KIB)
     with mounted(tmp_path / "more", "-t", "tmpfs", "none") as more:
         (more / "4.bin").write_bytes(b"x" * 5000)
@@ -275,7 +275,7 @@ def test_a_scan_ends_in_time(tmp_path: Path) -> None:
 
 
 def png(side: int) -> bytes:
-    """A picture of random pixels."""
+    """A PNG image of random pixels."""
 
     def chunk(name: bytes, raw: bytes) -> bytes:
         return struct.pack(">I", len(raw)) + name + raw + struct.pack(">I", zlib.crc32(name + raw))
@@ -287,7 +287,7 @@ def png(side: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def with_pillow(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Python of its own with Pillow."""
+    """The path of a Python in a new environment that has Pillow."""
     folder = tmp_path_factory.mktemp("pillow")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = str(folder / "bin/python")
@@ -310,8 +310,10 @@ def test_pictures_are_decoded_in_the_users_own_python(tmp_path: Path, with_pillo
 
 
 @pytest.mark.slow
-def test_no_picture_starts_ghostscript(tmp_path: Path, with_pillow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pillow gives PostScript, which a file of any name may hold, to the program gs."""
+def test_no_picture_starts_the_program_ghostscript(
+    tmp_path: Path, with_pillow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow passes PostScript, which a file of any name may contain, to the program gs."""
     ran, gs = tmp_path / "ran", tmp_path / "bin" / "gs"
     gs.parent.mkdir()
     gs.write_text(f"#!/bin/sh\ntouch {ran}\n")
@@ -324,7 +326,7 @@ def test_no_picture_starts_ghostscript(tmp_path: Path, with_pillow: str, monkeyp
 
 
 def test_a_picture_of_another_format_is_not_loaded(tmp_path: Path) -> None:
-    """By a stand-in for Pillow, whose pictures note that they are loaded."""
+    """A module replaces Pillow, and its pictures note that they are loaded."""
     pillow, loaded = tmp_path / "PIL", tmp_path / "loaded"
     pillow.mkdir()
     (pillow / "__init__.py").write_text("__version__ = '1'\n")
@@ -346,21 +348,21 @@ def decoded(python: str) -> Decoding:
     return decode(python, [png(8)], Clock(), lambda: True)
 
 
-def test_a_python_without_pillow_says_so() -> None:
+def test_a_python_without_pillow_is_reported() -> None:
     found = decoded(sys.executable)
     assert found.file_s is None
     assert "Pillow does not load in this Python" in found.why
 
 
 @pytest.mark.parametrize("python", ["", "/bin/false", "/nonexistent/python"])
-def test_a_python_that_does_not_run_is_named(python: str) -> None:
+def test_a_python_that_does_not_run_is_reported(python: str) -> None:
     assert decoded(python) == Decoding(
         why=f"{python} does not run" if python else "no Python is found; name yours with --python"
     )
 
 
 def stand_in(folder: Path, script: str) -> str:
-    """A program in place of the user's Python."""
+    """Write a program that replaces the user's Python."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -368,7 +370,7 @@ def stand_in(folder: Path, script: str) -> str:
 
 
 def in_process(path: Path, **more: object) -> tuple[Session, list[News]]:
-    """A session of this process and the list that gets its news."""
+    """A session that runs in this process, and the list of its news."""
     news: list[News] = []
     emit = Emit(
         lambda target, engine: news.append(Started(target, engine)),
@@ -385,10 +387,10 @@ def test_a_decoder_that_crashes_names_the_signal(tmp_path: Path) -> None:
     assert decoded(stand_in(tmp_path, "kill -KILL $$")) == Decoding(why="decoding was ended by SIGKILL")
 
 
-def test_a_slow_decoder_is_waited_for_with_a_sign_of_life(tmp_path: Path) -> None:
+def test_a_slow_decoder_is_waited_for_while_progress_is_shown(tmp_path: Path) -> None:
     data, began, go, got = (tmp_path / name for name in ("data", "began", "go", "got"))
     data.mkdir()
-    (data / "1.png").write_bytes(png(300))  # more than a pipe holds
+    (data / "1.png").write_bytes(png(300))  # this is more than a pipe can buffer
     answer = '{"decoder": "Pillow", "files": 1, "failed": 0, "cpu_s": 1.0, "why": ""}'
     script = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done; wc -c > {got}; echo '{answer}'"
     session, news = in_process(data, python=stand_in(tmp_path, script))

@@ -23,7 +23,7 @@ from iotop_ai.preflight.storage.history import (
 from iotop_ai.present.preflight.storage import earlier_text
 
 
-def test_checks_are_kept_by_storage(tmp_path: Path) -> None:
+def test_checks_are_kept_for_each_storage(tmp_path: Path) -> None:
     folder = str(tmp_path / "state")
     assert read_history(folder, "S1") == ()
     first, second = Kept(100, "fio", 1e9, None, 2000.0, 3e8), Kept(200, "own", 9e8)
@@ -35,7 +35,7 @@ def test_checks_are_kept_by_storage(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(f"{folder}/{FILE}").st_mode) == 0o600
 
 
-def test_the_serial_numbers_of_many_disks_are_one_storage(tmp_path: Path) -> None:
+def test_the_serial_numbers_of_several_disks_are_one_storage(tmp_path: Path) -> None:
     key = "+".join(f"S5XANA0W{number:06}" for number in range(32))
     keep_check(str(tmp_path), key, Kept(100, "fio", 1e9))
     assert read_history(str(tmp_path), key) == (Kept(100, "fio", 1e9),)
@@ -64,7 +64,7 @@ def test_the_file_stays_small(tmp_path: Path) -> None:
         b"[" * 100_000,
     ],
 )
-def test_another_file_is_refused_and_replaced(tmp_path: Path, raw: bytes) -> None:
+def test_a_file_of_another_kind_is_refused_and_replaced(tmp_path: Path, raw: bytes) -> None:
     with pytest.raises(ValueError, match="not a file of this program"):
         parse_history(raw)
     (tmp_path / FILE).write_bytes(raw)
@@ -72,7 +72,7 @@ def test_another_file_is_refused_and_replaced(tmp_path: Path, raw: bytes) -> Non
     assert read_history(str(tmp_path), "S") == (Kept(1, "own", 5.0),)
 
 
-def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("kept")
     (tmp_path / FILE).symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match="symbolic links"):
@@ -96,7 +96,9 @@ def test_only_checks_by_the_same_engine_are_compared_and_counted(
     assert compared(checked("fio-3.33", 30, 5), 10.0).changes[0].name == "read"
 
 
-def test_figures_of_another_program_s_file_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_a_file_that_another_program_wrote_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     compared(checked("own", 34_000, 1, "file"), 10.0)
     assert compared(checked("own", 900, 2), 10.0).earlier == 0

@@ -10,7 +10,7 @@ NVME = BlockInfo("nvme0n1", 259, 0, "disk", "nvme0n1", transport="nvme", pcie="4
 SATA = BlockInfo("sda", 8, 0, "disk", "sda", transport="ata", rotational=False)
 
 
-def test_the_link_limits_a_disk_and_a_narrow_one_is_named() -> None:
+def test_the_link_limits_a_disk_and_a_narrow_link_is_named() -> None:
     assert nominal_of(NVME) == Nominal(3000e6, "NVMe, PCIe 4x4")
     assert nominal_of(NVME._replace(pcie="1x1")) == Nominal(3000e6, "NVMe, PCIe 4x4", "1x1 of 4x4")
     assert nominal_of(NVME._replace(pcie="")) == Nominal(3000e6, "NVMe")  # a link that cannot be read is not narrow
